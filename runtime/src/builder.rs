@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::runtime::Runtime;
-use crate::runtime_config::RuntimeConfig;
+use crate::runtime_config::{OpenStore, RuntimeConfig};
 use posse_agent::{Model, Tool};
 use posse_model::{HostModel, Keys};
 use posse_tools::launch::Launcher;
@@ -41,6 +41,13 @@ impl From<RuntimeConfig> for Builder {
 }
 
 impl Builder {
+    /// Keeps runs in another store than the database file: in [`Memory`](posse_store::Memory) for tests,
+    /// or one of the host. What runs need besides lies beside where the file would be.
+    pub fn store(mut self, store: impl OpenStore + 'static) -> Self {
+        self.config.storage.store = Some(Arc::new(store));
+        self
+    }
+
     /// Reaches models with `keys`.
     pub fn keys(mut self, keys: Keys) -> Self {
         self.config.models.keys = keys;

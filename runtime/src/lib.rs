@@ -117,8 +117,8 @@ pub use query::query;
 pub use rest::is_open;
 pub use runtime::Runtime;
 pub use runtime_config::{
-    Definitions, DelegationConfig, ModelConfig, PermissionConfig, Recovery, RuntimeConfig,
-    Scheduling, Storage,
+    Definitions, DelegationConfig, ModelConfig, OpenStore, PermissionConfig, Recovery,
+    RuntimeConfig, Scheduling, Storage,
 };
 pub use selection::{NamedBy, Selection};
 pub use skills::{LiveSkills, SkillCatalog};

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::execute::Executor;
 use crate::host_tools;
 use crate::runtime::{Inner, Runtime};
-use crate::runtime_config::RuntimeConfig;
+use crate::runtime_config::{OpenStore, RuntimeConfig};
 use crate::supervisor::Supervisor;
 use crate::tool_facts::check_tools;
 use crate::toolset::Toolset;
@@ -23,6 +23,12 @@ use tokio::sync::{OnceCell, Semaphore};
 /// together all prepared first, the first of them would wait for the last before it asks its model;
 /// were they fewer than a commit takes, commits would be small.
 const STARTING: usize = 128;
+
+/// A store that is about to be opened.
+enum Opening<D> {
+    Database(D),
+    Host(Arc<dyn OpenStore>, Option<Arc<dyn Scrub>>),
+}
 
 impl Runtime {
     /// Opens the store and begins to execute what is to be done.
@@ -43,11 +49,10 @@ impl Runtime {
         config.permissions.redactor =
             config.permissions.redactor.and(signing.map(|key| key.text()));
         let scrub: Arc<dyn Scrub> = Arc::new(config.permissions.redactor.clone());
-        let options = Options {
-            durability: config.storage.durability,
-            scrub: Some(scrub).filter(|_| !config.permissions.redactor.is_empty()),
-            ..Options::new(config.storage.database.clone())
-        };
+        let scrub = Some(scrub).filter(|_| !config.permissions.redactor.is_empty());
+        let durability = config.storage.durability;
+        let options =
+            Options { durability, scrub, ..Options::new(config.storage.database.clone()) };
         let lease = options.lease;
         let (catalog, keys) = (config.models.catalog.clone(), config.models.keys.clone());
         let calls =
@@ -55,7 +60,10 @@ impl Runtime {
         let models = Models::new(catalog, keys, calls);
         let mut models = config.models.host.iter().cloned().try_fold(models, Models::with)?;
         // Agents are read meanwhile.
-        let opening = SqliteStore::start_opening(options);
+        let opening = match &config.storage.store {
+            Some(store) => Opening::Host(store.clone(), options.scrub),
+            None => Opening::Database(SqliteStore::start_opening(options)),
+        };
         if let Some(cassette) = &config.models.cassette {
             models =
                 models.with_cassette_hiding(cassette.clone(), config.permissions.redactor.forms());
@@ -65,7 +73,10 @@ impl Runtime {
         }
         config.definitions.agents.settle_in(config.tool_facts(), &config.limits, &config.budget);
         config.definitions.agents.current();
-        let store: Arc<dyn Store> = Arc::new(opening.opened().await?);
+        let store: Arc<dyn Store> = match opening {
+            Opening::Database(opening) => Arc::new(opening.opened().await?),
+            Opening::Host(store, scrub) => store.open(scrub).await?,
+        };
         let hooks = Arc::new(Hooks::new(config.webhooks.clone()));
         let active: Arc<Active> = Arc::default();
         let (supervisor, assignments) = Supervisor::new(store.clone(), active.clone(), &config);

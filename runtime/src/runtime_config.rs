@@ -9,13 +9,14 @@ use crate::skills::LiveSkills;
 use crate::surroundings::{ByFolder, Surroundings};
 use crate::tool_facts::ToolFacts;
 use crate::webhooks::Webhook;
+use async_trait::async_trait;
 use posse_agent::{Patience, Tool};
 use posse_model::{Cassette, Catalog, HostModel, Keys, Pacing};
 use posse_protocol::{
     Budget, DelegationStrategy, Effect, Effort, Limits, Mode, Network, Permissions, RunId,
     SubagentRules,
 };
-use posse_store::{Durability, Store};
+use posse_store::{Durability, Memory, Scrub, Store, StoreError};
 use posse_tools::launch::Launcher;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -65,8 +66,26 @@ pub struct Storage {
     pub database: PathBuf,
     /// What an acknowledged event survives.
     pub durability: Durability,
-    /// The store of the host, in place of one in the database file.
-    pub store: Option<Arc<dyn Store>>,
+    /// Opens the store of the host, in place of one in the database file.
+    pub store: Option<Arc<dyn OpenStore>>,
+}
+
+/// Opens a store. A [`Runtime`](crate::Runtime) does it once, when it opens.
+#[async_trait]
+pub trait OpenStore: Send + Sync {
+    /// Opens the store. What `scrub` takes out must not be stored: keys, and what the host names.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    async fn open(&self, scrub: Option<Arc<dyn Scrub>>) -> Result<Arc<dyn Store>, StoreError>;
+}
+
+/// A store in memory, for tests: gone with the last runtime that has it open.
+#[async_trait]
+impl OpenStore for Memory {
+    async fn open(&self, scrub: Option<Arc<dyn Scrub>>) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(Arc::new(Memory::open_scrubbing(self, scrub)))
+    }
 }
 
 /// The models there are, which of them runs use, and how they are called.

@@ -67,7 +67,15 @@ impl Memory {
         self.lock().hubs.insert(worker, hub.clone());
         let (until, lapses) = (AtomicU64::new(0), AtomicU64::new(0));
         let closed = AtomicBool::new(false);
-        MemoryStore { memory: self.clone(), worker, hub, until, lapses, closed }
+        let scrub = self.0.scrub.clone();
+        MemoryStore { memory: self.clone(), worker, hub, until, lapses, closed, scrub }
+    }
+
+    /// Opens it like [`Memory::open`], for a worker that takes out what `scrub` says before it stores.
+    pub fn open_scrubbing(&self, scrub: Option<Arc<dyn Scrub>>) -> MemoryStore {
+        let mut store = self.open();
+        store.scrub = scrub.or(store.scrub.take());
+        store
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -91,6 +99,8 @@ pub struct MemoryStore {
     /// How often it was over before it was renewed.
     lapses: AtomicU64,
     closed: AtomicBool,
+    /// Takes out what must not be stored.
+    scrub: Option<Arc<dyn Scrub>>,
 }
 
 /// Whether a lease is renewed that holds.
@@ -171,7 +181,7 @@ impl Store for MemoryStore {
 #[async_trait]
 impl Logs for MemoryStore {
     async fn append(&self, batch: Vec<Append>) -> Result<Vec<Appended>, StoreError> {
-        let scrub = self.memory.0.scrub.as_deref();
+        let scrub = self.scrub.as_deref();
         let drafts: Vec<Draft> =
             batch.into_iter().map(|append| Draft::new(append, scrub)).collect::<Result<_, _>>()?;
         let mut state = self.change(Renew::IfUnknown)?;
