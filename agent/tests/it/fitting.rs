@@ -56,9 +56,9 @@ fn ends_of_children_that_do_not_fit_together_are_each_shortened_to_their_share()
     for (run, text) in runs.iter().zip(&texts[1..]) {
         assert!(text.len() <= share && text.len() > 18_000, "{}", text.len());
         assert!(text.starts_with(&format!("{run} begins")) && text.ends_with(" ends"));
-        assert!(
-            text.contains(&format!(" bytes left out; `posse runs show {run}` shows the whole]"))
-        );
+        assert!(text.contains(&format!(
+            " bytes left out; resume run {run} and ask for the rest if you need it]"
+        )));
     }
     let anew = Transcript::of(&world.records);
     assert_eq!(anew.messages(), world.transcript.messages(), "any process makes the same request");
@@ -115,7 +115,10 @@ fn results_of_calls_are_shortened_too_and_one_of_a_child_names_its_run() {
     });
     let notes: Vec<String> = notes.collect();
     assert_eq!(notes.len(), 6);
-    assert!(notes[0].contains(&format!("`posse runs show {child}` shows the whole]")), "{notes:?}");
+    assert!(
+        notes[0].contains(&format!("resume run {child} and ask for the rest if you need it]")),
+        "{notes:?}"
+    );
     assert!(notes[1..].iter().all(|note| note.ends_with("call again for a part of it]")));
 }
 

@@ -36,6 +36,8 @@ pub struct Asker {
     paint: Paint,
     /// Held by whoever reads what is typed.
     reading: Arc<Semaphore>,
+    /// Where a run goes on that has its answer.
+    goes: Goes,
 }
 
 /// What came of asking.
@@ -60,7 +62,13 @@ impl Asker {
             settings: common.user_settings(),
             paint: Paint { on: !common.environment.no_color },
             reading: Arc::new(Semaphore::new(1)),
+            goes: Goes::Here,
         })
+    }
+
+    /// The same for someone who only watches: the run goes on where it is executed.
+    pub fn watching(self) -> Asker {
+        Asker { goes: Goes::Elsewhere, ..self }
     }
 
     /// Asks what `run` and the others of its tree want to know.
@@ -93,7 +101,7 @@ impl Asker {
             };
             let Some(answer) = answer else { return Ok(Replied::Gone) };
             if let Given::TooLate(why) =
-                give(runtime, question, answer, self.settings.as_deref(), Goes::Here).await?
+                give(runtime, question, answer, self.settings.as_deref(), self.goes).await?
             {
                 print::note(format!("  {why}"));
             }

@@ -182,6 +182,13 @@ pub struct Viewer {
 }
 
 impl Viewer {
+    /// One who only watches: nothing that is answered here makes this process execute the run.
+    pub fn watching(common: &Common, form: Form) -> Result<Self, Failure> {
+        let viewer = Viewer::new(common, form)?;
+        let asker = viewer.asker.map(Asker::watching);
+        Ok(Viewer { asker, ..viewer })
+    }
+
     pub fn new(common: &Common, form: Form) -> Result<Self, Failure> {
         let volume = match (form, common.global.quiet) {
             (Form::Json | Form::StreamJson, _) => Volume::Silent,

@@ -195,7 +195,7 @@ async fn agents_are_given_on_the_command_line_as_text_or_as_a_file() {
     let bad = r#"{"poet": {"description": "Rhymes", "prompt": "x", "tools": []}}"#;
     for given in [bad, "{", "nowhere.json"] {
         let exit = world.run(&["run", "--agents", given, "lead"]).await.expect(2);
-        assert!(exit.err.starts_with("error: --agents: "), "{}", exit.err);
+        assert!(exit.err.starts_with("error: --agents:"), "{}", exit.err);
     }
     assert!(world.list().await.len() == 2, "nothing was started");
 }

@@ -242,6 +242,22 @@ async fn an_answer_from_a_terminal_without_the_key_leaves_the_run_to_others() {
     }
 }
 
+/// To watch is to look: who answers there need not have the key, and the run stays where it is.
+#[tokio::test]
+async fn an_answer_while_watching_leaves_the_run_where_it_is_executed() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    let Some(watching) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run --label h --mode ask one; echo code $?").await;
+    terminal.shows("allow it?").await;
+    watching.enter("unset ANTHROPIC_API_KEY ANTHROPIC_BASE_URL; posse runs watch h").await;
+    watching.shows("allow it?").await;
+    watching.enter("y").await;
+    let screen = terminal.shows("code 0").await;
+    assert!(screen.contains("answered elsewhere") && !screen.contains("taken over"), "{screen}");
+    assert_eq!(world.read("b.txt"), "written\n");
+}
+
 #[tokio::test]
 async fn who_ends_the_input_at_a_question_leaves_the_chat_and_is_asked_again() {
     let world = World::new(script()).await;

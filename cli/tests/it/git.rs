@@ -468,6 +468,21 @@ async fn what_git_stashed_by_itself_is_kept_where_it_cannot_be_brought_back() {
     assert!(said.starts_with("false"), "{said}");
 }
 
+/// Nor does the user's own git, in another terminal.
+#[tokio::test]
+async fn placeholders_are_in_no_commit_that_the_user_makes_meanwhile() {
+    let wait = "echo > up; until [ -e go ]; do sleep 0.02; done";
+    let world = repository(wait).await;
+    let running = world.start(&["run", "--trust", "go"]);
+    eventually("the command runs", async || world.work().join("up").exists()).await;
+    git(&world, &["add", "-A"]);
+    let staged = git(&world, &["diff", "--cached", "--name-only"]);
+    world.write("go", "");
+    running.end().await.expect(0);
+    let held: Vec<&str> = staged.lines().filter(|name| name.starts_with('.')).collect();
+    assert!(held.iter().all(|name| !name.contains("vim") && *name != ".mise"), "{staged}");
+}
+
 /// They clear away what git does not track, and the placeholders cannot be cleared away.
 #[tokio::test]
 async fn a_stash_and_a_cleaning_come_to_their_end() {

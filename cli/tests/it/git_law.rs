@@ -1041,6 +1041,25 @@ async fn settings_of_git_and_of_posse_in_a_part_of_the_home_folder_are_closed() 
     }
 }
 
+/// The same where the settings are a link into the workspace, as people keep them who have a repository
+/// of their settings.
+#[tokio::test]
+async fn settings_that_are_links_into_the_workspace_are_closed() {
+    let evil = "mkdir -p config/posse; echo 'model = \"x/y\"' >> config/posse/config.toml; \
+        mkdir -p config/git; echo '[core]' >> config/git/config; echo END > other";
+    let calls = vec![bash(evil), write("config/posse/config.toml", "model = \"x/y\"")];
+    let world = calling(calls, "").await;
+    let folder = world.home().join("dotfiles");
+    std::fs::create_dir_all(folder.join("config/nvim")).unwrap();
+    std::os::unix::fs::symlink("dotfiles/config", world.home().join(".config")).unwrap();
+    let mut command = world.command(&["run", "go"]);
+    command.current_dir(&folder);
+    let said = started(command).end().await.expect(0).out;
+    assert!(!folder.join("config/posse/config.toml").exists(), "{said}");
+    assert!(!folder.join("config/git/config").exists(), "{said}");
+    assert!(folder.join("other").exists(), "{said}");
+}
+
 fn set_up_settings(world: &World) {
     let folder = world.home().join(".config/git");
     std::fs::create_dir_all(&folder).unwrap();

@@ -65,7 +65,7 @@ async fn i8_results_that_do_not_fit_together_are_shortened_and_once_more_if_the_
     assert_eq!(completed(&run).await, "done");
     let sizes = bench.fake.requests_where(&second).into_iter().map(|request| {
         let shown = request.tool_results();
-        assert!(shown.iter().all(|result| result.contains("bytes left out; `posse runs show")));
+        assert!(shown.iter().all(|result| result.contains("bytes left out; resume run ")));
         shown.iter().map(String::len).sum::<usize>()
     });
     let sizes: Vec<usize> = sizes.collect();

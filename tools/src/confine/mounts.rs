@@ -351,11 +351,16 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
     let hidden = secrets::hidden(walls);
     if writes {
         let there = guarded(walls).into_iter().filter(|(path, _)| path.symlink_metadata().is_ok());
+        let roots = roots(walls);
         let fixed = walls.fixed.iter().filter_map(|path| path.canonicalize().ok());
+        // A command may have put a link there since: what is elsewhere cannot be changed anyway, and to
+        // mount it would show it.
+        let fixed = fixed.filter(|path| innermost(&roots, path).is_some());
         let kept = there.chain(fixed.map(|path| (path, Access::Read)));
-        // To keep what nobody sees would show it.
+        // To keep what nobody sees would show it, too.
         let gaps: Vec<&Path> = hidden.iter().map(PathBuf::as_path).collect();
-        let kept = kept.filter(|(path, _)| !is_in_gap(path, &gaps, &roots(walls)));
+        let is_hidden = |path: &Path| gaps.contains(&path) || is_in_gap(path, &gaps, &roots);
+        let kept = kept.filter(|(path, _)| !is_hidden(path));
         let emptied = emptied(walls);
         mounts.extend(kept.map(|(path, access)| match emptied.as_ref() == Some(&path) {
             true => Mount::Empty { path },
@@ -486,7 +491,7 @@ pub(super) fn protected(walls: &Walls) -> Vec<PathBuf> {
     for home in walls.homes.iter().filter(|home| home.starts_with(workspace)) {
         paths.extend(IN_HOME.iter().map(|name| home.join(name)));
     }
-    paths.extend(obeyed_below_home(workspace, &walls.homes));
+    paths.extend(obeyed_below_home(workspace, &walls.homes, &walls.hidden));
     // What the host gave to be written, it meant.
     paths.retain(|path| !walls.writable.iter().any(|given| path.starts_with(given)));
     paths

@@ -216,7 +216,12 @@ fn content_of(path: &Path) -> Option<&'static [u8]> {
         COMMON_FOLDER => Some(b".\n"),
         WORKTREE_CONFIG | "config" | "config.toml" | "attributes" => Some(b""),
         // The user's shells and git read these, and complain of a folder.
-        name if IN_HOME.contains(&name) && !FOLDERS_IN_HOME.contains(&name) => Some(b""),
+        name if IN_HOME.contains(&name)
+            && !FOLDERS_IN_HOME.contains(&name)
+            && !PROTECTED.contains(&name) =>
+        {
+            Some(b"")
+        }
         _ => None,
     }
 }

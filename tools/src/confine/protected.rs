@@ -144,25 +144,43 @@ const OBEYED_BELOW_HOME: [&str; 15] = [
     ".ssh/config",
 ];
 
-/// Those of them that are in `workspace`, which is a part of one of `homes`: what is there, or the
-/// first folder on the way that is missing.
-pub(super) fn obeyed_below_home(workspace: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
-    let around = homes.iter().filter(|home| workspace.starts_with(home) && workspace != **home);
-    let all = around.flat_map(|home| OBEYED_BELOW_HOME.map(|name| home.join(name)));
+/// Those of them that are in `workspace`, wherever links lead on the way, and of `own`, which are
+/// Posse's: what is there, or the first folder on the way that is missing.
+pub(super) fn obeyed_below_home(
+    workspace: &Path,
+    homes: &[PathBuf],
+    own: &[PathBuf],
+) -> Vec<PathBuf> {
+    let below = homes.iter().flat_map(|home| OBEYED_BELOW_HOME.map(|name| home.join(name)));
+    let own = own.iter().filter(|path| path.file_name().is_some_and(|name| name == OWN)).cloned();
+    let all = below.chain(own).map(|path| real(&path));
     let inside = all.filter(|path| path.starts_with(workspace) && path != workspace);
-    let first_missing = |path: PathBuf| {
-        let below = path.strip_prefix(workspace).unwrap_or(&path);
-        let mut at = workspace.to_owned();
-        below
-            .iter()
-            .map(|name| {
-                at.push(name);
-                at.clone()
-            })
-            .find(|at| at.symlink_metadata().is_err() || *at == path)
-            .unwrap_or(path.clone())
+    // In a home folder that is in the workspace, all around it is protected.
+    let is_protected = |path: &PathBuf| {
+        let in_home = homes.iter().filter(|home| home.starts_with(workspace));
+        in_home.into_iter().any(|home| IN_HOME.iter().any(|name| path.starts_with(home.join(name))))
     };
-    inside.map(first_missing).collect()
+    let first_missing = |path: PathBuf| {
+        let around = path.ancestors().take_while(|it| *it != workspace);
+        let missing = around.filter(|it| it.symlink_metadata().is_err()).last();
+        missing.map_or_else(|| path.clone(), Path::to_owned)
+    };
+    inside.filter(|path| !is_protected(path)).map(first_missing).collect()
+}
+
+/// What the folders are called in which Posse keeps its own.
+const OWN: &str = "posse";
+
+/// Where links lead on the way to `path`, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|it| Some((it, it.canonicalize().ok()?)));
+    there.map_or_else(
+        || path.to_owned(),
+        |(around, real)| match path.strip_prefix(around) {
+            Ok(rest) if !rest.as_os_str().is_empty() => real.join(rest),
+            _ => real,
+        },
+    )
 }
 
 /// Those of the names below that are folders.

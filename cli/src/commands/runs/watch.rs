@@ -8,7 +8,7 @@ use posse::{Runtime, Status};
 pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
     let form = if common.global.json { Form::StreamJson } else { Form::Screen };
-    let mut viewer = Viewer::new(common, form)?;
+    let mut viewer = Viewer::watching(common, form)?;
     let short = row.id.short();
     let is_orphan = row.status == Status::Crashed;
     if is_orphan || row.status == Status::Queued {
