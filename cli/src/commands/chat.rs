@@ -15,6 +15,7 @@ use super::{Common, folder, reason, spec};
 use crate::args::{self, ChatOptions};
 use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
 use crate::signals::Signal;
 use crate::spending;
@@ -425,11 +426,13 @@ async fn tell_who_goes_on(
 ) -> Result<(), Failure> {
     let busy = chat.runtime.busy_below(chat.session).await?.len() as u64;
     let at_work = busy.max(row.expects.into());
-    let tasks = if at_work == 1 { "task is" } else { "tasks are" };
     if at_work > 0 {
-        viewer.screen.remark(&format!(
-            "{at_work} {tasks} still at work in the background, and will go on with this chat"
-        ));
+        let tasks = format::count(at_work, "background task");
+        let who = match chat.common.daemon().await {
+            Some(_) => "the daemon continues",
+            None => "stopped now, until you resume this chat",
+        };
+        viewer.screen.remark(&format!("{tasks} not done: {who}"));
     }
     Ok(())
 }
