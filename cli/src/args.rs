@@ -24,13 +24,16 @@ use number::{whole, whole_or_negative};
 use posse::protocol::{Budget, Effort, Instructions, Mode, Network, Profile};
 use std::path::PathBuf;
 
+/// The version, and the commit that it was built from where that is known.
+const VERSION: &str = env!("POSSE_VERSION");
+
 /// Runs LLM agents on your files, durably
 ///
 /// `posse "what does this project do?"` runs one task, and `posse` alone opens a chat. A run is a
 /// log: kill posse at any moment, start it again, and the run continues where it stopped, repeating
 /// nothing.
 #[derive(Parser)]
-#[command(name = "posse", version, max_term_width = 100, override_usage = USAGE, after_help = EXIT_CODES, after_long_help = MORE)]
+#[command(name = "posse", version = VERSION, max_term_width = 100, override_usage = USAGE, after_help = EXIT_CODES, after_long_help = MORE)]
 pub struct Arguments {
     #[command(flatten)]
     pub global: Global,
@@ -148,6 +151,15 @@ pub enum Command {
     Completions {
         /// The shell
         shell: Shell,
+    },
+    /// Print the manual page of a command, or write those of all
+    Man {
+        /// The command, such as `runs list`; without it, posse itself
+        #[arg(value_name = "COMMAND")]
+        command: Vec<String>,
+        /// Write the pages of all commands into this folder
+        #[arg(long, value_name = "DIR", conflicts_with = "command")]
+        out: Option<PathBuf>,
     },
 }
 

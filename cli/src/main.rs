@@ -182,5 +182,6 @@ async fn dispatch(
         Command::Demo(Later(options)) => commands::demo::run(common, options).await,
         Command::FakeModel(Later(options)) => commands::fake_model::run(common, options).await,
         Command::Completions { shell } => commands::completions::run(&common, shell),
+        Command::Man { command, out } => commands::man::run(&common, &command, out.as_deref()),
     }
 }

@@ -1,5 +1,7 @@
 //! A model of the host's own, on a store in memory: no key, no network, no file.
 
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example is its own host")]
+
 use posse::model::{DeltaSink, ModelInfo, Reply, Request};
 use posse::protocol::{Message, Part, Price, Stop, Usage};
 use posse::store::Memory;

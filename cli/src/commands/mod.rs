@@ -15,6 +15,7 @@ pub mod demo;
 pub mod doctor;
 pub mod fake_model;
 mod follow;
+pub mod man;
 pub mod models;
 mod prompt;
 mod rest;

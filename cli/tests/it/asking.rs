@@ -247,7 +247,7 @@ async fn an_answer_from_a_terminal_without_the_key_leaves_the_run_to_others() {
 async fn an_answer_while_watching_leaves_the_run_where_it_is_executed() {
     let world = World::new(script()).await;
     let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
-    let Some(watching) = Terminal::open(&world, 100, 30).await else { return };
+    let Some(watching) = Terminal::open_as(&world, "watching", 100, 30).await else { return };
     terminal.enter("posse run --label h --mode ask one; echo code $?").await;
     terminal.shows("allow it?").await;
     watching.enter("unset ANTHROPIC_API_KEY ANTHROPIC_BASE_URL; posse runs watch h").await;
@@ -256,6 +256,7 @@ async fn an_answer_while_watching_leaves_the_run_where_it_is_executed() {
     let screen = terminal.shows("code 0").await;
     assert!(screen.contains("answered elsewhere") && !screen.contains("taken over"), "{screen}");
     assert_eq!(world.read("b.txt"), "written\n");
+    terminal.enter("exit").await;
 }
 
 #[tokio::test]

@@ -192,6 +192,7 @@ fn looking(verb: &str, run: &str) -> Option<(Vec<String>, i32)> {
         "agents show" | "skills show" => (&["evil"], 0),
         "agents check" | "skills check" => (&[], 0),
         "completions" => (&["bash"], 0),
+        "man" => (&["runs"], 0),
         // Not there, or nobody to ask.
         "daemon status" => (&[], 1),
         "trust" => (&[], 2),

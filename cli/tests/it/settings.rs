@@ -144,6 +144,20 @@ async fn completions_are_there_for_every_shell() {
 }
 
 #[tokio::test]
+async fn every_command_has_a_manual_page() {
+    let world = World::saying("x").await;
+    let page = world.run(&["man", "runs", "list"]).await.expect(0).out;
+    assert!(page.contains("posse\\-runs\\-list") && page.contains("\\-\\-status"), "{page}");
+    let folder = world.folder.path().join("man");
+    let told = world.run(&["man", "--out", folder.to_str().unwrap()]).await.expect(0).err;
+    let written = std::fs::read_dir(&folder).unwrap().count();
+    assert!(written > 40 && told.contains(&format!("{written} manual pages")), "{told}");
+    assert!(folder.join("posse-runs-show.1").exists());
+    let exit = world.run(&["man", "nothing"]).await.expect(2);
+    assert!(exit.err.contains("`nothing` is not a command"), "{}", exit.err);
+}
+
+#[tokio::test]
 async fn the_version_is_that_of_the_package() {
     let world = World::saying("x").await;
     let exit = world.run(&["--version"]).await.expect(0);

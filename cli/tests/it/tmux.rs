@@ -16,12 +16,17 @@ impl Terminal {
     /// Opens a terminal of this size with a shell in the world's folder; `None` without tmux,
     /// which leaves what needs a terminal untested.
     pub async fn open(world: &World, columns: u16, rows: u16) -> Option<Terminal> {
+        Terminal::open_as(world, "tmux", columns, rows).await
+    }
+
+    /// One more, which is called `name`.
+    pub async fn open_as(world: &World, name: &str, columns: u16, rows: u16) -> Option<Terminal> {
         let there = Command::new("tmux").arg("-V").stdout(Stdio::null()).status().await;
         if !there.is_ok_and(|status| status.success()) {
             skipped("posse-cli: what needs a terminal (there is no tmux)");
             return None;
         }
-        let socket = world.folder.path().join("tmux").display().to_string();
+        let socket = world.folder.path().join(name).display().to_string();
         let mut command = Command::new("tmux");
         command
             .args(["-S", &socket, "-f", "/dev/null", "new-session", "-d"])
