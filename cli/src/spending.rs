@@ -66,7 +66,7 @@ pub fn hint(outcome: &Outcome, run: RunId, uncertain: Usd) -> Vec<String> {
         Limit::Cost => {
             if uncertain > Usd::ZERO {
                 hints.push(format!(
-                    "{uncertain} of it counts for calls that were cut short: nobody knows what the \
+                    "{uncertain} of it counts for calls that were cut short: Posse does not know what the \
                      provider charges for them"
                 ));
             }

@@ -185,7 +185,9 @@ pub(crate) async fn expect_reply(mut response: Response) -> Result<Answer, Fault
     let media_type = text_of(response.headers(), header::CONTENT_TYPE).unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let reason = match (unasked, &*essence) {
-        (Some(encoding), _) => format!("it is compressed with {encoding}, which nobody asked for"),
+        (Some(encoding), _) => {
+            format!("it is compressed with {encoding}, which Posse did not ask for")
+        }
         (None, "application/json") => return Ok(Answer::Document(response)),
         (None, "text/html") => {
             let body = error_body(&mut response).await;

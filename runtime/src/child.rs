@@ -29,7 +29,7 @@ pub(crate) struct Above {
 /// Why a run that began as `started`, and has nobody to hand work to, has nobody.
 pub(crate) fn deepest(started: &RunStarted) -> String {
     if started.agent.agents.as_ref().is_some_and(Vec::is_empty) {
-        return "its definition names nobody whom it may call".to_owned();
+        return "its definition names no agent that it may call".to_owned();
     }
     let depth = started.parent.as_ref().map_or(0, |parent| parent.ancestors.len());
     format!("it stands at depth {depth}, and its tree goes no deeper than {depth}")

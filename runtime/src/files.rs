@@ -123,7 +123,10 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<String, String> {
         return Err(too_large());
     }
     String::from_utf8(bytes).map_err(|error| {
-        format!("it is not UTF-8: byte {} is none of a text", error.utf8_error().valid_up_to() + 1)
+        format!(
+            "it is not UTF-8: byte {} is not part of a text",
+            error.utf8_error().valid_up_to() + 1
+        )
     })
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn check(tools: &[Arc<dyn Tool>]) -> Result<(), Error> {
         }
         let schema = &*tool.spec().schema;
         if schema.get("type").and_then(|kind| kind.as_str()) != Some("object") {
-            return wrong("has a schema that is none of an object: its arguments are one");
+            return wrong("has a schema that is not of type `object`");
         }
         if let Err(why) = check_schema(schema) {
             return wrong(&format!("has a schema that cannot be used: {why}"));

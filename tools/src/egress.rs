@@ -193,7 +193,7 @@ fn permit(host: &str, address: IpAddr, reach: Reach, scheme: Scheme) -> Result<(
         (Class::Loopback, Reach::Private, _) => return Ok(()),
         (Class::Private, Reach::Private, Scheme::Secure) => return Ok(()),
         (Class::Public, _, Scheme::Secure) => return Ok(()),
-        (Class::Never, _, _) => "is an address for nobody, or for the machines of a provider",
+        (Class::Never, _, _) => "is a reserved address, or one for the machines of a provider",
         (Class::Loopback, Reach::Public, _) => "is this machine",
         (Class::Private, Reach::Public, _) => "is in a private network",
         (Class::Private | Class::Public, _, Scheme::Plain) => "is not this machine: use https",

@@ -1,5 +1,5 @@
-//! Checks what the compiler does not: the code map, circles of imports, test files, sizes, licences,
-//! links.
+//! Checks what the compiler does not: the code map, circles of imports, plain words, test files, sizes,
+//! licences, links.
 
 mod circles;
 
@@ -35,6 +35,7 @@ impl Tidy {
         circles::check(&root, &CRATES, &mut problems);
         let map = read(&root.join("ARCHITECTURE.md"), &mut problems);
         circles::check_floors(&root, WITH_FLOORS, &floors(&map, WITH_FLOORS), &mut problems);
+        words(&root, &mut problems);
         test_files(&root, &mut problems);
         sizes(&root, &mut problems);
         packages(&root, &mut problems);
@@ -104,6 +105,55 @@ fn top_level(listed: &str) -> impl Iterator<Item = &str> {
 fn floors(map: &str, name: &str) -> Vec<BTreeSet<String>> {
     let lines = section(map, name).into_iter().filter(|line| line.starts_with("- **"));
     lines.map(|line| top_level(line).map(str::to_owned).collect()).collect()
+}
+
+/// Phrases that make help and errors hard to read: they name no actor, or stand for a noun that the
+/// glossary has.
+const BANNED: [&str; 9] = [
+    "nobody",
+    "whoever",
+    "somebody",
+    "is told",
+    "are told",
+    "can be had",
+    "those that",
+    "those who",
+    "is none of",
+];
+
+/// No text of the shipped crates that people or models read has a banned phrase. Comments are left out.
+fn words(root: &Path, problems: &mut Vec<String>) {
+    for name in ["protocol", "agent", "model", "tools", "store", "runtime", "cli"] {
+        for file in rust_files(&root.join(name).join("src")) {
+            let inside = |part: &str| file.iter().any(|it| it == part);
+            if inside("tests") || inside("tests.rs") || inside("conformance") {
+                continue;
+            }
+            let text = read(&file, problems);
+            let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
+            for (number, line) in shipped.lines().enumerate() {
+                let code = line.trim_start();
+                let is_text = code.contains('"') && !code.starts_with("//");
+                if !is_text || code.contains("reason = \"") || code.contains("TestCaseError") {
+                    continue;
+                }
+                let quoted = code.split('"').skip(1).step_by(2);
+                let said: String = quoted.collect::<Vec<_>>().join(" ");
+                for phrase in BANNED.iter().filter(|phrase| has_phrase(&said, phrase)) {
+                    let place = format!("{}:{}", file.display(), number + 1);
+                    problems.push(format!("{place}: a text for people says `{phrase}`"));
+                }
+            }
+        }
+    }
+}
+
+/// True when `text` has `phrase` as words of their own.
+fn has_phrase(text: &str, phrase: &str) -> bool {
+    let edge = |it: Option<char>| it.is_none_or(|it| !it.is_alphanumeric() && it != '-');
+    text.match_indices(phrase).any(|(at, _)| {
+        edge(text[..at].chars().next_back()) && edge(text[at + phrase.len()..].chars().next())
+    })
 }
 
 /// Every file of a test folder is a module of its main.rs.
@@ -255,6 +305,12 @@ mod tests {
     fn links_to_files_are_found_outside_of_code() {
         let text = "[a](one.md) [b](two/three.md#part) [c](#here) [d](https://x.y/z)\n```\n[e](no)\n```\n![f](f.svg)";
         assert_eq!(link_targets(text).collect::<Vec<_>>(), ["one.md", "two/three.md", "f.svg"]);
+    }
+
+    #[test]
+    fn phrases_are_found_as_words_of_their_own() {
+        assert!(has_phrase("that nobody asked for", "nobody"));
+        assert!(!has_phrase("~nobody-at-all", "nobody") && !has_phrase("busybody", "nobody"));
     }
 
     #[test]

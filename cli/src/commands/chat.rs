@@ -238,7 +238,7 @@ async fn converse(
                     told = session.told() => {
                         let what = match told? {
                             Told::End => "a task in the background has ended",
-                            Told::Message => "somebody has said something to this chat from elsewhere",
+                            Told::Message => "this chat got a message from elsewhere",
                         };
                         if lines::is_interactive() && !waiting {
                             lines.say(&format!("◇ {what}; Enter shows what comes of it"));

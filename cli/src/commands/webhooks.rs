@@ -157,8 +157,9 @@ async fn retry(common: &Common, runtime: &Runtime, ids: &[String]) -> Result<Cod
             Some(DeliveryState::Delivered) => format!("delivery {id} has arrived"),
             None => format!("there is no delivery {id}"),
         };
-        return Err(Failure::usage(why)
-            .hint("`posse webhooks deliveries --dead` lists those that can be sent again"));
+        return Err(Failure::usage(why).hint(
+            "`posse webhooks deliveries --dead` lists the deliveries that you can send again",
+        ));
     }
     for id in ids {
         back.extend(runtime.retry_deliveries(&Revival::One(id.clone())).await?);

@@ -164,7 +164,7 @@ pub(crate) fn deny(
                     denied.push(tool.name.clone());
                 }
                 None if is_foreign(name) => {
-                    findings.note(place, format!("{shown} does not exist here; nobody has it"));
+                    findings.note(place, format!("{shown} does not exist here; no agent has it"));
                 }
                 None => {
                     let reason = format!(
@@ -221,7 +221,7 @@ fn delegates(
     findings: &mut Findings,
 ) {
     if named.is_empty() {
-        let reason = format!("{shown} names nobody; name agents, or leave the parentheses out");
+        let reason = format!("{shown} names no agent; name agents, or leave the parentheses out");
         findings.error(place, reason);
     }
     let agents = agents.get_or_insert_default();

@@ -377,7 +377,7 @@ fn color(node: &Node, findings: &mut Findings) -> Option<String> {
     let found = COLORS.contains(&word).then(|| word.to_owned());
     if found.is_none() {
         let reason =
-            format!("`color` is {}, which is none of {}", quoted(&written), COLORS.join(", "));
+            format!("`color` is {}, which is not one of {}", quoted(&written), COLORS.join(", "));
         findings.warning(node.place, reason);
     }
     found

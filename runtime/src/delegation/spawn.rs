@@ -222,10 +222,10 @@ pub(crate) async fn in_background(
 /// What the caller is told of a child that was started.
 fn started(run: RunId, agent: &str, label: &str, announce: Announce) -> String {
     let when = match announce {
-        Announce::Steer => "Its result is told before your next step.",
-        Announce::Followup => "Its result is told when your turn ends, or wakes you.",
-        Announce::Collect => "Its result is told together with the others'.",
-        Announce::Silent => "Its result is not told; `subagents` shows it.",
+        Announce::Steer => "You see its result before your next step.",
+        Announce::Followup => "You see its result when your turn ends, or it wakes you.",
+        Announce::Collect => "You see its result together with the others'.",
+        Announce::Silent => "You do not see its result; `subagents` shows it.",
     };
     format!("started run {run} [{agent}] {label}\n{when}")
 }

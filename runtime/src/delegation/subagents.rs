@@ -183,8 +183,7 @@ impl Runtime {
 fn list(family: &Family, limit: usize) -> String {
     let count = family.listed().count();
     if count == 0 {
-        return "You have started nobody who is at work or has ended in the last half hour."
-            .to_owned();
+        return "No agent that you started is at work or ended in the last half hour.".to_owned();
     }
     let mut text = String::new();
     for (index, row) in family.listed().take(limit).enumerate() {
@@ -264,7 +263,7 @@ async fn wait(
         rows.extend(runtime.row(*run).await?);
     }
     let head = match over {
-        true => "all have ended; what they came to is told by itself\n".to_owned(),
+        true => "all have ended; you get their results without asking\n".to_owned(),
         false => {
             let open = rows.iter().filter(|row| row.outcome.is_none()).count();
             format!("{open} of {} are still at work\n", rows.len())

@@ -80,7 +80,7 @@ impl Family {
                 self.run
             ))),
             [] => Err(invalid(format!(
-                "nobody fits `{}`; `list` shows who there is",
+                "no agent of yours matches `{}`; `list` shows them",
                 name.chars().take(80).collect::<String>()
             ))),
             several => {
@@ -148,7 +148,7 @@ mod tests {
         ]);
         assert_eq!(found(&family, "1"), Ok(12));
         assert_eq!(found(&family, "2"), Ok(11));
-        assert!(found(&family, "3").unwrap_err().contains("nobody fits `3`"));
+        assert!(found(&family, "3").unwrap_err().contains("matches `3`"));
         assert_eq!(found(&family, "old"), Ok(10), "by its label all the same");
     }
 

@@ -220,7 +220,7 @@ fn split<'a>(text: &'a str, roots: Roots<'a>) -> Result<(&'a str, &'a str), &'st
         return Ok(("", rest));
     }
     if text == "~" || text.starts_with("~/") {
-        let home = roots.home.ok_or("nobody says where the home folder is")?;
+        let home = roots.home.ok_or("the home folder is not known")?;
         return Ok((home, text.trim_start_matches('~')));
     }
     Ok((roots.workspace, text))

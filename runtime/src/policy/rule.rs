@@ -279,7 +279,7 @@ fn read(text: &str, known: impl Fn(&str) -> Result<String, String>) -> Result<Ru
                 names.push(parsed.to_string());
             }
             match names.is_empty() {
-                true => Err(wrong("it names nobody; write the names of agents")),
+                true => Err(wrong("it names no agent; write the names of agents")),
                 false => Ok(done(Tools::Several(&STARTING), What::Names(names))),
             }
         }
@@ -401,7 +401,7 @@ mod tests {
             ("Read(!x)", "turned around"),
             ("Read({a,b})", "braces"),
             ("Task(../x)", "name"),
-            ("Task(,)", "names nobody"),
+            ("Task(,)", "names no agent"),
             ("Skill(a b)", "one skill"),
             ("WebFetch(example.org)", "domain:example.org"),
             ("WebFetch(domain:exam ple)", "domain:example.org"),

@@ -204,7 +204,7 @@ async fn c8_what_cannot_be_started_is_an_error_result_and_the_parent_goes_on() {
         ),
         (json!({"prompt": "x", "resume": "01jzzzzzzzzzzzzzzzzzzzzzzz"}), "was not started by you"),
         // Posse tells an agent nothing of runs that others have started.
-        (json!({"prompt": "x", "resume": "merger"}), "nobody fits `merger`"),
+        (json!({"prompt": "x", "resume": "merger"}), "matches `merger`"),
         (json!({"prompt": 5}), "the arguments cannot be used"),
     ];
     let script = Script::new().conversation(main_agent(calls.clone().map(|(call, _)| call)));

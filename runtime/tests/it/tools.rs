@@ -288,8 +288,8 @@ async fn host_tools_that_no_model_could_be_offered_are_refused_by_name() {
         (vec![tool("my tool!")], "`my tool!` must have a name of"),
         (vec![tool("")], "1 to 64 letters"),
         (vec![tool(&long)], "1 to 64 letters"),
-        (vec![with_schema(json!("text"))], "`own` has a schema that is none of an object"),
-        (vec![with_schema(json!({"type": "array"}))], "none of an object"),
+        (vec![with_schema(json!("text"))], "`own` has a schema that is not of type `object`"),
+        (vec![with_schema(json!({"type": "array"}))], "not of type `object`"),
         (vec![with_schema(json!({"type": "object", "required": 5}))], "cannot be used"),
     ] {
         let refused = Runtime::open(with(tools)(bench.config.clone())).await;

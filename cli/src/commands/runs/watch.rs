@@ -14,7 +14,9 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     if is_orphan || row.status == Status::Queued {
         viewer.screen.remark(&match common.daemon().await {
             Some(_) => format!("run {short} waits for its turn at the daemon"),
-            None => format!("nobody executes run {short} now; `posse runs resume {short}` does"),
+            None => {
+                format!("no process executes run {short} now; `posse runs resume {short}` does")
+            }
         });
     }
     let mut followee = Followee::new(runtime.handle(row.id));

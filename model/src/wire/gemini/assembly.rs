@@ -233,7 +233,7 @@ fn check(call: &Map<String, Value>) -> Result<(), Fault> {
         Some(_) => {}
     }
     match call.get("willContinue").and_then(Value::as_bool) {
-        Some(true) => malformed("a functionCall in pieces, which nobody asked for"),
+        Some(true) => malformed("a functionCall in pieces, which Posse did not ask for"),
         _ => Ok(()),
     }
 }
