@@ -271,7 +271,10 @@ async fn who_ends_the_input_at_a_question_leaves_the_chat_and_is_asked_again() {
     let screen = terminal.shows("left ").await;
     assert!(screen.contains("the question stays open"), "{screen}");
     assert!(screen.contains("To continue: `posse chat --resume"), "{screen}");
-    terminal.enter("clear; posse chat --continue; echo code $?").await;
+    // Or the question of before would be taken for the one to come.
+    terminal.enter("clear; echo cle''ared").await;
+    terminal.shows("cleared").await;
+    terminal.enter("posse chat --continue; echo code $?").await;
     terminal.shows("allow it?").await;
     terminal.enter("y").await;
     terminal.shows("It says: Created b.txt").await;
