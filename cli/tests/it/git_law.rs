@@ -1012,6 +1012,26 @@ async fn a_repository_that_a_command_takes_apart_is_protected_all_the_same() {
     }
 }
 
+/// Git looks further up where a repository has no HEAD. What is around it does not become the agent's
+/// because a command takes the repository of the workspace apart.
+#[tokio::test]
+async fn who_takes_a_repository_apart_does_not_get_the_one_around_it() {
+    let reach = "cat ../notes.txt; echo evil > ../.git/made; git -C .. tag evil; echo END";
+    for apart in ["mv .git/HEAD $TMPDIR/H", "mv .git/HEAD $TMPDIR/H; chmod 1555 .git"] {
+        let reply = Reply::text("{{last_tool_result}}");
+        let world = World::new(Script::turns([bash(apart), bash(reach), reply])).await;
+        set_up(&world, &world.work(), "echo hunter2 > notes.txt; mk lib");
+        let mut command = world.command(&["run", "go"]);
+        command.current_dir(world.work().join("lib"));
+        let said = started(command).end().await.expect(0).out;
+        assert!(!world.work().join("lib/.git/HEAD").exists(), "{apart}: it means something");
+        assert!(said.contains("END") && !said.contains("hunter2"), "{apart}: {said}");
+        let data = world.work().join(".git");
+        assert!(!data.join("made").exists(), "{apart}: {said}");
+        assert!(!data.join("refs/tags/evil").exists(), "{apart}: {said}");
+    }
+}
+
 /// Who works in a part of the home folder finds the user's own settings there, or could make them.
 #[tokio::test]
 async fn settings_of_git_and_of_posse_in_a_part_of_the_home_folder_are_closed() {
