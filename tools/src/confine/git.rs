@@ -92,8 +92,14 @@ impl Repositories {
             let mut walled = guarded(&root, walls);
             let others = harmless_only_here(&root, &found);
             let before = baseline.settled(&path, now.iter().cloned().chain(others).collect());
-            // A wall around what another command has put there would keep it there.
-            let folders = now.intersection(&before).map(|it| &it.path);
+            // A wall around what another command has put there would keep it there. What others have
+            // found counts also where we see no repository: one of them may have taken it apart.
+            let is_same = |it: &Offence| match it.what {
+                What::Folder(Some(was)) => identity(&root.handle, it.path.as_os_str()) == Some(was),
+                _ => false,
+            };
+            let is_there = |it: &&Offence| now.contains(it) || is_same(it);
+            let folders = before.iter().filter(is_there).map(|it| &it.path);
             let folders = folders.filter(|path| FOLDERS.iter().any(|name| path.ends_with(name)));
             let folders: BTreeSet<PathBuf> = folders.cloned().collect();
             // Nobody would see what a command puts into a folder of somebody else that cannot be listed.
@@ -113,13 +119,16 @@ impl Repositories {
         }
         let named = named::named(&walls.workspace, &walls.homes, &checkouts).into_iter();
         let named: Named = named.map(|it| (it.clone(), it.canonicalize().ok())).collect();
-        let reals = named.values().flatten().cloned();
+        let found: BTreeSet<PathBuf> = named.values().flatten().cloned().collect();
+        let named = baseline.settled_names(named);
+        // What others have found to be named stays closed, whatever one of them does to the settings.
+        let is_there = |it: &&PathBuf| it.canonicalize().is_ok_and(|real| real == **it);
+        let settled = named.values().flatten().filter(is_there);
         let inside =
-            |real: &PathBuf| real.starts_with(&walls.workspace) && *real != walls.workspace;
-        fixed.extend(reals.filter(inside));
+            |real: &&PathBuf| real.starts_with(&walls.workspace) && **real != walls.workspace;
+        fixed.extend(found.iter().chain(settled).filter(inside).cloned());
         fixed.sort();
         fixed.dedup_by(|inner, outer| inner.starts_with(outer));
-        let named = baseline.settled_names(named);
         let written_down = baseline.share()?;
         Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed, written_down }))
     }

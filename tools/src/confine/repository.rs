@@ -6,7 +6,7 @@
 
 use super::git::{POINTER, SETTINGS_BYTES, text_at};
 use super::placeholder::is_placeholder;
-use super::protected::{GIT, HEAD};
+use super::protected::{GIT, HEAD, is_data};
 use rustix::process::geteuid;
 use std::fs::Metadata;
 use std::io::ErrorKind;
@@ -91,8 +91,9 @@ fn may_be_shown(top: &Path, folder: &Metadata, homes: &[PathBuf]) -> bool {
     !is_home && folder.mode() & WORLD_WRITABLE == 0
 }
 
+/// It need not be whole: a command may have taken it apart.
 fn is_repository(data: &Path) -> bool {
-    data.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir())
+    data.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir()) || is_data(data)
 }
 
 /// The folder that the file `.git` names, and the one that this shares with other worktrees. Anybody can
