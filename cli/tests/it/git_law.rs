@@ -696,13 +696,17 @@ fn write(path: &str, content: &str) -> Reply {
 /// What the tools for files write, they do not write where git runs or obeys it.
 #[tokio::test]
 async fn file_tools_write_nothing_that_git_runs_or_obeys() {
-    let before = "mkdir -p s/objects s/refs .githooks t; echo 'ref: refs/heads/x' > s/HEAD
+    let before = "mkdir -p s/objects s/refs .githooks t h; echo 'ref: refs/heads/x' > s/HEAD
+        cp s/HEAD h/HEAD; echo > h/config
         mk n; mkdir n/.myhooks; git -C n config core.hooksPath .myhooks
         git config core.hooksPath .githooks; git config include.path ../conf/missing";
     let refused = [
         "s/config",
         "s/hooks/pre-commit",
         "s/commondir",
+        "h/commondir",
+        "h/refs/heads/x.txt",
+        "h/objects/info/x",
         "n/.git/config",
         "n/.git/hooks/pre-commit",
         "n/.git/info/attributes",
@@ -757,6 +761,34 @@ async fn what_commands_and_file_tools_do_together_comes_to_nothing() {
         world.run(&["run", "go"]).await.expect(0);
         let done = shell(&world, &world.work(), &format!("{USER}git status; cd s; git status"));
         assert!(!trace.exists(), "{path}: {:?} {done:?}", world.fake.last_request().tool_results());
+    }
+}
+
+/// A command leaves a repository but for the folders that make it one, and `Write` adds these.
+#[tokio::test]
+async fn what_a_command_has_begun_no_file_tool_makes_a_repository() {
+    let traces = World::saying("x").await;
+    for setting in ["fsmonitor = \\\"touch CANARY; false\\\"", "hooksPath = ../h"] {
+        let trace = traces.folder.path().join("canary");
+        let begun = format!(
+            "{WORDS}\nmkdir -p b s h; cp .git/HEAD b/HEAD; echo 'gitdir: ../b' > s/.git\n\
+             printf \"[core]\nrepositoryformatversion = 0\nbare = false\n{setting}\n\" > b/config\n\
+             script h/post-index-change; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),s"
+        );
+        let begun = begun.replace("CANARY", &trace.display().to_string());
+        let begun = begun.replace("PAYLOAD", &format!("touch {}", trace.display()));
+        let calls =
+            vec![bash(&begun), write("b/refs/heads/x.txt", "x"), write("b/objects/info/x", "x")];
+        let world = calling(calls, "").await;
+        world.run(&["run", "go"]).await.expect(0);
+        assert!(world.work().join("b/HEAD").exists(), "it means something");
+        let done = shell(&world, &world.work(), &format!("{USER}git status; cd s; git add ."));
+        assert!(
+            !trace.exists(),
+            "{setting}: {:?} {done:?}",
+            world.fake.last_request().tool_results()
+        );
+        assert!(!world.work().join("b/refs").exists() && !world.work().join("b/objects").exists());
     }
 }
 

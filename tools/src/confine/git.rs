@@ -18,7 +18,7 @@ pub(super) use offence::{GITDIR, POINTER};
 pub(super) use tree::text_at;
 
 use super::placeholder::is_placeholder;
-use super::protected::{GIT, HEAD, IN_GIT, data_of};
+use super::protected::{GIT, HEAD, IN_GIT, OBJECTS, REFS, data_of};
 use super::repository::Repository;
 use super::walls::Walls;
 use aside::{first_link, hide, parent, remove, set_aside, set_aside_at, while_writable, write};
@@ -236,7 +236,9 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
     for folder in folders {
         let has_head = folder.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir());
         let name = real.strip_prefix(folder).ok().and_then(|below| below.iter().next());
-        let is_obeyed = name.is_some_and(|name| IN_GIT.iter().any(|it| is(name, it)));
+        // With the last two a folder that has HEAD becomes a repository.
+        let mut closed = IN_GIT.iter().chain(&[REFS, OBJECTS]);
+        let is_obeyed = name.is_some_and(|name| closed.any(|it| is(name, it)));
         if folder != workspace && has_head && is_obeyed {
             return true;
         }

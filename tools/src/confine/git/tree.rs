@@ -4,7 +4,7 @@
 //! everything is opened beneath a handle of the folder, without following a link.
 
 use super::super::mounts::LASTING;
-use super::super::protected::{GIT, HEAD, OBJECTS, REFS, is_left_of_data};
+use super::super::protected::{COMMON_FOLDER, GIT, HEAD, OBJECTS, REFS, is_left_of_data};
 use super::offence::brief;
 use super::settings::MOST;
 use rustix::fs::{
@@ -138,7 +138,9 @@ impl Root {
             let has_head = entries.iter().any(|(name, kind)| {
                 name.eq_ignore_ascii_case(HEAD) && *kind != FileType::Directory
             });
-            let is_whole = has_head && (has(OBJECTS) || has(REFS) || has("commondir"));
+            // Beside HEAD, something of git's: the rest may come later, and not by a command.
+            let further = [OBJECTS, REFS, COMMON_FOLDER, "config", "hooks"];
+            let is_whole = has_head && further.iter().any(|name| has(name));
             // A command may have taken one apart that others are to leave alone.
             let is_left = || {
                 let is_named = path.file_name().is_some_and(|it| it.eq_ignore_ascii_case(GIT));
