@@ -764,6 +764,34 @@ async fn what_commands_and_file_tools_do_together_comes_to_nothing() {
     }
 }
 
+/// The data of a submodule and of a worktree are not where the files are, which their hooks run.
+#[tokio::test]
+async fn file_tools_change_no_script_that_a_hook_of_a_submodule_or_a_worktree_runs() {
+    let before = "mkdir scripts; printf '#!/bin/sh\n' > scripts/check; chmod +x scripts/check
+        git add .; git commit -qm scripts; git clone -q . ../other
+        git -c protocol.file.allow=always submodule add -q $PWD/../other m; git commit -qm m
+        git worktree add -q .worktrees/w; mkdir -p .git/hooks .git/modules/m/hooks
+        echo 'exec scripts/check' | tee .git/hooks/pre-commit > .git/modules/m/hooks/pre-commit
+        git clone -q ../other l; mv l/.git l-data; ln -s ../l-data l/.git
+        echo 'exec scripts/check' > l-data/hooks/pre-commit";
+    let refused = ["m/scripts/check", ".worktrees/w/scripts/check", "l/scripts/check"];
+    let allowed = ["m/scripts/other", ".worktrees/w/a.txt", "l/a.txt"];
+    let read = |path: &str| Reply::tool_call("Read", json!({"file_path": path}));
+    let paths = || refused.iter().chain(&allowed);
+    let reads = paths().filter(|path| !path.ends_with("other")).map(|path| read(path));
+    let calls = reads.chain(paths().map(|path| write(path, "evil\n"))).collect();
+    let world = calling(calls, before).await;
+    world.run(&["run", "go"]).await.expect(0);
+    let requests = world.fake.requests();
+    let results: Vec<String> = requests.iter().flat_map(|it| it.tool_results()).collect();
+    for path in refused {
+        assert_eq!(world.read(path), "#!/bin/sh\n", "{path}: {results:?}");
+    }
+    for path in allowed {
+        assert_eq!(world.read(path), "evil\n", "{path}: {results:?}");
+    }
+}
+
 /// A command leaves a repository but for the folders that make it one, and `Write` adds these.
 #[tokio::test]
 async fn what_a_command_has_begun_no_file_tool_makes_a_repository() {

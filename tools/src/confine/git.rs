@@ -242,7 +242,8 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
         if folder != workspace && has_head && is_obeyed {
             return true;
         }
-        let data = data_of(folder).into_iter();
+        // Those of submodules and worktrees are elsewhere, and their hooks run what is here.
+        let data = data_of(folder).into_iter().chain(data_elsewhere(folder));
         checkouts.extend(data.map(|data| Checkout { data, top: folder.to_owned() }));
     }
     // With it a folder becomes a repository.
@@ -258,6 +259,18 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
         is_below(real, path) || path.canonicalize().is_ok_and(|it| is_below(real, &it))
     };
     named.iter().any(is_in)
+}
+
+/// Where the file or link `.git` in `folder` leads, wherever that is.
+fn data_elsewhere(folder: &Path) -> Option<PathBuf> {
+    let git = folder.join(GIT);
+    match git.read_link() {
+        Ok(target) => folder.join(target).canonicalize().ok(),
+        Err(_) => {
+            let text = text_at(&git, POINTER)?;
+            folder.join(first_line(text.strip_prefix(GITDIR)?)).canonicalize().ok()
+        }
+    }
 }
 
 /// True for what is at `path` or below it, however that is written: there are file systems that take
