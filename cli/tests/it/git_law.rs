@@ -664,6 +664,8 @@ async fn nothing_runs_that_an_agent_put_into_a_script_which_a_hook_names() {
         "cd \"$ROOT/scripts\" && sh x",
         "exec TOP/scripts/x",
         "DIR=scripts; cd $DIR; . ./x",
+        "cd \"$(git rev-parse --show-toplevel 2>/dev/null || pwd)/scripts\" && ./x",
+        "D=\"$(git rev-parse --path-format=absolute --show-toplevel 2>/dev/null)/scripts\"; cd \"$D\"; ./x",
     ];
     let tricks = lines.map(|line| {
         let hook = format!(
