@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Names at the top of a workspace that no confined command and no file tool writes: settings,
 /// agents and hooks of this and other agents, of editors and of the shell, each of which something
 /// outside runs or obeys.
-pub const PROTECTED: [&str; 39] = [
+pub const PROTECTED: [&str; 41] = [
     ".posse",
     "posse.toml",
     ".claude",
@@ -35,6 +35,8 @@ pub const PROTECTED: [&str; 39] = [
     ".exrc",
     ".vimrc",
     ".gvimrc",
+    "_vimrc",
+    "_gvimrc",
     ".dir-locals.el",
     ".dir-locals-2.el",
     ".gdbinit",
