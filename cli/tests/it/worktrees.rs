@@ -192,6 +192,24 @@ async fn no_filter_of_the_repository_is_run() {
     }
 }
 
+/// What git says is text for Posse; a name that is none would be lost on the way.
+#[tokio::test]
+async fn no_filter_is_run_whose_name_is_no_text() {
+    let world = repository(edit()).await;
+    std::fs::write(world.work().join(".gitattributes"), b"* filter=x\xff\n").unwrap();
+    git(&world.work(), &["add", "."]);
+    git(&world.work(), &["commit", "--quiet", "-m", "second"]);
+    let (settings, ran) = (world.work().join(".git/config"), world.work().join(".git/ran"));
+    let mut text = std::fs::read(&settings).unwrap();
+    text.extend(b"[filter \"x\xff\"]\n");
+    let program = format!("\"id > {}; cat\"", ran.display());
+    text.extend(format!("\tsmudge = {program}\n\tclean = {program}\n").bytes());
+    std::fs::write(&settings, text).unwrap();
+    let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert!(!ran.exists(), "{}", exit.out);
+    assert!(exit.out.contains("the name of a filter is not UTF-8"), "{}", exit.out);
+}
+
 /// Git looks further up where a repository has no HEAD. What it finds there is not the caller's.
 #[tokio::test]
 async fn no_worktree_is_made_of_what_is_around_a_repository_that_is_not_whole() {
