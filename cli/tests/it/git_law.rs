@@ -1155,6 +1155,31 @@ async fn who_takes_a_repository_apart_does_not_get_the_one_around_it() {
     }
 }
 
+/// What holds the place of a name while commands run is not set aside when one of them ends: the others
+/// still need it.
+#[tokio::test]
+async fn what_holds_the_place_of_a_name_that_settings_have_is_left_alone() {
+    let waits = "echo > up; until [ -e go ]; do sleep 0.02; done; mkdir -p .husky; \
+        echo 'touch canary' > .husky/pre-commit; chmod +x .husky/pre-commit; echo END";
+    let says = |word: &str, command: &str| {
+        let conversation = Conversation::when(When::any().first_user_contains(word));
+        conversation.reply(bash(command)).reply(Reply::text("{{last_tool_result}}"))
+    };
+    let script = Script::new().conversation(says("waits", waits));
+    let world = World::new(script.conversation(says("quick", "echo END"))).await;
+    set_up(&world, &world.work(), "git config core.hooksPath .husky");
+    let running = world.start(&["run", "waits"]);
+    eventually("the first runs", async || world.work().join("up").exists()).await;
+    let said = world.run(&["run", "quick"]).await.expect(0).out;
+    assert!(said.contains("END") && !said.contains("set aside"), "{said}");
+    world.write("go", "");
+    let said = running.end().await.expect(0).out;
+    assert!(said.contains("END") && !said.contains("set aside"), "{said}");
+    let names = std::fs::read_dir(world.work()).unwrap().flatten().map(|it| it.file_name());
+    let litter = names.filter(|name| name.to_string_lossy().contains("husky"));
+    assert_eq!(litter.collect::<Vec<_>>(), Vec::<std::ffi::OsString>::new());
+}
+
 /// Who works in a part of the home folder finds the user's own settings there, or could make them.
 #[tokio::test]
 async fn settings_of_git_and_of_posse_in_a_part_of_the_home_folder_are_closed() {

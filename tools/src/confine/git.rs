@@ -174,7 +174,11 @@ impl Repositories {
             let before = self.named.get(&path).cloned().flatten();
             let Ok(there) = path.symlink_metadata() else { continue };
             // What holds the place of a name is taken down by itself, and says nothing.
-            let is_held = is_placeholder(&there) && there.is_file() && there.len() == 0;
+            let is_empty = match there.is_dir() {
+                true => std::fs::read_dir(&path).is_ok_and(|mut all| all.next().is_none()),
+                false => there.len() == 0,
+            };
+            let is_held = is_placeholder(&there) && !there.is_symlink() && is_empty;
             if is_held || path.canonicalize().ok() == before {
                 continue;
             }
