@@ -10,6 +10,7 @@ mod left;
 use crate::error::Error;
 use git::Git;
 use posse_protocol::{Changes, Extra, RunId, Worktree};
+use posse_tools::confine::has_git;
 use posse_tools::launch::Launcher;
 use std::fs::Permissions;
 use std::io::ErrorKind;
@@ -77,6 +78,10 @@ impl Worktrees {
         let missing =
             |reason: String| WorktreeError::NoRepository { folder: folder.to_owned(), reason };
         let top = git.line(&["rev-parse", "--show-toplevel"]).await.map_err(missing)?;
+        if let Some(broken) = taken_apart(Path::new(folder), Path::new(&top)) {
+            let reason = format!("{} is no whole repository", broken.join(".git").display());
+            return Err(missing(reason));
+        }
         let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
         let data = git.line(&common).await.map_err(missing)?;
         if !is_genuine(Path::new(&top), Path::new(&data)) {
@@ -277,6 +282,14 @@ fn is_genuine(top: &Path, data: &Path) -> bool {
         Ok(found) => is_there && found.is_file(),
         Err(_) => false,
     }
+}
+
+/// The first folder from `folder` up to `top`, where git has found a repository, that has something by
+/// git's name which is none. An agent may have taken it apart, so that git finds the one around it.
+fn taken_apart(folder: &Path, top: &Path) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    let below = folder.ancestors().take_while(|it| *it != top);
+    below.filter(|it| has_git(it)).map(Path::to_owned).next()
 }
 
 /// Sees to it that `folder` is there, and that nobody else looks into it.

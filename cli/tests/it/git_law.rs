@@ -664,6 +664,8 @@ async fn nothing_runs_that_an_agent_put_into_a_script_which_a_hook_names() {
         "cd \"$ROOT/scripts\" && sh x",
         "exec TOP/scripts/x",
         "DIR=scripts; cd $DIR; . ./x",
+        "cd \"$(git rev-parse --show-toplevel 2>/dev/null || pwd)/scripts\" && ./x",
+        "D=\"$(git rev-parse --path-format=absolute --show-toplevel 2>/dev/null)/scripts\"; cd \"$D\"; ./x",
     ];
     let tricks = lines.map(|line| {
         let hook = format!(
@@ -696,13 +698,17 @@ fn write(path: &str, content: &str) -> Reply {
 /// What the tools for files write, they do not write where git runs or obeys it.
 #[tokio::test]
 async fn file_tools_write_nothing_that_git_runs_or_obeys() {
-    let before = "mkdir -p s/objects s/refs .githooks t; echo 'ref: refs/heads/x' > s/HEAD
+    let before = "mkdir -p s/objects s/refs .githooks t h; echo 'ref: refs/heads/x' > s/HEAD
+        cp s/HEAD h/HEAD; echo > h/config
         mk n; mkdir n/.myhooks; git -C n config core.hooksPath .myhooks
         git config core.hooksPath .githooks; git config include.path ../conf/missing";
     let refused = [
         "s/config",
         "s/hooks/pre-commit",
         "s/commondir",
+        "h/commondir",
+        "h/refs/heads/x.txt",
+        "h/objects/info/x",
         "n/.git/config",
         "n/.git/hooks/pre-commit",
         "n/.git/info/attributes",
@@ -715,6 +721,9 @@ async fn file_tools_write_nothing_that_git_runs_or_obeys() {
         "conf/missing",
         ".git/config",
         ".git/hooks/pre-commit",
+        // As Vim reads it where the user has set `exrc`.
+        "_vimrc",
+        "_gvimrc",
     ];
     let allowed = ["t/config", "t/head.txt", "n/file", "conf/other", "hooks/a", "t/objects/a"];
     let calls = refused.iter().chain(&allowed).map(|path| write(path, "x\n")).collect();
@@ -757,6 +766,62 @@ async fn what_commands_and_file_tools_do_together_comes_to_nothing() {
         world.run(&["run", "go"]).await.expect(0);
         let done = shell(&world, &world.work(), &format!("{USER}git status; cd s; git status"));
         assert!(!trace.exists(), "{path}: {:?} {done:?}", world.fake.last_request().tool_results());
+    }
+}
+
+/// The data of a submodule and of a worktree are not where the files are, which their hooks run.
+#[tokio::test]
+async fn file_tools_change_no_script_that_a_hook_of_a_submodule_or_a_worktree_runs() {
+    let before = "mkdir scripts; printf '#!/bin/sh\n' > scripts/check; chmod +x scripts/check
+        git add .; git commit -qm scripts; git clone -q . ../other
+        git -c protocol.file.allow=always submodule add -q $PWD/../other m; git commit -qm m
+        git worktree add -q .worktrees/w; mkdir -p .git/hooks .git/modules/m/hooks
+        echo 'exec scripts/check' | tee .git/hooks/pre-commit > .git/modules/m/hooks/pre-commit
+        git clone -q ../other l; mv l/.git l-data; ln -s ../l-data l/.git
+        echo 'exec scripts/check' > l-data/hooks/pre-commit";
+    let refused = ["m/scripts/check", ".worktrees/w/scripts/check", "l/scripts/check"];
+    let allowed = ["m/scripts/other", ".worktrees/w/a.txt", "l/a.txt"];
+    let read = |path: &str| Reply::tool_call("Read", json!({"file_path": path}));
+    let paths = || refused.iter().chain(&allowed);
+    let reads = paths().filter(|path| !path.ends_with("other")).map(|path| read(path));
+    let calls = reads.chain(paths().map(|path| write(path, "evil\n"))).collect();
+    let world = calling(calls, before).await;
+    world.run(&["run", "go"]).await.expect(0);
+    let requests = world.fake.requests();
+    let results: Vec<String> = requests.iter().flat_map(|it| it.tool_results()).collect();
+    for path in refused {
+        assert_eq!(world.read(path), "#!/bin/sh\n", "{path}: {results:?}");
+    }
+    for path in allowed {
+        assert_eq!(world.read(path), "evil\n", "{path}: {results:?}");
+    }
+}
+
+/// A command leaves a repository but for the folders that make it one, and `Write` adds these.
+#[tokio::test]
+async fn what_a_command_has_begun_no_file_tool_makes_a_repository() {
+    let traces = World::saying("x").await;
+    for setting in ["fsmonitor = \\\"touch CANARY; false\\\"", "hooksPath = ../h"] {
+        let trace = traces.folder.path().join("canary");
+        let begun = format!(
+            "{WORDS}\nmkdir -p b s h; cp .git/HEAD b/HEAD; echo 'gitdir: ../b' > s/.git\n\
+             printf \"[core]\nrepositoryformatversion = 0\nbare = false\n{setting}\n\" > b/config\n\
+             script h/post-index-change; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),s"
+        );
+        let begun = begun.replace("CANARY", &trace.display().to_string());
+        let begun = begun.replace("PAYLOAD", &format!("touch {}", trace.display()));
+        let calls =
+            vec![bash(&begun), write("b/refs/heads/x.txt", "x"), write("b/objects/info/x", "x")];
+        let world = calling(calls, "").await;
+        world.run(&["run", "go"]).await.expect(0);
+        assert!(world.work().join("b/HEAD").exists(), "it means something");
+        let done = shell(&world, &world.work(), &format!("{USER}git status; cd s; git add ."));
+        assert!(
+            !trace.exists(),
+            "{setting}: {:?} {done:?}",
+            world.fake.last_request().tool_results()
+        );
+        assert!(!world.work().join("b/refs").exists() && !world.work().join("b/objects").exists());
     }
 }
 
@@ -1010,6 +1075,109 @@ async fn a_repository_that_a_command_takes_apart_is_protected_all_the_same() {
         assert!(!world.read(".git/config").contains("fsmonitor"), "{apart}: {said}");
         assert!(!world.work().join(".git/hooks/pre-commit").exists(), "{apart}: {said}");
     }
+}
+
+/// The same of repositories elsewhere: the workspace is one without files, or a folder of one, or has one
+/// in it; and of scripts that their hooks run.
+#[tokio::test]
+async fn other_repositories_that_a_command_takes_apart_are_protected_all_the_same() {
+    let before = "git clone -q --bare . bare.git; mkdir -p scripts sub/scripts
+        mk n; mkdir n/scripts; echo 'exec scripts/check' > n/.git/hooks/pre-commit
+        echo 'exec sub/scripts/check' > .git/hooks/pre-commit
+        for i in n sub; do echo exit > $i/scripts/check; chmod +x $i/scripts/check; done
+        chmod +x .git/hooks/pre-commit n/.git/hooks/pre-commit";
+    let folder = |data: &str| {
+        let apart = format!("mv {data}/HEAD $TMPDIR/H; mkdir {data}/HEAD");
+        (apart, format!("rmdir {data}/HEAD; mv $TMPDIR/H {data}/HEAD"))
+    };
+    let all = |data: &str| {
+        let parts = "HEAD config objects refs";
+        let apart = format!("(cd {data}; mkdir $TMPDIR/x; mv {parts} $TMPDIR/x)");
+        (apart, format!("mv $TMPDIR/x/* {data}"))
+    };
+    let bare = (
+        "mv HEAD H; mkdir HEAD; mv objects o".to_owned(),
+        "rm -rf objects HEAD; mv H HEAD; mv o objects".to_owned(),
+    );
+    // Where they work, what the first command does, and what the second wants to change.
+    let cases = [
+        ("bare.git", bare.clone(), "config"),
+        ("bare.git", bare, "hooks/reference-transaction"),
+        (".", folder("n/.git"), "n/.git/hooks/pre-commit"),
+        (".", folder("n/.git"), "n/scripts/check"),
+        (".", all("n/.git"), "n/.git/hooks/pre-commit"),
+        (".", all("n/.git"), "n/scripts/check"),
+        ("sub", folder("../.git"), "scripts/check"),
+    ];
+    for (at, (apart, whole), file) in cases {
+        let takes = format!("{apart}; > apart; until [ -e done ]; do sleep 0.02; done; {whole}");
+        let writes = format!("echo '# evil' >> {file}; echo > done");
+        let says = |word: &str, command: &str| {
+            let conversation = Conversation::when(When::any().first_user_contains(word));
+            conversation.reply(bash(command)).reply(Reply::text("{{last_tool_result}}"))
+        };
+        let script = Script::new().conversation(says("takes", &takes));
+        let world = World::new(script.conversation(says("writes", &writes))).await;
+        set_up(&world, &world.work(), before);
+        let folder = world.work().join(at);
+        let start = |word: &str| {
+            let mut command = world.command(&["run", word]);
+            command.current_dir(&folder);
+            started(command)
+        };
+        let running = start("takes");
+        eventually("it is apart", async || folder.join("apart").exists()).await;
+        let said = start("writes").end().await.expect(0).out;
+        assert!(folder.join("done").exists(), "{said}");
+        let other = running.end().await.expect(0).out;
+        let text = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
+        assert!(!text.contains("evil"), "{at}, {apart}, {file}: {said} {other}");
+    }
+}
+
+/// Git looks further up where a repository has no HEAD. What is around it does not become the agent's
+/// because a command takes the repository of the workspace apart.
+#[tokio::test]
+async fn who_takes_a_repository_apart_does_not_get_the_one_around_it() {
+    let reach = "cat ../notes.txt; echo evil > ../.git/made; git -C .. tag evil; echo END";
+    for apart in ["mv .git/HEAD $TMPDIR/H", "mv .git/HEAD $TMPDIR/H; chmod 1555 .git"] {
+        let reply = Reply::text("{{last_tool_result}}");
+        let world = World::new(Script::turns([bash(apart), bash(reach), reply])).await;
+        set_up(&world, &world.work(), "echo hunter2 > notes.txt; mk lib");
+        let mut command = world.command(&["run", "go"]);
+        command.current_dir(world.work().join("lib"));
+        let said = started(command).end().await.expect(0).out;
+        assert!(!world.work().join("lib/.git/HEAD").exists(), "{apart}: it means something");
+        assert!(said.contains("END") && !said.contains("hunter2"), "{apart}: {said}");
+        let data = world.work().join(".git");
+        assert!(!data.join("made").exists(), "{apart}: {said}");
+        assert!(!data.join("refs/tags/evil").exists(), "{apart}: {said}");
+    }
+}
+
+/// What holds the place of a name while commands run is not set aside when one of them ends: the others
+/// still need it.
+#[tokio::test]
+async fn what_holds_the_place_of_a_name_that_settings_have_is_left_alone() {
+    let waits = "echo > up; until [ -e go ]; do sleep 0.02; done; mkdir -p .husky; \
+        echo 'touch canary' > .husky/pre-commit; chmod +x .husky/pre-commit; echo END";
+    let says = |word: &str, command: &str| {
+        let conversation = Conversation::when(When::any().first_user_contains(word));
+        conversation.reply(bash(command)).reply(Reply::text("{{last_tool_result}}"))
+    };
+    let script = Script::new().conversation(says("waits", waits));
+    let world = World::new(script.conversation(says("quick", "echo END"))).await;
+    set_up(&world, &world.work(), "git config core.hooksPath .husky");
+    let running = world.start(&["run", "waits"]);
+    eventually("the first runs", async || world.work().join("up").exists()).await;
+    let said = world.run(&["run", "quick"]).await.expect(0).out;
+    assert!(said.contains("END") && !said.contains("set aside"), "{said}");
+    world.write("go", "");
+    let said = running.end().await.expect(0).out;
+    assert!(said.contains("END") && !said.contains("set aside"), "{said}");
+    let names = std::fs::read_dir(world.work()).unwrap().flatten().map(|it| it.file_name());
+    let litter = names.filter(|name| name.to_string_lossy().contains("husky"));
+    assert_eq!(litter.collect::<Vec<_>>(), Vec::<std::ffi::OsString>::new());
 }
 
 /// Who works in a part of the home folder finds the user's own settings there, or could make them.

@@ -1,6 +1,6 @@
 //! Children with a worktree of their own: what they change, what is left after a crash.
 
-use crate::world::{World, bash, mode};
+use crate::world::{World, bash, mode, started};
 use posse_testkit::{Conversation, Reply, Script, When};
 use rustix::process::Signal;
 use serde_json::json;
@@ -190,6 +190,43 @@ async fn no_filter_of_the_repository_is_run() {
             assert_eq!(branches(&world).len(), 1, "{driver}: {kind}: its work is kept");
         }
     }
+}
+
+/// What git says is text for Posse; a name that is none would be lost on the way.
+#[tokio::test]
+async fn no_filter_is_run_whose_name_is_no_text() {
+    let world = repository(edit()).await;
+    std::fs::write(world.work().join(".gitattributes"), b"* filter=x\xff\n").unwrap();
+    git(&world.work(), &["add", "."]);
+    git(&world.work(), &["commit", "--quiet", "-m", "second"]);
+    let (settings, ran) = (world.work().join(".git/config"), world.work().join(".git/ran"));
+    let mut text = std::fs::read(&settings).unwrap();
+    text.extend(b"[filter \"x\xff\"]\n");
+    let program = format!("\"id > {}; cat\"", ran.display());
+    text.extend(format!("\tsmudge = {program}\n\tclean = {program}\n").bytes());
+    std::fs::write(&settings, text).unwrap();
+    let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert!(!ran.exists(), "{}", exit.out);
+    assert!(exit.out.contains("the name of a filter is not UTF-8"), "{}", exit.out);
+}
+
+/// Git looks further up where a repository has no HEAD. What it finds there is not the caller's.
+#[tokio::test]
+async fn no_worktree_is_made_of_what_is_around_a_repository_that_is_not_whole() {
+    let world = repository(edit()).await;
+    let inner = world.work().join("lib");
+    std::fs::create_dir(&inner).unwrap();
+    world.write("lib/a.txt", "one\n");
+    git(&world.work(), &["add", "."]);
+    git(&world.work(), &["commit", "--quiet", "-m", "second"]);
+    git(&inner, &["init", "--quiet"]);
+    std::fs::rename(inner.join(".git/HEAD"), inner.join("away")).unwrap();
+    let mut command = world.command(&["run", "--agents", AGENTS, "lead"]);
+    command.current_dir(&inner);
+    let exit = started(command).end().await.expect(0);
+    assert!(exit.out.contains("no task was started"), "{}", exit.out);
+    assert!(standing(&world).is_empty() && branches(&world).is_empty());
+    assert!(!world.work().join(".git/worktrees").exists());
 }
 
 /// What git says of where its data are is not believed: it would be let change them.

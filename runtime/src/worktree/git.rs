@@ -4,6 +4,7 @@ use posse_protocol::Worktree;
 use posse_tools::Workspace;
 use posse_tools::confine::{Confinement, nested_repositories};
 use posse_tools::launch::{Command, Launcher, Status};
+use std::char::REPLACEMENT_CHARACTER;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -163,10 +164,14 @@ impl<'a> Git<'a> {
             // Where there are none, it fails.
             let keys = self.started(&named, &[], OUTPUT).await;
             let keys = keys.map(|(keys, _)| keys).unwrap_or_default();
+            // What git says is made UTF-8, and by another name the filter would be run.
+            if let Some(odd) = keys.split('\0').find(|key| key.contains(REPLACEMENT_CHARACTER)) {
+                return Err(format!("the name of a filter is not UTF-8: {odd}; rename it"));
+            }
             let keys = keys.split('\0').filter(|key| !key.is_empty());
-            keys.map(str::to_owned).collect::<Vec<String>>()
+            Ok(keys.map(str::to_owned).collect::<Vec<String>>())
         };
-        let filters = self.filters.get_or_init(find).await;
+        let filters = self.filters.get_or_try_init(find).await?;
         self.started(args, filters, OUTPUT).await.map(|(said, _)| said)
     }
 

@@ -18,7 +18,7 @@ pub(super) use offence::{GITDIR, POINTER};
 pub(super) use tree::text_at;
 
 use super::placeholder::is_placeholder;
-use super::protected::{GIT, HEAD, IN_GIT, data_of};
+use super::protected::{GIT, HEAD, IN_GIT, OBJECTS, REFS, data_of};
 use super::repository::Repository;
 use super::walls::Walls;
 use aside::{first_link, hide, parent, remove, set_aside, set_aside_at, while_writable, write};
@@ -92,8 +92,14 @@ impl Repositories {
             let mut walled = guarded(&root, walls);
             let others = harmless_only_here(&root, &found);
             let before = baseline.settled(&path, now.iter().cloned().chain(others).collect());
-            // A wall around what another command has put there would keep it there.
-            let folders = now.intersection(&before).map(|it| &it.path);
+            // A wall around what another command has put there would keep it there. What others have
+            // found counts also where we see no repository: one of them may have taken it apart.
+            let is_same = |it: &Offence| match it.what {
+                What::Folder(Some(was)) => identity(&root.handle, it.path.as_os_str()) == Some(was),
+                _ => false,
+            };
+            let is_there = |it: &&Offence| now.contains(it) || is_same(it);
+            let folders = before.iter().filter(is_there).map(|it| &it.path);
             let folders = folders.filter(|path| FOLDERS.iter().any(|name| path.ends_with(name)));
             let folders: BTreeSet<PathBuf> = folders.cloned().collect();
             // Nobody would see what a command puts into a folder of somebody else that cannot be listed.
@@ -113,13 +119,16 @@ impl Repositories {
         }
         let named = named::named(&walls.workspace, &walls.homes, &checkouts).into_iter();
         let named: Named = named.map(|it| (it.clone(), it.canonicalize().ok())).collect();
-        let reals = named.values().flatten().cloned();
+        let found: BTreeSet<PathBuf> = named.values().flatten().cloned().collect();
+        let named = baseline.settled_names(named);
+        // What others have found to be named stays closed, whatever one of them does to the settings.
+        let is_there = |it: &&PathBuf| it.canonicalize().is_ok_and(|real| real == **it);
+        let settled = named.values().flatten().filter(is_there);
         let inside =
-            |real: &PathBuf| real.starts_with(&walls.workspace) && *real != walls.workspace;
-        fixed.extend(reals.filter(inside));
+            |real: &&PathBuf| real.starts_with(&walls.workspace) && **real != walls.workspace;
+        fixed.extend(found.iter().chain(settled).filter(inside).cloned());
         fixed.sort();
         fixed.dedup_by(|inner, outer| inner.starts_with(outer));
-        let named = baseline.settled_names(named);
         let written_down = baseline.share()?;
         Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed, written_down }))
     }
@@ -165,7 +174,11 @@ impl Repositories {
             let before = self.named.get(&path).cloned().flatten();
             let Ok(there) = path.symlink_metadata() else { continue };
             // What holds the place of a name is taken down by itself, and says nothing.
-            let is_held = is_placeholder(&there) && there.is_file() && there.len() == 0;
+            let is_empty = match there.is_dir() {
+                true => std::fs::read_dir(&path).is_ok_and(|mut all| all.next().is_none()),
+                false => there.len() == 0,
+            };
+            let is_held = is_placeholder(&there) && !there.is_symlink() && is_empty;
             if is_held || path.canonicalize().ok() == before {
                 continue;
             }
@@ -227,11 +240,14 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
     for folder in folders {
         let has_head = folder.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir());
         let name = real.strip_prefix(folder).ok().and_then(|below| below.iter().next());
-        let is_obeyed = name.is_some_and(|name| IN_GIT.iter().any(|it| is(name, it)));
+        // With the last two a folder that has HEAD becomes a repository.
+        let mut closed = IN_GIT.iter().chain(&[REFS, OBJECTS]);
+        let is_obeyed = name.is_some_and(|name| closed.any(|it| is(name, it)));
         if folder != workspace && has_head && is_obeyed {
             return true;
         }
-        let data = data_of(folder).into_iter();
+        // Those of submodules and worktrees are elsewhere, and their hooks run what is here.
+        let data = data_of(folder).into_iter().chain(data_elsewhere(folder));
         checkouts.extend(data.map(|data| Checkout { data, top: folder.to_owned() }));
     }
     // With it a folder becomes a repository.
@@ -247,6 +263,18 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
         is_below(real, path) || path.canonicalize().is_ok_and(|it| is_below(real, &it))
     };
     named.iter().any(is_in)
+}
+
+/// Where the file or link `.git` in `folder` leads, wherever that is.
+fn data_elsewhere(folder: &Path) -> Option<PathBuf> {
+    let git = folder.join(GIT);
+    match git.read_link() {
+        Ok(target) => folder.join(target).canonicalize().ok(),
+        Err(_) => {
+            let text = text_at(&git, POINTER)?;
+            folder.join(first_line(text.strip_prefix(GITDIR)?)).canonicalize().ok()
+        }
+    }
 }
 
 /// True for what is at `path` or below it, however that is written: there are file systems that take

@@ -35,6 +35,7 @@ pub use landlock::{keeps_moves, landlock_version};
 pub use limits::{CommandLimits, Limit, usual_commands_at_once};
 pub use placeholder::is_placeholder;
 pub use protected::PROTECTED;
+pub use repository::has_git;
 
 pub(crate) use backend::Backends;
 pub(crate) use bubblewrap::Bubblewrap;

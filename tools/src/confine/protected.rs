@@ -1,14 +1,15 @@
 //! What is in a workspace and is run or obeyed by programs outside of any confinement: nobody
 //! confined writes there, whether it exists or not.
 
-use super::git::{GITDIR, POINTER, first_line, text_at};
+use super::git::{GITDIR, POINTER, SETTINGS_BYTES, first_line, text_at};
 use super::placeholder::is_placeholder;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Names at the top of a workspace that no confined command and no file tool writes: settings,
 /// agents and hooks of this and other agents, of editors and of the shell, each of which something
 /// outside runs or obeys.
-pub const PROTECTED: [&str; 39] = [
+pub const PROTECTED: [&str; 41] = [
     ".posse",
     "posse.toml",
     ".claude",
@@ -34,6 +35,8 @@ pub const PROTECTED: [&str; 39] = [
     ".exrc",
     ".vimrc",
     ".gvimrc",
+    "_vimrc",
+    "_gvimrc",
     ".dir-locals.el",
     ".dir-locals-2.el",
     ".gdbinit",
@@ -119,10 +122,79 @@ pub(super) fn data_of(workspace: &Path) -> Vec<PathBuf> {
         let folder = workspace.join(first_line(text.strip_prefix(GITDIR)?));
         folder.canonicalize().ok().filter(|it| it.starts_with(workspace))
     });
-    let is_bare = [OBJECTS, REFS].iter().all(|name| workspace.join(name).is_dir());
-    let bare = is_bare.then(|| workspace.to_owned());
+    let bare = is_data(workspace).then(|| workspace.to_owned());
     [Some(git), named, bare].into_iter().flatten().filter(is_filled).collect()
 }
+
+/// True for a folder that holds the data of a repository, or what is left of one: a command may have
+/// taken some of it away, and puts it back when others are done. What has a wall stays where it is: the
+/// settings and the hooks.
+pub(super) fn is_data(folder: &Path) -> bool {
+    let there = |name: &str| folder.join(name).symlink_metadata().ok();
+    let there = |name: &str| there(name).filter(|found| !is_placeholder(found));
+    let is_folder = |name: &str| there(name).is_some_and(|found| found.is_dir());
+    let has_head = there(HEAD).is_some_and(|found| !found.is_dir());
+    let parts = [has_head, is_folder(OBJECTS), is_folder(REFS)].iter().filter(|it| **it).count();
+    // All that git asks for, or all but one.
+    if parts > 1 {
+        return true;
+    }
+    let settings = there("config").filter(std::fs::Metadata::is_file);
+    let settings = settings.and_then(|_| text_at(&folder.join("config"), SETTINGS_BYTES));
+    let hooks = || {
+        let entries = std::fs::read_dir(folder.join("hooks")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name()).collect()
+    };
+    is_left_of_data(parts > 0 || there(HEAD).is_some(), settings.as_deref(), hooks)
+}
+
+/// The same by what is there: at least one of the three parts that make a repository, whatever has become
+/// of it; these settings; and these names in the folder with hooks. Others have files and folders by such
+/// names too, so what is in them must be of git's kind.
+pub(super) fn is_left_of_data(
+    has_part: bool,
+    settings: Option<&[u8]>,
+    hooks: impl FnOnce() -> Vec<OsString>,
+) -> bool {
+    let settings = settings.map(|text| String::from_utf8_lossy(text).to_lowercase());
+    let says = |word: &str| settings.as_ref().is_some_and(|text| text.contains(word));
+    let is_hook = |name: &OsString| {
+        name.to_str().is_some_and(|name| HOOKS.contains(&name.trim_end_matches(".sample")))
+    };
+    says("repositoryformatversion") || has_part && (says("[core") || hooks().iter().any(is_hook))
+}
+
+/// The names of git's hooks.
+const HOOKS: [&str; 28] = [
+    "applypatch-msg",
+    "pre-applypatch",
+    "post-applypatch",
+    "pre-commit",
+    "pre-merge-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "pre-rebase",
+    "post-checkout",
+    "post-merge",
+    "pre-push",
+    "pre-receive",
+    "update",
+    "proc-receive",
+    "post-receive",
+    "post-update",
+    "reference-transaction",
+    "push-to-checkout",
+    "pre-auto-gc",
+    "post-rewrite",
+    "sendemail-validate",
+    "fsmonitor-watchman",
+    "p4-changelist",
+    "p4-prepare-changelist",
+    "p4-post-changelist",
+    "p4-pre-submit",
+    "post-index-change",
+];
 
 /// What below a home folder decides what programs of the user run, should somebody work in a part of
 /// it: settings of git, of Posse and of the desktop, and programs.

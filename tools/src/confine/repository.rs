@@ -5,9 +5,11 @@
 //! archive, or another user, may have put a `.git` somewhere.
 
 use super::git::{POINTER, SETTINGS_BYTES, text_at};
-use super::protected::{GIT, HEAD};
+use super::placeholder::is_placeholder;
+use super::protected::{GIT, HEAD, is_data};
 use rustix::process::geteuid;
 use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +36,22 @@ impl Repository {
     }
 }
 
+/// True when git's name is taken in `folder`, by a repository or by what is left of one. What only holds
+/// the place of the name does not count.
+#[must_use]
+pub fn has_git(folder: &Path) -> bool {
+    let git = folder.join(GIT);
+    // A command can give any folder the mode of a placeholder, but what is in there stays.
+    let is_empty = || std::fs::read_dir(&git).is_ok_and(|mut all| all.next().is_none());
+    match git.symlink_metadata() {
+        Ok(found) => !(found.is_dir() && is_placeholder(&found) && is_empty()),
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    }
+}
+
+/// Looks for it in the workspace and in the folders around it, up to the first that has something by
+/// git's name. Git itself would look further where that is no whole repository; but a command can take
+/// one apart, and would get what is around it.
 fn search(workspace: &Path, own: &Metadata, homes: &[PathBuf]) -> Option<Repository> {
     for top in workspace.ancestors() {
         let folder = top.metadata().ok()?;
@@ -42,7 +60,10 @@ fn search(workspace: &Path, own: &Metadata, homes: &[PathBuf]) -> Option<Reposit
             return None;
         }
         let git = top.join(GIT);
-        let Ok(found) = git.symlink_metadata() else { continue };
+        if !has_git(top) {
+            continue;
+        }
+        let found = git.symlink_metadata().ok()?;
         let is_above = top != workspace;
         let is_ours = found.uid() == own.uid() || found.uid() == geteuid().as_raw();
         if is_above && !(is_ours && may_be_shown(top, &folder, homes)) {
@@ -57,6 +78,7 @@ fn search(workspace: &Path, own: &Metadata, homes: &[PathBuf]) -> Option<Reposit
             let elsewhere = data_elsewhere(&git, own)?;
             return Some(Repository { top, data: None, elsewhere });
         }
+        return None;
     }
     None
 }
@@ -69,8 +91,9 @@ fn may_be_shown(top: &Path, folder: &Metadata, homes: &[PathBuf]) -> bool {
     !is_home && folder.mode() & WORLD_WRITABLE == 0
 }
 
+/// It need not be whole: a command may have taken it apart.
 fn is_repository(data: &Path) -> bool {
-    data.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir())
+    data.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir()) || is_data(data)
 }
 
 /// The folder that the file `.git` names, and the one that this shares with other worktrees. Anybody can
@@ -127,6 +150,8 @@ mod tests {
         fs::create_dir(top.join(".git")).unwrap();
         // What holds the place of a missing repository is none.
         fs::create_dir(inner.join(".git")).unwrap();
+        let held = fs::Permissions::from_mode(0o1555);
+        fs::set_permissions(inner.join(".git"), held).unwrap();
         assert_eq!(of(&[]), Repository::default());
         fs::write(top.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
         let found = of(&[]);
@@ -136,6 +161,36 @@ mod tests {
         assert_eq!(of(&[top.join("home")]), Repository::default(), "around a home folder");
         fs::set_permissions(&top, fs::Permissions::from_mode(0o1777)).unwrap();
         assert_eq!(of(&[]), Repository::default(), "a folder for everybody");
+    }
+
+    /// Git passes over a folder `.git` without HEAD. A command may have taken that away.
+    #[test]
+    fn nothing_is_found_around_a_repository_that_is_not_whole() {
+        let around = tempfile::tempdir().unwrap();
+        let root = around.path().canonicalize().unwrap();
+        let inner = root.join("r/lib/sub");
+        fs::create_dir_all(root.join("r/.git")).unwrap();
+        fs::write(root.join("r/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::create_dir_all(&inner).unwrap();
+        let of = |folder: &str| Repository::of(&root.join(folder), &[]);
+        for folder in ["r/lib", "r/lib/sub"] {
+            assert_eq!(of(folder).top, Some(root.join("r")), "{folder}: it means something");
+        }
+        let git = root.join("r/lib/.git");
+        fs::create_dir_all(git.join("objects")).unwrap();
+        // The mode of a placeholder makes none of it.
+        for mode in [0o755, 0o1555] {
+            fs::set_permissions(&git, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(of("r/lib"), Repository::default());
+            assert_eq!(of("r/lib/sub"), Repository::default());
+        }
+        fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::remove_dir_all(&git).unwrap();
+        fs::write(&git, "gitdir: nowhere\n").unwrap();
+        assert_eq!(of("r/lib"), Repository::default());
+        fs::remove_file(&git).unwrap();
+        std::os::unix::fs::symlink("nowhere", &git).unwrap();
+        assert_eq!(of("r/lib"), Repository::default());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What makes git run or obey something, in a repository.
 
-use super::super::protected::{COMMON_FOLDER, GIT, HEAD, WORKTREE_CONFIG};
+use super::super::protected::{COMMON_FOLDER, GIT, HEAD, OBJECTS, REFS, WORKTREE_CONFIG};
 use super::aside::parent;
 use super::named::{first_line, plain};
 use super::settings::{self, Setting};
@@ -198,7 +198,8 @@ fn shares_data_of_its_own(data: &Path, text: &[u8]) -> bool {
     !text.contains(&0) && (common == *data || (is_around && has_head()))
 }
 
-/// What tells the file or link `.git` at `pointer` from another, if it does not lead to data below `root`.
+/// What tells the file or link `.git` at `pointer` from another, if it does not lead to the data of a
+/// repository below `root`.
 fn leads_out(root: &Root, pointer: &Path) -> Option<PathBuf> {
     let Pointer { to, target, is_odd } = leads_to(root, pointer)?;
     // Outside, what a command finds in its temporary folders has another name, by which no agent has
@@ -206,8 +207,11 @@ fn leads_out(root: &Root, pointer: &Path) -> Option<PathBuf> {
     let there = || root.outside(&plain(&target))?.canonicalize().ok();
     // What leads nowhere, or further than paths can be, may lead anywhere tomorrow.
     let real = target.canonicalize().ok().or_else(there);
-    let is_inside = real.is_some_and(|it| it.starts_with(&root.path));
-    (is_odd || !is_inside).then_some(to)
+    let is_inside = real.as_ref().is_some_and(|it| it.starts_with(&root.path));
+    // A folder that is no repository may become one when nobody looks at this again.
+    let has = |name: &str| real.as_ref().is_some_and(|it| it.join(name).symlink_metadata().is_ok());
+    let is_one = has(HEAD) && [OBJECTS, REFS, COMMON_FOLDER].iter().any(|name| has(name));
+    (is_odd || !is_inside || !is_one).then_some(to)
 }
 
 /// What a file or link `.git` says.
@@ -271,6 +275,8 @@ mod tests {
         fs::create_dir_all(top.join("data/refs")).unwrap();
         put("good/.git", b"gitdir: ../data\r\n");
         put("missing/.git", b"gitdir: ../later\n");
+        put("half/HEAD", b"x");
+        put("to-half/.git", b"gitdir: ../half\n");
         put("outside/.git", b"gitdir: /etc\n");
         put("space/.git", b"gitdir:  ../data\n");
         put("none/.git", b"gitdir:../data\n");
@@ -292,6 +298,7 @@ mod tests {
             "missing/.git",
             "outside/.git",
             "space/.git",
+            "to-half/.git",
         ];
         assert_eq!(paths, expected);
     }

@@ -4,8 +4,9 @@
 //! everything is opened beneath a handle of the folder, without following a link.
 
 use super::super::mounts::LASTING;
-use super::super::protected::{GIT, HEAD, OBJECTS, REFS};
+use super::super::protected::{COMMON_FOLDER, GIT, HEAD, OBJECTS, REFS, is_left_of_data};
 use super::offence::brief;
+use super::settings::MOST;
 use rustix::fs::{
     Access, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, access, chmod, fstat,
     openat, openat2, readlinkat, statat, statx,
@@ -137,7 +138,16 @@ impl Root {
             let has_head = entries.iter().any(|(name, kind)| {
                 name.eq_ignore_ascii_case(HEAD) && *kind != FileType::Directory
             });
-            let is_repository = has_head && (has(OBJECTS) || has(REFS) || has("commondir"));
+            // Beside HEAD, something of git's: the rest may come later, and not by a command.
+            let further = [OBJECTS, REFS, COMMON_FOLDER, "config", "hooks"];
+            let is_whole = has_head && further.iter().any(|name| has(name));
+            // A command may have taken one apart that others are to leave alone.
+            let is_left = || {
+                let is_named = path.file_name().is_some_and(|it| it.eq_ignore_ascii_case(GIT));
+                let has_part = is_named || has(HEAD) || has(OBJECTS) || has(REFS);
+                (has("config") || has_part && has("hooks")) && is_left(&folder, has_part)
+            };
+            let is_repository = is_whole || is_left();
             if is_repository {
                 found.data.push(path.clone());
             }
@@ -238,6 +248,21 @@ struct Around {
     path: PathBuf,
     /// As long as there are few of them.
     handle: Option<OwnedFd>,
+}
+
+/// True when the open folder holds what is left of a repository's data.
+fn is_left(folder: &OwnedFd, has_part: bool) -> bool {
+    let settings = match entry(folder, OsStr::new("config"), MOST) {
+        Entry::File(text) => Some(text),
+        _ => None,
+    };
+    let hooks = || {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let hooks = one_beneath(folder, Path::new("hooks"), flags).ok();
+        let all = hooks.and_then(|hooks| entries(&hooks).ok()).unwrap_or_default();
+        all.into_iter().map(|(name, _)| name).collect()
+    };
+    is_left_of_data(has_part, settings.as_deref(), hooks)
 }
 
 /// True for a name that git gives to something in the data of a repository: `FETCH_HEAD` and the like, and

@@ -5,7 +5,8 @@
 
 use super::named::plain;
 use super::tree::text_at;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -18,17 +19,24 @@ const BETWEEN: &[char] = &[
 /// After these a command begins.
 const BEGINS: &[char] = &['\n', '!', '`', ';', '|', '&', '(', '{'];
 
-/// How many words of a text are looked at.
-const WORDS: usize = 5_000;
+/// After these a command is over.
+const ENDS: &[char] = &['\n', ';', '|', '&'];
+
+/// How many words of a text are looked at. Where there are more, all in the workspace counts that is made
+/// to be run and whose name is somewhere in the text.
+const WORDS: usize = 20_000;
+
+/// The same of a program: the words in there are no text of shell.
+const WORDS_OF_PROGRAM: usize = 5_000;
 
 /// How many folders are taken in which words may be, those aside that a text names from where it is run.
 const ENTERED: usize = 5_000;
 
-/// How many of the words after `cd` may be the folder.
-const MEANT: usize = 6;
-
-/// How often a text enters a folder from another that it has entered.
+/// How often a text enters a folder from another that it has entered, in whatever order it does so.
 const DEEP: usize = 4;
+
+/// How many folders are looked through for what is made to be run.
+const FOLDERS: usize = 200_000;
 
 /// What makes the next word a folder in which the rest happens.
 const ENTERS: [&str; 4] = ["cd", "pushd", "-C", "--directory"];
@@ -54,37 +62,69 @@ struct Word<'t> {
     is_first: bool,
     /// It may be a program's name, which is looked for on PATH.
     is_program: bool,
-    /// A variable gets it.
+    /// A variable gets it, or what it is a part of.
     is_value: bool,
+    /// In how many commands it is that stand in the place of a word.
+    depth: usize,
+    /// Before it, a command is over that is in so many others.
+    ended: Option<usize>,
 }
 
-/// The words of a text. One that begins with a variable is there twice: as it is, and without the
-/// variable.
-fn words(text: &str) -> Vec<Word<'_>> {
+/// The words of a text, at most so many. One that begins with a variable is there twice: as it is, and
+/// without the variable.
+fn words(text: &str, most: usize) -> Vec<Word<'_>> {
     let mut all = Vec::new();
     let (mut rest, mut at_start) = (text, true);
-    while all.len() < WORDS {
+    let (mut depth, mut in_ticks) = (0_usize, false);
+    // How deep it is where a variable gets something.
+    let mut value: Option<usize> = None;
+    while all.len() < most {
         let after = rest.trim_start_matches(BETWEEN);
         let between = &rest[..rest.len() - after.len()];
         let (word, after) = after.split_at(after.find(BETWEEN).unwrap_or(after.len()));
         if word.is_empty() {
             break;
         }
+        let mut ended: Option<usize> = None;
+        for letter in between.chars() {
+            match letter {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                '`' if in_ticks => depth = depth.saturating_sub(1),
+                '`' => depth += 1,
+                '=' => value = Some(value.map_or(depth, |it| it.min(depth))),
+                _ => {}
+            }
+            in_ticks ^= letter == '`';
+            if ENDS.contains(&letter) {
+                ended = Some(ended.map_or(depth, |it| it.min(depth)));
+            }
+            let is_blank = letter.is_whitespace() || ENDS.contains(&letter);
+            value = value.filter(|start| !(is_blank && depth <= *start));
+        }
         let is_first = at_start || between.contains(BEGINS);
         // What is in quotes, or behind `<`, may be anything.
         let is_program = is_first && !between.contains(['\'', '"', '<', '>', '=']);
-        let is_value = between.contains('=');
-        all.push(Word { text: word, is_first, is_program, is_value });
+        let is_value = value.is_some() || between.contains('=');
+        all.push(Word { text: word, is_first, is_program, is_value, depth, ended });
         if between.ends_with(['$', '{']) {
             let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
             let text = word.trim_start_matches(is_name);
             if !text.is_empty() {
-                all.push(Word { text, is_first: false, is_program: false, is_value });
+                let (is_first, is_program, ended) = (false, false, None);
+                all.push(Word { text, is_first, is_program, is_value, depth, ended });
             }
         }
         (rest, at_start) = (after, false);
     }
     all
+}
+
+/// The same text with its comments at the end, as far as they are lines of their own: they count least.
+fn with_comments_last(text: &str) -> String {
+    let is_comment = |line: &&str| line.trim_start().starts_with('#');
+    let (comments, lines): (Vec<&str>, Vec<&str>) = text.lines().partition(is_comment);
+    lines.into_iter().chain(comments).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// What is in quotes, with its spaces.
@@ -104,7 +144,7 @@ fn spaced(text: &str) -> Vec<String> {
     // What stands for such a space is in no path.
     const SPACE: &str = "\u{1}";
     let joined = text.replace("\\ ", SPACE).replace(['"', '\'', '\\'], "");
-    let escaped = words(&joined).into_iter().map(|word| word.text);
+    let escaped = words(&joined, WORDS).into_iter().map(|word| word.text);
     let escaped = escaped.filter(|word| word.contains(SPACE)).map(|it| it.replace(SPACE, " "));
     quoted(text).map(str::to_owned).chain(escaped).collect()
 }
@@ -123,9 +163,9 @@ impl Places<'_> {
     /// is looked for on PATH.
     pub(super) fn named_by_line(&self, line: &str) -> Vec<PathBuf> {
         let bare = line.replace(['"', '\'', '\\'], "");
-        let mut all = words(line);
+        let mut all = words(line, WORDS);
         // A path may be put together from parts in quotes.
-        all.extend(words(&bare));
+        all.extend(words(&bare, WORDS));
         let spaced = spaced(line);
         let folders = self.entered(&all, &spaced);
         let named = all.iter().filter(|word| !word.is_program || word.text.contains('/'));
@@ -137,14 +177,19 @@ impl Places<'_> {
     /// Files that a script runs: programs, files that are made to be run, and what it gives to a program that
     /// runs files.
     pub(super) fn run_by_script(&self, text: &str) -> Vec<PathBuf> {
+        let text = &with_comments_last(text);
+        let is_text = !text.contains('\0');
+        let most = if is_text { WORDS } else { WORDS_OF_PROGRAM };
         let bare = text.replace("\\\n", " ").replace(['"', '\'', '\\'], "");
-        let mut all = words(text);
+        let mut all = words(text, most);
+        let is_long = is_text && all.len() >= most;
         // A path may be put together from parts in quotes.
-        all.extend(words(&bare));
+        all.extend(words(&bare, most));
         let spaced = spaced(text);
         let folders = self.entered(&all, &spaced);
         let mut run = BTreeSet::new();
         let mut is_given = false;
+        let mut known: HashMap<&str, Vec<PathBuf>> = HashMap::new();
         for word in &all {
             is_given &= !word.is_first;
             if is_interpreter(word.text) {
@@ -153,16 +198,42 @@ impl Places<'_> {
             }
             // What follows is a text to be run, and what that is about.
             is_given &= word.text != "-c";
-            let places = self.places(word.text, &folders).into_iter();
-            let files: Vec<PathBuf> = places.filter(|path| path.is_file()).collect();
+            let files = known.entry(word.text).or_insert_with(|| {
+                let places = self.places(word.text, &folders).into_iter();
+                places.filter(|path| path.is_file()).collect()
+            });
             // The first file is what it runs; the others are what that is about.
             let is_run = is_given;
             is_given &= files.is_empty();
-            run.extend(files.into_iter().filter(|path| is_run || is_made_to_run(path)));
+            run.extend(files.iter().filter(|path| is_run || is_made_to_run(path)).cloned());
         }
         let places = spaced.iter().flat_map(|word| self.places(word, &folders));
         run.extend(places.filter(|path| path.is_file() && is_made_to_run(path)));
+        if is_long {
+            run.extend(self.with_names_in(text));
+        }
         run.into_iter().collect()
+    }
+
+    /// All in the workspace that is made to be run and whose name is somewhere in the text.
+    fn with_names_in(&self, text: &str) -> Vec<PathBuf> {
+        let ends = |letter: char| BETWEEN.contains(&letter) || "/\\:".contains(letter);
+        let names: HashSet<&OsStr> = text.split(ends).map(OsStr::new).collect();
+        let (mut ahead, mut found) = (vec![self.workspace.to_owned()], Vec::new());
+        let mut seen = 0;
+        while let Some(folder) = ahead.pop().filter(|_| seen < FOLDERS) {
+            seen += 1;
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let Ok(kind) = entry.file_type() else { continue };
+                let path = entry.path();
+                if kind.is_dir() {
+                    ahead.push(path);
+                } else if names.contains(&*entry.file_name()) && is_made_to_run(&path) {
+                    found.push(path);
+                }
+            }
+        }
+        found
     }
 
     /// The folders that a text is run in, and those that it enters.
@@ -173,10 +244,26 @@ impl Places<'_> {
             places.filter(|path| path.is_dir()).collect()
         };
         let enters = words.iter().enumerate().filter(|(_, word)| ENTERS.contains(&word.text));
-        // With a variable, the next one is there twice; a command in its place has words of its own.
-        let entered = enters.flat_map(|(at, _)| words[at + 1..].iter().take(MEANT));
+        // Up to the end of the command: one that stands in the place of a word has words of its own.
+        let entered: Vec<BTreeSet<&str>> = enters
+            .map(|(at, start)| {
+                let is_over = |word: &&Word| word.ended.is_some_and(|it| it <= start.depth);
+                let meant = words[at + 1..].iter().take_while(|word| !is_over(word));
+                meant.map(|word| word.text).collect()
+            })
+            .collect();
+        // One after the other, as they stand there, each from where the last one led.
+        let mut at = folders.clone();
+        let mut passed = BTreeSet::new();
+        for next in &entered {
+            let led: BTreeSet<PathBuf> = named(next, &at).into_iter().take(ENTERED).collect();
+            if !led.is_empty() && passed.len() < ENTERED {
+                passed.extend(led.iter().cloned());
+                at = led;
+            }
+        }
         let entered: BTreeSet<&str> =
-            entered.map(|word| word.text).chain(spaced.iter().map(String::as_str)).collect();
+            entered.into_iter().flatten().chain(spaced.iter().map(String::as_str)).collect();
         // First all that is entered from where the text is run, then what is entered from there: folders
         // with the names of other words, which an agent may have made, are in the way of none of them.
         let mut last = folders.clone();
@@ -185,6 +272,7 @@ impl Places<'_> {
             let room = ENTERED.saturating_sub(folders.len());
             folders.extend(last.iter().take(room).cloned());
         }
+        folders.extend(passed);
         let given = words.iter().filter(|word| word.is_value).map(|word| word.text).collect();
         let given = named(&given, &folders);
         folders.extend(given);
@@ -277,7 +365,7 @@ mod tests {
             (" 'my tool' x", vec!["my", "tool", "x"]),
             ("", vec![]),
         ] {
-            let all = words(line);
+            let all = words(line, WORDS);
             let named = all.iter().filter(|word| !word.is_program || word.text.contains('/'));
             let named: Vec<&str> = named.map(|word| word.text).collect();
             assert_eq!(named, expected, "{line}");
@@ -299,7 +387,12 @@ mod tests {
         fs::write(work.join("package.json"), "x").unwrap();
         let folders = vec![work.clone(), work.join(".git/hooks")];
         let places = Places { workspace: &work, homes: &[home], folders };
+        fs::create_dir_all(work.join("scripts/deep/a/b/c/d")).unwrap();
+        fs::write(work.join("scripts/deep/a/b/c/d/f.sh"), "x").unwrap();
         let absolute = format!("exec {}/scripts/b.sh", work.display());
+        let commented = format!("{}scripts/marked", "# one two three four\n".repeat(9_000));
+        // Not even the words say where they are.
+        let long = format!("{}run f.sh; marked", "one two three four\n".repeat(9_000));
         for (text, expected) in [
             ("python3 scripts/a.py package.json", vec!["a.py"]),
             ("python3.11 scripts/plain", vec!["plain"]),
@@ -322,6 +415,22 @@ mod tests {
             ("\"$ROOT\"/scripts/my\\ tool.sh", vec!["my tool.sh"]),
             ("cd \"$ROOT/scripts/of mine\" && ./e.sh", vec!["of mine/e.sh"]),
             ("(cd \"$(git rev-parse --show-cdup)scripts\" && ./b.sh)", vec!["b.sh"]),
+            (
+                "cd \"$(git rev-parse --show-toplevel 2>/dev/null || pwd)/scripts\" && ./marked",
+                vec!["marked"],
+            ),
+            (
+                "cd \"$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" >/dev/null 2>&1 && pwd)/../../scripts\" && ./marked",
+                vec!["marked"],
+            ),
+            (
+                "D=\"$(git rev-parse --path-format=absolute --show-toplevel 2>/dev/null)/scripts\"; cd \"$D\"; ./marked",
+                vec!["marked"],
+            ),
+            ("D=`git rev-parse --show-toplevel`/scripts\ncd $D\n./marked", vec!["marked"]),
+            ("cd scripts; cd deep; cd a; cd b; cd c; cd d; ./f.sh", vec!["deep/a/b/c/d/f.sh"]),
+            (&commented, vec!["marked"]),
+            (&long, vec!["deep/a/b/c/d/f.sh", "marked"]),
             ("~+/scripts/b.sh", vec!["b.sh"]),
             ("$HOME/w/scripts/b.sh", vec!["b.sh"]),
             ("~/w/scripts/b.sh", vec!["b.sh"]),
