@@ -12,11 +12,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::Deserialize;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempPath;
@@ -40,6 +41,8 @@ pub(crate) struct Bubblewrap {
     entry: Option<Entry>,
     /// What is mounted in places that commands can change, and which folder or file each is.
     inside: Vec<(PathBuf, Identity)>,
+    /// Where something is mounted in there.
+    points: Vec<PathBuf>,
     /// What is lent to the user that the command is.
     lent: Option<Lent>,
     /// Why the command is root, where it was to be another user.
@@ -74,7 +77,7 @@ impl Bubblewrap {
             Some(Err(error)) => (mounts::layout(walls, None)?, None, Some(error.to_string())),
             None => (mounts::layout(walls, None)?, None, None),
         };
-        let Layout { arguments: mounts, masks, writable, inside } = layout;
+        let Layout { arguments: mounts, masks, writable, inside, points } = layout;
         let mut options = options(walls, folder, mounts, lent.is_some());
         let mut option = |name: &str, descriptor: &OwnedFd| {
             options.extend([name.into(), descriptor.as_raw_fd().to_string().into()]);
@@ -116,6 +119,7 @@ impl Bubblewrap {
             gate,
             entry,
             inside,
+            points,
             lent,
             why_root,
         })
@@ -199,8 +203,10 @@ impl Bubblewrap {
             let path = path.strip_prefix("/").unwrap_or(path);
             identity_below(&root, path).is_ok_and(|found| found == identity)
         };
+        let mounted = mount_points(inside)?;
         Ok(is_there(&walls.workspace, identity)
-            && self.inside.iter().all(|(path, identity)| is_there(path, *identity)))
+            && self.inside.iter().all(|(path, identity)| is_there(path, *identity))
+            && self.points.iter().all(|path| mounted.contains(path)))
     }
 
     /// Lets the command start, if it waits for that.
@@ -227,6 +233,34 @@ impl Bubblewrap {
         }
         said
     }
+}
+
+/// Where something is mounted, as the process `inside` sees it.
+fn mount_points(inside: i32) -> io::Result<HashSet<PathBuf>> {
+    let table = std::fs::read(format!("/proc/{inside}/mountinfo"))?;
+    let point = |line: &[u8]| line.split(|it| *it == b' ').nth(4).map(unescaped);
+    Ok(table.split(|it| *it == b'\n').filter_map(point).collect())
+}
+
+/// A path of that table: blanks and the like are three octal digits behind a backslash there.
+fn unescaped(path: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((first, others)) = rest.split_first() {
+        let digits = others.get(..3).filter(|_| *first == b'\\');
+        let digits = digits.and_then(|it| std::str::from_utf8(it).ok());
+        match digits.and_then(|it| u8::from_str_radix(it, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &others[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = others;
+            }
+        }
+    }
+    OsString::from_vec(bytes).into()
 }
 
 /// The command has to wait for its way to the proxy, or until it is seen that its workspace, which it

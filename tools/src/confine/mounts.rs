@@ -110,6 +110,8 @@ pub(super) struct Layout {
     pub writable: Vec<PathBuf>,
     /// What is mounted in places that commands can change, and which folder or file each is.
     pub inside: Vec<(PathBuf, Identity)>,
+    /// Where something is mounted in there, gaps included.
+    pub points: Vec<PathBuf>,
 }
 
 /// The layout of a box. What it shows comes from `lender`, if there is one.
@@ -137,6 +139,7 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
     };
     let writable = writable(&mounts);
     let inside = inside(&mounts, walls)?;
+    let points = points(&mounts, walls);
     for mount in mounts {
         match &mount {
             Mount::Private { path, bytes } => {
@@ -188,7 +191,7 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
     for path in sealed {
         add(&[&"--remount-ro", &path]);
     }
-    Ok(Layout { arguments, masks, writable, inside })
+    Ok(Layout { arguments, masks, writable, inside, points })
 }
 
 /// What is mounted from places that commands can change, as it is now. Bubblewrap mounts it by its path
@@ -211,6 +214,15 @@ fn inside(mounts: &[Mount], walls: &Walls) -> io::Result<Vec<(PathBuf, Identity)
         inside.push((path.clone(), identity));
     }
     Ok(inside)
+}
+
+/// Where something is mounted in places that commands can change. Had a command put a link there when
+/// bubblewrap mounted it, it would be mounted where the link led, and nothing in its place.
+fn points(mounts: &[Mount], walls: &Walls) -> Vec<PathBuf> {
+    let roots = roots(walls);
+    let is_inside = |path: &Path| innermost(&roots, path).is_some_and(|root| root != path);
+    let mounted = mounts.iter().filter(|it| matches!(it, Mount::Shown { .. } | Mount::Gap { .. }));
+    mounted.map(Mount::path).filter(|path| is_inside(path)).map(Path::to_owned).collect()
 }
 
 /// A handle of the folder at `path`, which only names it.

@@ -158,7 +158,16 @@ fn a9_a11_a12_protected_names_cannot_be_made_and_leave_no_trace() {
         shell.fails(&format!("mv {name} other && mkdir {name}"));
         shell.fails(&format!("cd {name} && echo x > settings.json"));
         shell.fails(&format!("mkdir other; echo x > other/x; mv -T other {name}"));
-        assert_eq!(names(&shell).iter().filter(|it| *it == name).count(), 0, "{name}");
+        // One that ends while another is not quite gone leaves them to the next.
+        let is_left = || names(&shell).iter().any(|it| it == name);
+        let gone = (0..20).any(|_| {
+            let left = is_left();
+            if left {
+                shell.say("true");
+            }
+            !left
+        });
+        assert!(gone, "{name}");
     }
     // Programs that walk the tree are not put off by what holds the places.
     assert_eq!(shell.say("git status 2>&1 | head -1 | cut -c1-5"), "fatal\n");
