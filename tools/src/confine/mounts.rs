@@ -593,4 +593,27 @@ mod tests {
             }
         }
     }
+
+    /// A command may swap a file for a link while the box of another is planned.
+    #[test]
+    fn what_is_fixed_shows_neither_what_a_link_leads_to_nor_what_is_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("a/priv")).unwrap();
+        std::fs::create_dir(root.join("f")).unwrap();
+        std::os::unix::fs::symlink("../f", root.join("a/k")).unwrap();
+        let none = [const { Vec::new() }; 5];
+        let mut walls = walls(&root, &none, 0);
+        walls.fixed = vec![root.join("a/k"), root.join("a/priv")];
+        walls.hidden = vec![root.join("a/priv")];
+        let mounts = mounts(&walls);
+        let shown = |path: &str| {
+            let path = root.join(path);
+            mounts.iter().any(|it| matches!(it, Mount::Shown { path: at, .. } if *at == path))
+        };
+        assert!(!shown("f") && !shown("a/k") && !shown("a/priv"), "{mounts:?}");
+        let is_gap = |it: &Mount| matches!(it, Mount::Gap { path, .. } if path.ends_with("priv"));
+        assert!(mounts.iter().any(is_gap), "{mounts:?}");
+        assert!(points(&mounts, &walls).contains(&root.join("a/priv")));
+    }
 }
