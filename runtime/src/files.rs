@@ -1,5 +1,11 @@
 //! Files and folders that definitions, rules and trust are read from.
 
+mod homes;
+mod kept;
+
+pub(crate) use homes::{Home, Owner, Places};
+pub(crate) use kept::Kept;
+
 use posse_tools::confine::is_placeholder;
 use serde::Deserialize;
 use std::io::Read;

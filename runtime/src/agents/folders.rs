@@ -3,7 +3,7 @@
 
 use super::source::{Source, Sources};
 use crate::definition::reading::Form;
-use crate::files::{Stamp, children, plugin_name, up_to_root};
+use crate::files::{Home, Owner, Places, Stamp, children};
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -29,40 +29,22 @@ pub(crate) struct Folder {
 /// The folders of `sources` that exist, those that come first first, with the plugins that the
 /// settings name.
 pub(crate) fn find(sources: &Sources, plugins: &[PathBuf]) -> Vec<Folder> {
-    let canonical = |path: &Path| path.canonicalize().ok();
-    let user: Vec<PathBuf> =
-        sources.user_folders.iter().filter_map(|path| canonical(path)).collect();
-    let mut found = Vec::new();
-    let ancestors = sources.working_folder.as_ref().map(|folder| up_to_root(folder));
-    let ancestors = ancestors.unwrap_or_default();
-    let top = ancestors.last().cloned();
-    for ancestor in &ancestors {
-        for (name, form) in [(".posse", Form::Own), (".claude", Form::Claude)] {
-            let path = ancestor.join(name).join("agents");
-            // The user's home may be a repository too; what is the user's own is no project's.
-            if canonical(&path).is_some_and(|real| !user.contains(&real)) {
-                let source = Source::Project { path: path.clone() };
-                found.push(list(source, form, path, top.as_deref()));
-            }
-        }
-    }
-    for path in sources.user_folders.iter().filter(|path| path.is_dir()) {
-        let is_claude = path.parent().and_then(Path::file_name).is_some_and(|it| it == ".claude");
+    let places = Places {
+        working: sources.working_folder.as_deref(),
+        user: &sources.user_folders,
+        plugins: &sources.plugin_folders,
+        named_plugins: plugins,
+    };
+    let listed = |Home { path, owner, is_claude }: Home| {
         let form = if is_claude { Form::Claude } else { Form::Own };
-        found.push(list(Source::User { path: path.clone() }, form, path.clone(), None));
-    }
-    let mut homes: Vec<PathBuf> = plugins.to_vec();
-    for folder in &sources.plugin_folders {
-        homes.extend(children(folder).into_iter().filter(|path| path.is_dir()));
-    }
-    for path in homes {
-        let agents = path.join("agents");
-        if agents.is_dir() {
-            let plugin = plugin_name(&path);
-            found.push(list(Source::Plugin { plugin, path }, Form::Claude, agents, None));
-        }
-    }
-    found
+        let (source, within) = match owner {
+            Owner::Project { root, .. } => (Source::Project { path: path.clone() }, Some(root)),
+            Owner::User => (Source::User { path: path.clone() }, None),
+            Owner::Plugin { name: plugin, folder: path } => (Source::Plugin { plugin, path }, None),
+        };
+        list(source, form, path, within.as_deref())
+    };
+    places.homes("agents").into_iter().map(listed).collect()
 }
 
 /// Lists the agents in a folder; no links are followed that lead out of `within`.

@@ -11,7 +11,7 @@ use crate::config::{AgentTable, Config, Origin, Setting};
 use crate::definition::field::Field;
 use crate::definition::reading::{Form, Written};
 use crate::error::quoted;
-use crate::files::{self, Stamp};
+use crate::files::{self, Kept, Stamp};
 use crate::front_matter::FILE_BYTES;
 use crate::front_matter::problem::{Finding, Findings, Level, Place, Problem};
 use crate::limits::stricter;
@@ -46,7 +46,7 @@ static BUILT_IN_DRAFTS: LazyLock<Vec<Draft>> = LazyLock::new(|| {
 /// Reads sources again and again, each file only when it has changed.
 #[derive(Default)]
 pub(crate) struct Reader {
-    drafts: HashMap<PathBuf, (Stamp, Arc<Draft>)>,
+    drafts: Kept<Draft>,
     /// What the settings said when they could be read.
     settings: Settings,
     /// What was there when it was last read; nothing when it may have changed since unseen.
@@ -170,25 +170,17 @@ impl Reader {
         for table in &settings.tables {
             shelf.add_table(table, &settings);
         }
-        let mut drafts = HashMap::with_capacity(self.drafts.len());
+        let mut drafts = self.drafts.renew(began);
         for folder in &seen.folders {
             shelf.note_left_out(folder);
             for (path, stamp) in &folder.files {
-                let known = self.drafts.get(path).filter(|(known, _)| known == stamp);
-                let draft = match known {
-                    Some((_, draft)) => draft.clone(),
-                    None => Arc::new(draft::of_file(path, folder.form)),
-                };
+                let draft = drafts.get(path, *stamp, || draft::of_file(path, folder.form));
                 shelf.add_draft(&draft, &folder.source, Some(path), &settings);
-                if stamp.is_settled(began) {
-                    drafts.insert(path.clone(), (*stamp, draft));
-                }
             }
         }
         for draft in BUILT_IN_DRAFTS.iter() {
             shelf.add_draft(draft, &Source::BuiltIn, None, &settings);
         }
-        self.drafts = drafts;
         self.seen = Some(seen).filter(|seen| seen.is_settled(began));
         shelf.finish(&settings)
     }
@@ -208,14 +200,9 @@ impl Reader {
             }
             Err(error) => {
                 let (line, reason) = error.told();
-                problems.push(Problem {
-                    path: Some(error.path().to_owned()),
-                    line,
-                    column: None,
-                    level: Level::Error,
-                    agent: None,
-                    reason: format!("agents are as these settings said before: {reason}"),
-                });
+                let reason = format!("agents are as these settings said before: {reason}");
+                problems
+                    .push(Problem { line, ..Problem::of_file(error.path(), Level::Error, reason) });
             }
         }
     }
@@ -384,14 +371,10 @@ impl Shelf<'_> {
         let outward = "it leads out of the repository, so it was not read";
         let cut = folder.cut.then_some((&folder.path, cut));
         let left_out = cut.into_iter().chain(folder.outward.iter().map(|path| (path, outward)));
-        self.problems.extend(left_out.map(|(path, reason)| Problem {
-            path: Some(path.clone()),
-            line: None,
-            column: None,
-            level: Level::Warning,
-            agent: None,
-            reason: reason.to_owned(),
-        }));
+        self.problems.extend(
+            left_out
+                .map(|(path, reason)| Problem::of_file(path, Level::Warning, reason.to_owned())),
+        );
     }
 }
 

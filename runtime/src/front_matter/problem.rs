@@ -47,6 +47,20 @@ pub struct Problem {
     pub reason: String,
 }
 
+impl Problem {
+    /// What is wrong with the whole of a file or folder.
+    pub(crate) fn of_file(path: &Path, level: Level, reason: String) -> Self {
+        Problem {
+            path: Some(path.to_owned()),
+            line: None,
+            column: None,
+            level,
+            agent: None,
+            reason,
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.path, &self.agent) {

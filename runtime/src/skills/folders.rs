@@ -2,7 +2,7 @@
 //! manifests aside.
 
 use super::source::{Source, Sources};
-use crate::files::{Stamp, children, plugin_name, up_to_root};
+use crate::files::{Home, Owner, Places, Stamp, children};
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -29,35 +29,21 @@ pub(crate) struct Folder {
 /// The folders of `sources` that exist, those that come first first, with the plugins and further
 /// folders that the settings name.
 pub(crate) fn find(sources: &Sources, plugins: &[PathBuf], extra: &[PathBuf]) -> Vec<Folder> {
-    let canonical = |path: &Path| path.canonicalize().ok();
-    let user: Vec<PathBuf> =
-        sources.user_folders.iter().filter_map(|path| canonical(path)).collect();
-    let mut found = Vec::new();
-    for ancestor in sources.working_folder.iter().flat_map(|folder| up_to_root(folder)) {
-        for name in [".posse", ".claude"] {
-            let path = ancestor.join(name).join("skills");
-            // The user's home may be a repository too; what is the user's own is no project's.
-            if canonical(&path).is_some_and(|real| !user.contains(&real)) {
-                let source = Source::Project { path: path.clone() };
-                found.push(list(source, path, Some(ancestor.clone()), Top::Around));
-            }
-        }
-    }
-    for path in sources.user_folders.iter().filter(|path| path.is_dir()) {
-        let source = Source::User { path: path.clone() };
-        found.push(list(source, path.clone(), None, Top::Around));
-    }
-    let mut homes: Vec<PathBuf> = plugins.to_vec();
-    for folder in &sources.plugin_folders {
-        homes.extend(children(folder).into_iter().filter(|path| path.is_dir()));
-    }
-    for path in homes {
-        let skills = path.join("skills");
-        if skills.is_dir() {
-            let plugin = plugin_name(&path);
-            found.push(list(Source::Plugin { plugin, path }, skills, None, Top::Around));
-        }
-    }
+    let places = Places {
+        working: sources.working_folder.as_deref(),
+        user: &sources.user_folders,
+        plugins: &sources.plugin_folders,
+        named_plugins: plugins,
+    };
+    let listed = |Home { path, owner, .. }: Home| {
+        let (source, within) = match owner {
+            Owner::Project { folder, .. } => (Source::Project { path: path.clone() }, Some(folder)),
+            Owner::User => (Source::User { path: path.clone() }, None),
+            Owner::Plugin { name: plugin, folder: path } => (Source::Plugin { plugin, path }, None),
+        };
+        list(source, path, within, Top::Around)
+    };
+    let mut found: Vec<Folder> = places.homes("skills").into_iter().map(listed).collect();
     for path in extra.iter().chain(&sources.extra_folders).filter(|path| path.is_dir()) {
         found.push(further(path, None));
     }

@@ -6,20 +6,19 @@ use super::source::{Source, Sources};
 use super::{Entry, Skill, SkillCatalog};
 use crate::config::Config;
 use crate::error::quoted;
-use crate::files::{Stamp, read};
+use crate::files::{Kept, Stamp, read};
 use crate::front_matter::FILE_BYTES;
 use crate::front_matter::problem::{Findings, Level, Place, Problem};
 use crate::trust::{self, Standing, Verdicts};
 use posse_protocol::{AgentName, SkillRules};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Reads sources again and again, each file only when it has changed.
 #[derive(Default)]
 pub(crate) struct Reader {
-    drafts: HashMap<PathBuf, (Stamp, Arc<Draft>)>,
+    drafts: Kept<Draft>,
     /// What the settings said when they could be read.
     settings: Settings,
     /// What was there when it was last read; nothing when it may have changed since unseen.
@@ -97,22 +96,15 @@ impl Reader {
         let folders = folders::find(sources, &self.settings.plugins, &self.settings.extra);
         let working = sources.working_folder.as_deref().and_then(|it| it.canonicalize().ok());
         shelf.standings = self.standings(sources, &folders);
-        let mut drafts = HashMap::with_capacity(self.drafts.len());
+        let mut drafts = self.drafts.renew(began);
         for folder in &folders {
             shelf.note_cut(folder);
             for (path, stamp) in &folder.files {
-                let known = self.drafts.get(path).filter(|(known, _)| known == stamp);
-                let draft = match known {
-                    Some((_, draft)) => draft.clone(),
-                    None => Arc::new(Draft::of_file(path, folder, working.as_deref())),
-                };
+                let draft =
+                    drafts.get(path, *stamp, || Draft::of_file(path, folder, working.as_deref()));
                 shelf.add(&draft, folder, path);
-                if stamp.is_settled(began) {
-                    drafts.insert(path.clone(), (*stamp, draft));
-                }
             }
         }
-        self.drafts = drafts;
         let seen = Seen { settings, folders, standings: std::mem::take(&mut shelf.standings) };
         self.seen = Some(seen).filter(|seen| seen.is_settled(began));
         let Settings { rules, inherit, .. } = self.settings.clone();
@@ -132,7 +124,8 @@ impl Reader {
             Err(error) => {
                 let (line, reason) = error.told();
                 let reason = format!("skills are as these settings said before: {reason}");
-                problems.push(Problem { line, ..problem(error.path(), Level::Error, reason) });
+                problems
+                    .push(Problem { line, ..Problem::of_file(error.path(), Level::Error, reason) });
             }
         }
     }
@@ -316,13 +309,9 @@ impl Shelf {
     fn note_cut(&mut self, folder: &Folder) {
         if folder.cut {
             let reason = "it holds more folders than are looked at; not all were".to_owned();
-            self.problems.push(problem(&folder.path, Level::Warning, reason));
+            self.problems.push(Problem::of_file(&folder.path, Level::Warning, reason));
         }
     }
-}
-
-fn problem(path: &Path, level: Level, reason: String) -> Problem {
-    Problem { path: Some(path.to_owned()), line: None, column: None, level, agent: None, reason }
 }
 
 /// Skills are called like agents, without a colon.
