@@ -14,7 +14,7 @@ pub fn word_in(tree: &Tree, row: &RunRow) -> String {
 
 /// How `row` ended, or where it stands, in one word.
 pub fn word(row: &RunRow, standing: Status) -> String {
-    match (&row.outcome, standing) {
+    match (&row.state.outcome, standing) {
         (Some(outcome), Status::Finished) => outcome.clone(),
         (_, standing) => standing.to_string(),
     }

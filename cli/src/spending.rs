@@ -17,7 +17,7 @@ pub fn is_unpriced(runtime: &Runtime, model: &str) -> bool {
 /// True when `row` has spent tokens of a model, and nobody knows what they cost.
 pub fn costs_unknown(runtime: &Runtime, row: &RunRow, spending: &Spending) -> bool {
     let is_unknown = spending.cost() == Usd::ZERO && spending.tokens() > 0;
-    is_unknown && is_unpriced(runtime, &row.model)
+    is_unknown && is_unpriced(runtime, &row.about.model)
 }
 
 /// The money, with a `+` where more may have been spent: `$0.0061+`.
@@ -98,10 +98,10 @@ pub fn hint(outcome: &Outcome, run: RunId, uncertain: Usd) -> Vec<String> {
 /// How much of the budget of `row` is used, of those of `limits` that it has: `3 of 10 turns`. What a
 /// call that is under way has reserved is told apart.
 pub fn of_budget(row: &RunRow, limits: &[Limit]) -> String {
-    let Some(budget) = &row.budget else { return String::new() };
-    let drawn = row.drawn.unwrap_or_default();
+    let Some(budget) = &row.funds.budget else { return String::new() };
+    let drawn = row.funds.drawn.unwrap_or_default();
     let part = |limit: &Limit| {
-        let held = row.held.of(*limit);
+        let held = row.funds.held.of(*limit);
         let used = limit.amount(drawn.of(*limit).saturating_sub(held));
         let of = limit.amount(budget.of(*limit)?);
         let part = match limit {

@@ -91,7 +91,9 @@ impl Sweeper {
                 // One that was reopened or put away by others since is no longer left over.
                 let _ = match which {
                     // What is to lose its log is looked at when its time has come.
-                    Leftover::Ended | Leftover::Due if row.cleanup == Cleanup::Delete => Ok(()),
+                    Leftover::Ended | Leftover::Due if row.state.cleanup == Cleanup::Delete => {
+                        Ok(())
+                    }
                     Leftover::Ended | Leftover::Due => {
                         archive(&*self.store, &self.scratch, &row).await
                     }
@@ -118,7 +120,7 @@ impl Sweeper {
         for run in runs {
             let own = Filter { id: Some(run), limit: 1, ..Filter::default() };
             let row = self.store.list(&own).await?.pop();
-            if row.is_none_or(|row| row.archived) {
+            if row.is_none_or(|row| row.state.archived) {
                 remove_scratch(&self.scratch, run).await;
             }
         }
@@ -143,7 +145,7 @@ fn folders_of_runs(around: &Path) -> Vec<RunId> {
 /// Archives a run that stands as `row` says, and removes the folder that was its own.
 async fn archive(store: &dyn Store, scratch: &Path, row: &RunRow) -> Result<(), StoreError> {
     let event = Event::Archived(Archived::default());
-    let guard = Guard::Anyone { last: Some(row.last_seq) };
+    let guard = Guard::Anyone { last: Some(row.log.last_seq) };
     fail::fail_point!("archive.append.before");
     store.append(vec![Append { guard, ..Append::by_anyone(row.id, event) }]).await?;
     fail::fail_point!("archive.append.after");
@@ -177,7 +179,7 @@ async fn has_acted(store: &dyn Store, run: RunId) -> Result<bool, StoreError> {
 
 /// Removes the log of a run that stands as `row` says, and the folder that was its own.
 async fn remove_log(store: &dyn Store, scratch: &Path, row: &RunRow) -> Result<(), StoreError> {
-    store.erase(row.id, row.last_seq).await?;
+    store.erase(row.id, row.log.last_seq).await?;
     fail::fail_point!("archive.log.removed");
     remove_scratch(scratch, row.id).await;
     Ok(())
@@ -209,10 +211,10 @@ impl Runtime {
     pub async fn archive(&self, run: RunId) -> Result<(), Error> {
         loop {
             let row = self.handle(run).row().await?;
-            if row.archived {
+            if row.state.archived {
                 return Err(StoreError::Archived(run).into());
             }
-            if row.outcome.is_none() {
+            if row.state.outcome.is_none() {
                 return Err(StoreError::Unfinished(run).into());
             }
             match archive(&*self.inner.store, &self.config().scratch(), &row).await {
@@ -235,7 +237,7 @@ impl Runtime {
         for which in [Leftover::Ended, Leftover::Archived] {
             rows.extend(self.inner.store.leftovers(Leftovers { which, ended_for, limit }).await?);
         }
-        rows.sort_by_key(|row| (row.finished_at, row.id));
+        rows.sort_by_key(|row| (row.state.finished_at, row.id));
         if prune == Prune::Preview {
             return Ok(rows);
         }

@@ -142,22 +142,22 @@ impl AuditEntry {
             at: row.updated_at,
             kind: AuditKind::Removed,
             run: Some(row.id),
-            record: row.last_seq.0,
-            hash: row.last_hash.clone(),
-            agent: row.agent.parse().ok(),
+            record: row.log.last_seq.0,
+            hash: row.log.last_hash.clone(),
+            agent: row.about.agent.parse().ok(),
             tool: String::new(),
             call: None,
             by: String::new(),
             detail: json!({
-                "events": row.last_seq, "tool_calls": row.tool_calls, "outcome": row.outcome,
-                "parent": row.parent,
+                "events": row.log.last_seq, "tool_calls": row.spending.tool_calls, "outcome": row.state.outcome,
+                "parent": row.family.parent,
             }),
         }
     }
 
     /// That nothing can be told of a run from its event `seq` on.
     fn of_unreadable(row: &RunRow, seq: Seq, reason: &StoreError) -> Self {
-        let detail = json!({"reason": reason.to_string(), "events": row.last_seq});
+        let detail = json!({"reason": reason.to_string(), "events": row.log.last_seq});
         let (kind, hash) = (AuditKind::Unreadable, String::new());
         AuditEntry { kind, record: seq.0, hash, detail, ..AuditEntry::of_removal(row) }
     }
@@ -171,7 +171,7 @@ impl Runtime {
     /// When the store fails.
     pub async fn audit(&self, row: &RunRow) -> Result<Vec<AuditEntry>, Error> {
         let mut reading = Reading::default();
-        if row.erased {
+        if row.log.erased {
             return Ok(vec![AuditEntry::of_removal(row)]);
         }
         let (mut seen, mut limit) = (Seq::ZERO, PAGE);

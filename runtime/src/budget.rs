@@ -53,7 +53,7 @@ impl Purse {
         while let Some(id) = next.take() {
             let filter = Filter { id: Some(id), limit: 1, ..Filter::default() };
             if let Some(row) = store.list(&filter).await?.pop() {
-                next = row.account.filter(|above| chain.iter().all(|row| row.id != *above));
+                next = row.funds.account.filter(|above| chain.iter().all(|row| row.id != *above));
                 chain.push(row);
             }
         }

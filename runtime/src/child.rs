@@ -189,13 +189,13 @@ impl Runtime {
             let Some(row) = self.row(*run).await? else { continue };
             let has_ended = match row.has_completed() {
                 true => is_awaited,
-                false => row.stopping || row.outcome.is_some(),
+                false => row.state.stopping || row.state.outcome.is_some(),
             };
-            is_awaited &= !row.background;
+            is_awaited &= !row.family.background;
             if has_ended {
                 return Ok(Some(format!(
                     "its caller ({}), which does not wait any more",
-                    row.agent
+                    row.about.agent
                 )));
             }
         }

@@ -67,11 +67,11 @@ pub enum Asked {
 
 impl Told {
     pub(crate) fn of(row: &RunRow, asked: Asked) -> Self {
-        let label = if row.label.is_empty() { &row.title } else { &row.label };
+        let label = if row.about.label.is_empty() { &row.about.title } else { &row.about.label };
         Told {
             run: row.id,
-            parent: row.parent,
-            agent: row.agent.clone(),
+            parent: row.family.parent,
+            agent: row.about.agent.clone(),
             label: label.clone(),
             before: row.status,
             asked,
@@ -108,7 +108,7 @@ enum Wish {
 
 impl Wish {
     fn is_granted(self, row: &RunRow) -> bool {
-        row.paused == (self != Wish::GoOn)
+        row.state.paused == (self != Wish::GoOn)
     }
 
     fn append(self, run: RunId, by: &str) -> Append {
@@ -225,14 +225,14 @@ impl Runtime {
     pub async fn cancel(&self, run: RunId, by: &str, scope: CancelScope) -> Result<Receipt, Error> {
         let row = self.row(run).await?.ok_or(Error::Store(StoreError::NotFound(run)))?;
         // What is no session has one turn.
-        let scope = if row.session { scope } else { CancelScope::Run };
+        let scope = if row.about.session { scope } else { CancelScope::Run };
         let mut told = Vec::new();
-        if row.outcome.is_none() {
+        if row.state.outcome.is_none() {
             if scope == CancelScope::Run {
                 self.inner.active.stop(run);
             }
-            let asked = if row.stopping { Asked::Before } else { Asked::Now };
-            if row.stopping || self.ask_for_the_end(run, by, scope).await? {
+            let asked = if row.state.stopping { Asked::Before } else { Asked::Now };
+            if row.state.stopping || self.ask_for_the_end(run, by, scope).await? {
                 told.push(Told::of(&row, asked));
             }
             // Only now: whoever takes the run up must find the request in its log.
@@ -295,7 +295,7 @@ impl Runtime {
                 continue;
             }
             let Some(row) = self.row(run).await? else { continue };
-            if row.status == Status::Running && row.owner != Some(self.inner.store.worker()) {
+            if row.status == Status::Running && row.work.owner != Some(self.inner.store.worker()) {
                 continue;
             }
             match self.ask(run, by, Extent::Subtree, Wish::Interrupt).await {
@@ -336,7 +336,7 @@ impl Runtime {
             if extent == Extent::Subtree {
                 rows.extend(self.rows_below(&row, Reach::All).await?);
             }
-            rows.retain(|row| is_open(row) && !row.stopping && !wish.is_granted(row));
+            rows.retain(|row| is_open(row) && !row.state.stopping && !wish.is_granted(row));
             rows.retain(|row| told.iter().all(|told| told.run != row.id));
             if rows.is_empty() {
                 return match told.is_empty() {
@@ -389,7 +389,7 @@ impl Runtime {
     /// Asks a run to stop, unless it has been asked or come to its end.
     async fn ask_to_stop(&self, row: &RunRow, by: &str) -> Result<Told, Error> {
         self.inner.active.stop(row.id);
-        let asked = if row.stopping { Asked::Before } else { Asked::Now };
+        let asked = if row.state.stopping { Asked::Before } else { Asked::Now };
         if asked == Asked::Now {
             fail::fail_point!("cascade.append.before");
             let stored = self.inner.store.append(vec![request(row.id, by)]).await;
@@ -409,7 +409,7 @@ impl Runtime {
         row: &RunRow,
         reach: Reach,
     ) -> Result<Vec<RunRow>, Error> {
-        let (kin, limit) = (Kin::TreeOf(row.root), usize::MAX >> 1);
+        let (kin, limit) = (Kin::TreeOf(row.family.root), usize::MAX >> 1);
         let rows = self.list(&Filter { kin, limit, ..Filter::default() }).await?;
         Ok(below(row.id, rows, reach))
     }
@@ -460,8 +460,9 @@ pub(crate) fn below(run: RunId, mut rows: Vec<RunRow>, reach: Reach) -> Vec<RunR
     let mut family = HashSet::from([run]);
     rows.sort_by_key(|row| row.id);
     rows.retain(|row| {
-        let spared = reach == Reach::Awaited && row.parent == Some(run) && row.background;
-        let inside = row.parent.is_some_and(|parent| family.contains(&parent));
+        let spared =
+            reach == Reach::Awaited && row.family.parent == Some(run) && row.family.background;
+        let inside = row.family.parent.is_some_and(|parent| family.contains(&parent));
         inside && !spared && family.insert(row.id)
     });
     rows
@@ -469,20 +470,20 @@ pub(crate) fn below(run: RunId, mut rows: Vec<RunRow>, reach: Reach) -> Vec<RunR
 
 /// Neither ended nor damaged: something can still become of it.
 fn is_open(row: &RunRow) -> bool {
-    row.outcome.is_none() && row.damaged.is_none()
+    row.state.outcome.is_none() && row.log.damaged.is_none()
 }
 
 fn not_now(row: &RunRow, reason: &str) -> Error {
-    let reason = if row.archived { "is archived" } else { reason };
+    let reason = if row.state.archived { "is archived" } else { reason };
     Error::NotNow { run: row.id, reason: reason.to_owned() }
 }
 
 /// Why nobody was asked.
 fn refusal(row: &RunRow, wish: Wish) -> &'static str {
     match wish {
-        _ if row.outcome.is_some() => "has ended",
-        _ if row.stopping => "has been told to stop",
-        _ if row.damaged.is_some() => "is damaged",
+        _ if row.state.outcome.is_some() => "has ended",
+        _ if row.state.stopping => "has been told to stop",
+        _ if row.log.damaged.is_some() => "is damaged",
         Wish::Pause | Wish::Interrupt => "is paused already",
         Wish::GoOn => "is not paused",
     }

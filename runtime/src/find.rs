@@ -69,6 +69,6 @@ fn only(text: &str, mut rows: Vec<RunRow>) -> Option<Result<RunRow, Error>> {
 
 /// A run in a line of its own.
 fn name(row: &RunRow) -> String {
-    let title: String = row.title.chars().take(60).collect();
-    format!("\n  {}  {}  [{}] {title}", row.id.short(), row.status, row.agent)
+    let title: String = row.about.title.chars().take(60).collect();
+    format!("\n  {}  {}  [{}] {title}", row.id.short(), row.status, row.about.agent)
 }

@@ -135,7 +135,7 @@ impl RunHandle {
             let here = self.inner.active.contains(self.run);
             if !here {
                 let row = self.row().await?;
-                if row.owner.is_none() && (!row.runnable || row.paused) {
+                if row.work.owner.is_none() && (!row.work.runnable || row.state.paused) {
                     return Ok(row);
                 }
             }
@@ -168,10 +168,10 @@ impl RunHandle {
         let filter = Filter { id: Some(self.run), limit: 1, ..Filter::default() };
         let row = self.inner.store.list(&filter).await?.pop();
         let row = row.ok_or(Error::Store(StoreError::NotFound(self.run)))?;
-        match row.damaged {
+        match row.log.damaged {
             None => Ok(row),
             Some(reason) => {
-                let (run, seq) = (self.run, row.last_seq);
+                let (run, seq) = (self.run, row.log.last_seq);
                 Err(Error::Store(StoreError::Damaged { run, seq, reason }))
             }
         }
@@ -179,14 +179,14 @@ impl RunHandle {
 
     async fn outcome_now(&self) -> Result<Option<Outcome>, Error> {
         let row = self.row().await?;
-        if row.outcome.is_none() {
+        if row.state.outcome.is_none() {
             return Ok(None);
         }
         // After the end may come that the run was archived, and the ends of others that are only
         // recorded: rarely many.
         let mut back = 2;
         loop {
-            let after = Seq(row.last_seq.0.saturating_sub(back));
+            let after = Seq(row.log.last_seq.0.saturating_sub(back));
             let records = self.inner.store.read(self.run, after, usize::MAX).await?;
             let outcome = records.into_iter().rev().find_map(|record| match record.event {
                 Event::RunFinished(finished) => Some(finished.outcome),
@@ -299,11 +299,11 @@ impl Events {
         }
         let run = RunHandle { run: self.run, inner: self.inner.clone() };
         let row = run.row().await?;
-        if row.last_seq > self.after {
+        if row.log.last_seq > self.after {
             return Ok(Known::Moved);
         }
         self.looked = true;
-        Ok(if row.outcome.is_some() { Known::Ended } else { Known::Open })
+        Ok(if row.state.outcome.is_some() { Known::Ended } else { Known::Open })
     }
 
     fn deliver(&mut self, record: Record) -> Update {

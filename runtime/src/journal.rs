@@ -302,7 +302,7 @@ impl RunJournal {
         if let Some(by) = stopped_by(&finished.outcome).filter(|_| self.account().may_lead()) {
             let (kin, limit) = (Kin::ChildrenOf(self.run), usize::MAX >> 1);
             let open = Filter { kin, unfinished: Unfinished::Only, limit, ..Filter::default() };
-            let open = self.store.list(&open).await?.into_iter().filter(|row| !row.stopping);
+            let open = self.store.list(&open).await?.into_iter().filter(|row| !row.state.stopping);
             requests.extend(open.map(|row| Append { reserve, ..request(row.id, &by) }));
         }
         Ok(Beside { announcement, requests, reserve })

@@ -183,7 +183,7 @@ async fn before(run: &RunHandle) -> Result<(Event, Seq), Error> {
     let first = run.inner.store.read(run.id(), Seq::ZERO, 1).await?.pop();
     match first {
         Some(Record { event: Event::RunStarted(started), .. }) if !started.session => {
-            Ok((Event::RunStarted(started), row.last_seq))
+            Ok((Event::RunStarted(started), row.log.last_seq))
         }
         _ => Err(Error::NotNow {
             run: run.id(),

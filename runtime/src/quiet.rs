@@ -38,12 +38,12 @@ pub(crate) async fn watch(store: Arc<dyn Store>, quiet: Duration, stop: Cancella
 /// True when the last result came at least so long ago. Both times are the store's; a clock that is
 /// set back makes a run wait longer, and nothing worse.
 fn is_quiet(row: &RunRow, now_ms: u64, quiet: Duration) -> bool {
-    u128::from(now_ms.saturating_sub(row.gathered_at)) >= quiet.as_millis()
+    u128::from(now_ms.saturating_sub(row.family.gathered_at)) >= quiet.as_millis()
 }
 
 fn told(row: &RunRow) -> Append {
     let passed = TimePassed { worked_ms: 0, quiet: true, extra: Extra::default() };
     // A result that comes at this moment begins a new while.
-    let guard = Guard::Anyone { last: Some(row.last_seq) };
+    let guard = Guard::Anyone { last: Some(row.log.last_seq) };
     Append { guard, ..Append::by_anyone(row.id, Event::TimePassed(passed)) }
 }

@@ -17,8 +17,8 @@ impl Runtime {
         loop {
             let row = run.at_rest().await?;
             // A person can talk to a session meanwhile; another run is not done before those are.
-            let is_done = row.awaits == 0 && (row.session || row.expects == 0);
-            if is_done || row.paused {
+            let is_done = row.family.awaits == 0 && (row.about.session || row.family.expects == 0);
+            if is_done || row.state.paused {
                 return Ok(row);
             }
             let busy = self.busy_below(run.id()).await?;
@@ -41,7 +41,7 @@ impl Runtime {
         let handle = self.handle(run);
         loop {
             let row = self.settled(run).await?;
-            if row.expects == 0 {
+            if row.family.expects == 0 {
                 return Ok(row);
             }
             let busy = self.busy_below(run).await?;
@@ -73,10 +73,10 @@ impl Runtime {
     pub async fn heads(&self, rows: &[RunRow]) -> Result<Vec<RunRow>, Error> {
         let mut heads: Vec<RunRow> = Vec::new();
         for row in rows {
-            if heads.iter().any(|head| head.id == row.root) {
+            if heads.iter().any(|head| head.id == row.family.root) {
                 continue;
             }
-            let head = match row.parent {
+            let head = match row.family.parent {
                 None => row.clone(),
                 Some(_) => head_of(&Tree::of(self, row).await?, row).clone(),
             };
@@ -89,11 +89,13 @@ impl Runtime {
 }
 
 fn head_of<'f>(family: &'f Tree, row: &'f RunRow) -> &'f RunRow {
-    if let Some(root) = family.find(row.root).filter(|root| is_open(root)) {
+    if let Some(root) = family.find(row.family.root).filter(|root| is_open(root)) {
         return root;
     }
     let mut head = row;
-    while let Some(above) = head.parent.and_then(|run| family.find(run)).filter(|it| is_open(it)) {
+    while let Some(above) =
+        head.family.parent.and_then(|run| family.find(run)).filter(|it| is_open(it))
+    {
         head = above;
     }
     head
@@ -101,9 +103,9 @@ fn head_of<'f>(family: &'f Tree, row: &'f RunRow) -> &'f RunRow {
 
 /// True when a run has not ended and can.
 pub fn is_open(row: &RunRow) -> bool {
-    row.outcome.is_none() && row.damaged.is_none()
+    row.state.outcome.is_none() && row.log.damaged.is_none()
 }
 
 fn is_busy(row: &RunRow) -> bool {
-    row.can_go_on() || is_open(row) && row.owner.is_some()
+    row.can_go_on() || is_open(row) && row.work.owner.is_some()
 }

@@ -114,8 +114,8 @@ impl Runtime {
         let mut next = Some(run);
         while let Some(id) = next.filter(|_| !limited) {
             let Some(row) = self.row(id).await? else { break };
-            limited = row.budget.is_some_and(|budget| budget.cost.is_some());
-            next = row.account;
+            limited = row.funds.budget.is_some_and(|budget| budget.cost.is_some());
+            next = row.funds.account;
         }
         let money = if limited { Money::Limited } else { Money::Free };
         let (fallbacks, skipped, named_by) = (Vec::new(), Vec::new(), NamedBy::Spec);

@@ -219,14 +219,14 @@ impl Supervisor {
     pub(crate) fn lend_slot(&self, row: &RunRow) -> Lent {
         let run = Queued {
             id: row.id,
-            root: row.root,
-            parent: row.parent,
-            abreast: row.abreast,
-            agent: row.agent.clone(),
-            model: row.model.clone(),
-            workspace: row.workspace.clone(),
-            priority: row.priority,
-            ready_at: row.ready_at,
+            root: row.family.root,
+            parent: row.family.parent,
+            abreast: row.work.abreast,
+            agent: row.about.agent.clone(),
+            model: row.about.model.clone(),
+            workspace: row.about.workspace.clone(),
+            priority: row.work.priority,
+            ready_at: row.work.ready_at,
             deaths: row.deaths_in_a_row(),
         };
         Lent::new(run, self.shared.clone())
@@ -311,7 +311,7 @@ impl Shared {
                 Entry::Vacant(_) => return,
             }
             let own = Filter { id: Some(run), limit: 1, ..Filter::default() };
-            let is_over = |rows: Vec<RunRow>| rows.iter().all(|row| row.outcome.is_some());
+            let is_over = |rows: Vec<RunRow>| rows.iter().all(|row| row.state.outcome.is_some());
             if !self.store.list(&own).await.is_ok_and(is_over) {
                 return;
             }

@@ -87,16 +87,19 @@ impl RunHandle {
     pub async fn tree(&self) -> Result<Vec<RunRow>, Error> {
         let own = self.row().await?;
         // Most runs have no children, and stand in trees of thousands.
-        if own.parent.is_some() && !self.has_children().await? {
+        if own.family.parent.is_some() && !self.has_children().await? {
             return Ok(vec![own]);
         }
-        let filter =
-            Filter { kin: Kin::TreeOf(own.root), limit: usize::MAX >> 1, ..Filter::default() };
+        let filter = Filter {
+            kin: Kin::TreeOf(own.family.root),
+            limit: usize::MAX >> 1,
+            ..Filter::default()
+        };
         let mut rows = self.inner.store.list(&filter).await?;
         rows.sort_by_key(|row| row.id);
         let mut family = std::collections::HashSet::from([self.run]);
         rows.retain(|row| {
-            let inside = row.parent.is_some_and(|parent| family.contains(&parent));
+            let inside = row.family.parent.is_some_and(|parent| family.contains(&parent));
             row.id == self.run || inside && family.insert(row.id)
         });
         Ok(rows)
@@ -122,7 +125,7 @@ impl RunHandle {
     /// # Errors
     /// When there is no such run, or the store fails.
     pub async fn has_unfinished_below(&self) -> Result<bool, Error> {
-        let can_end = |row: &RunRow| row.damaged.is_none();
+        let can_end = |row: &RunRow| row.log.damaged.is_none();
         // Itself may be one of the two.
         let some = self.some_unfinished_below(2).await?;
         if some.is_empty() || some.iter().any(can_end) {
@@ -133,9 +136,9 @@ impl RunHandle {
 
     async fn some_unfinished_below(&self, limit: usize) -> Result<Vec<RunRow>, Error> {
         let own = self.row().await?;
-        if own.parent.is_some() {
+        if own.family.parent.is_some() {
             let mut rows = self.tree().await?;
-            rows.retain(|row| row.id != self.run && row.outcome.is_none());
+            rows.retain(|row| row.id != self.run && row.state.outcome.is_none());
             return Ok(rows);
         }
         let (kin, unfinished) = (Kin::TreeOf(self.run), Unfinished::Only);
@@ -160,14 +163,14 @@ impl RunHandle {
             rows.push(own.clone());
         }
         while rows.len() < limit {
-            let kin = Kin::TreeOf(own.root);
+            let kin = Kin::TreeOf(own.family.root);
             let next = Filter { kin, after: Some(after), limit: PAGE, ..Filter::default() };
             let some = self.inner.store.list(&next).await?;
             let Some(last) = some.last() else { break };
             after = last.id;
             for row in some {
                 // None but a root has a tree of its own.
-                if own.root == own.id || lineage.holds(self, &row).await? {
+                if own.family.root == own.id || lineage.holds(self, &row).await? {
                     rows.push(row);
                 }
             }
@@ -183,7 +186,7 @@ struct Lineage(HashMap<RunId, bool>);
 impl Lineage {
     /// Whether `row` stands below the run. Climbs from parent to parent, to the first that is known.
     async fn holds(&mut self, from: &RunHandle, row: &RunRow) -> Result<bool, Error> {
-        let (mut path, mut above) = (vec![row.id], row.parent);
+        let (mut path, mut above) = (vec![row.id], row.family.parent);
         let holds = loop {
             // A parent is older than its children.
             let Some(run) = above.filter(|run| *run >= from.run) else { break false };
@@ -192,7 +195,7 @@ impl Lineage {
             }
             path.push(run);
             let parent = Filter { id: Some(run), limit: 1, ..Filter::default() };
-            above = from.inner.store.list(&parent).await?.pop().and_then(|row| row.parent);
+            above = from.inner.store.list(&parent).await?.pop().and_then(|row| row.family.parent);
         };
         self.0.extend(path.into_iter().map(|run| (run, holds)));
         Ok(holds)

@@ -37,7 +37,7 @@ impl Runtime {
     /// # Errors
     /// When the store fails, or the log was written by a newer version.
     pub async fn verify(&self, row: &RunRow) -> Result<Verified, Error> {
-        if row.erased {
+        if row.log.erased {
             // There is nothing left to check it by, as was asked for.
             let left = !self.inner.store.hashes(row.id, Seq::ZERO, 1).await?.is_empty();
             let reason = || "its row says that its log was removed, and events are still there";
@@ -59,7 +59,7 @@ impl Runtime {
                 page => page?,
             };
             // It may grow meanwhile: what stands after the end that the row names is not its affair.
-            let ours = page.iter().take_while(|record| record.seq <= row.last_seq);
+            let ours = page.iter().take_while(|record| record.seq <= row.log.last_seq);
             for record in ours {
                 log.apply(record);
                 ledger.apply(record);
@@ -78,12 +78,12 @@ impl Runtime {
                 break;
             }
         }
-        let events = seen.min(row.last_seq).0;
+        let events = seen.min(row.log.last_seq).0;
         let differs = || {
             let column = log.difference(row).or_else(|| asleep(row, &transcript))?;
             Some(format!("its row does not fit its log: `{column}` was changed"))
         };
-        let reason = row.damaged.clone().or_else(differs);
+        let reason = row.log.damaged.clone().or_else(differs);
         let damage = match reason {
             Some(reason) => Some(Damage { event: None, reason }),
             None => match self.missing(&children).await? {
@@ -93,7 +93,7 @@ impl Runtime {
         };
         // The log is sound, and so is the run: nothing but what it is said to have cost is not.
         let miscounted = || {
-            let fault = ledger.fault(row.last_seq)?;
+            let fault = ledger.fault(row.log.last_seq)?;
             let reason = format!("the ledger does not fit its log: {fault}");
             Some(Damage { event: None, reason })
         };
@@ -106,7 +106,10 @@ impl Runtime {
 
     /// The first of the runs above it that is not there.
     async fn bereft(&self, row: &RunRow) -> Result<Option<Damage>, Error> {
-        let above = [("that started it", row.parent), ("at the top of its tree", Some(row.root))];
+        let above = [
+            ("that started it", row.family.parent),
+            ("at the top of its tree", Some(row.family.root)),
+        ];
         for (which, run) in above {
             let Some(run) = run.filter(|run| *run != row.id) else { continue };
             if !self.is_there(run).await? {
@@ -128,7 +131,7 @@ impl Runtime {
             DeliveryFilter { run: Some(row.id), limit: usize::MAX, ..DeliveryFilter::default() };
         for told in self.inner.store.deliveries(&of_run).await? {
             // What was stored after `row` was read is not its affair.
-            if told.damaged.is_some() || told.seq > row.last_seq {
+            if told.damaged.is_some() || told.seq > row.log.last_seq {
                 continue;
             }
             if let Some(why) = mismatch(&told, ends.get(&told.seq)) {
@@ -185,7 +188,7 @@ impl Runtime {
 /// The column that says how many results a run that sleeps waits for, if that is not how many of its
 /// calls are open: it would sleep on when they have come, or wake too early.
 fn asleep(row: &RunRow, transcript: &Transcript) -> Option<&'static str> {
-    let sleeps = row.outcome.is_none() && row.owner.is_none() && !row.runnable;
+    let sleeps = row.state.outcome.is_none() && row.work.owner.is_none() && !row.work.runnable;
     let open = transcript.open_calls().count();
-    (sleeps && row.awaits as usize != open).then_some("awaits")
+    (sleeps && row.family.awaits as usize != open).then_some("awaits")
 }

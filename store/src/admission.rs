@@ -49,7 +49,7 @@ impl RunRow {
             (_, None) => return Err(StoreError::NotFound(run)),
             (_, Some(row)) => Box::new(row.clone()),
         };
-        if next.version > SCHEMA_VERSION {
+        if next.log.version > SCHEMA_VERSION {
             return Err(StoreError::Newer(format!(
                 "run {run} was written by a newer version of posse; update posse to go on with it"
             )));
@@ -58,19 +58,23 @@ impl RunRow {
             next.check_open(append)?;
             return Ok(Admitted::nothing(next));
         }
-        if let Some(reason) = &next.damaged {
-            return Err(StoreError::Damaged { run, seq: next.last_seq, reason: reason.clone() });
+        if let Some(reason) = &next.log.damaged {
+            return Err(StoreError::Damaged {
+                run,
+                seq: next.log.last_seq,
+                reason: reason.clone(),
+            });
         }
-        if next.erased {
+        if next.log.erased {
             return Err(StoreError::Erased(run));
         }
         if let Guard::Owner { epoch, .. } = append.guard
-            && (next.owner != Some(worker) || next.epoch != epoch)
+            && (next.work.owner != Some(worker) || next.work.epoch != epoch)
         {
             return Err(StoreError::NotOwner(run));
         }
-        if append.guard.last().is_some_and(|last| last != next.last_seq) {
-            return Err(StoreError::Moved { run, last: next.last_seq });
+        if append.guard.last().is_some_and(|last| last != next.log.last_seq) {
+            return Err(StoreError::Moved { run, last: next.log.last_seq });
         }
         let mut stored = Vec::with_capacity(append.events.len());
         let (mut settles, mut entries) = (Vec::new(), Vec::new());
@@ -80,9 +84,9 @@ impl RunRow {
             }
             next.check_place(event)?;
             let before = Before::of(&next);
-            settles.extend(ModelCall::settled(&next, event, next.last_seq.next(), at));
+            settles.extend(ModelCall::settled(&next, event, next.log.last_seq.next(), at));
             stored.push(next.push(event, body.clone(), at));
-            if next.account.is_some() || next.budget.is_some() {
+            if next.funds.account.is_some() || next.funds.budget.is_some() {
                 entries.extend(before.entries(event, &next));
             }
         }
@@ -90,8 +94,8 @@ impl RunRow {
             Guard::Create(then) | Guard::Owner { then, .. } => next.hand_over(then, worker, at),
             Guard::Anyone { .. } | Guard::Open => {}
         }
-        if next.outcome.is_some() || next.archived {
-            (next.owner, next.runnable) = (None, false);
+        if next.state.outcome.is_some() || next.state.archived {
+            (next.work.owner, next.work.runnable) = (None, false);
         }
         Ok(Admitted { row: next, events: stored, settles, entries })
     }
@@ -100,17 +104,24 @@ impl RunRow {
     /// then. It keeps where the log ended, and the hash that stood there.
     pub(crate) fn erase(&self, last: Seq) -> Result<RunRow, StoreError> {
         let run = self.id;
-        match self {
-            row if row.version > SCHEMA_VERSION => Err(StoreError::Newer(format!(
+        let log = &self.log;
+        if log.version > SCHEMA_VERSION {
+            return Err(StoreError::Newer(format!(
                 "run {run} was written by a newer version of posse; update posse to remove its log"
-            ))),
-            RunRow { damaged: Some(reason), last_seq, .. } => {
-                Err(StoreError::Damaged { run, seq: *last_seq, reason: reason.clone() })
+            )));
+        }
+        match &log.damaged {
+            Some(reason) => {
+                Err(StoreError::Damaged { run, seq: log.last_seq, reason: reason.clone() })
             }
-            row if row.erased => Err(StoreError::Erased(run)),
-            row if row.outcome.is_none() => Err(StoreError::Unfinished(run)),
-            row if row.last_seq != last => Err(StoreError::Moved { run, last: row.last_seq }),
-            row => Ok(RunRow { archived: true, erased: true, ..row.clone() }),
+            None if log.erased => Err(StoreError::Erased(run)),
+            None if self.state.outcome.is_none() => Err(StoreError::Unfinished(run)),
+            None if log.last_seq != last => Err(StoreError::Moved { run, last: log.last_seq }),
+            None => {
+                let mut row = self.clone();
+                (row.state.archived, row.log.erased) = (true, true);
+                Ok(row)
+            }
         }
     }
 
@@ -120,53 +131,53 @@ impl RunRow {
             _ if !append.events.is_empty() => {
                 Err(StoreError::Misplaced("nothing is appended to a run that is only to be open"))
             }
-            row if row.archived => Err(StoreError::Finished(row.id)),
+            row if row.state.archived => Err(StoreError::Finished(row.id)),
             // What it left at work when it was done may still hand on work itself.
-            row if row.outcome.is_some() && !row.has_completed() => {
+            row if row.state.outcome.is_some() && !row.has_completed() => {
                 Err(StoreError::Finished(row.id))
             }
-            row if row.stopping => Err(StoreError::Stopping(row.id)),
+            row if row.state.stopping => Err(StoreError::Stopping(row.id)),
             _ => Ok(()),
         }
     }
 
     /// After the end come only a message, which reopens the run, and archiving.
     fn check_place(&self, event: &Event) -> Result<(), StoreError> {
-        if self.archived {
+        if self.state.archived {
             return Err(StoreError::Archived(self.id));
         }
-        let first = self.last_seq == Seq::ZERO;
+        let first = self.log.last_seq == Seq::ZERO;
         match event {
             Event::RunStarted(_) if !first => {
                 Err(StoreError::Misplaced("run_started stands first and only there"))
             }
             // What has ended is not set to work again by what it did not wait for.
             Event::MessageReceived(received)
-                if self.outcome.is_some()
+                if self.state.outcome.is_some()
                     && matches!(received.from, Sender::Child(_))
                     && !received.is_only_recorded() =>
             {
                 Err(StoreError::Finished(self.id))
             }
             Event::MessageReceived(_) => Ok(()),
-            Event::Archived(_) if self.outcome.is_none() => {
+            Event::Archived(_) if self.state.outcome.is_none() => {
                 Err(StoreError::Misplaced("only a run that has ended can be archived"))
             }
             Event::Archived(_) => Ok(()),
-            _ if self.outcome.is_some() => Err(StoreError::Finished(self.id)),
-            Event::ChildStarted(_) if self.stopping => Err(StoreError::Stopping(self.id)),
-            Event::ChildStarted(_) if self.paused => Err(StoreError::Paused(self.id)),
+            _ if self.state.outcome.is_some() => Err(StoreError::Finished(self.id)),
+            Event::ChildStarted(_) if self.state.stopping => Err(StoreError::Stopping(self.id)),
+            Event::ChildStarted(_) if self.state.paused => Err(StoreError::Paused(self.id)),
             _ => Ok(()),
         }
     }
 
     fn push(&mut self, event: &Event, body: Arc<str>, at: u64) -> StoredEvent {
-        let seq = self.last_seq.next();
-        let hash = chain::link(&self.last_hash, seq, at, SCHEMA_VERSION, &body);
-        self.last_seq = seq;
-        self.last_hash.clone_from(&hash);
+        let seq = self.log.last_seq.next();
+        let hash = chain::link(&self.log.last_hash, seq, at, SCHEMA_VERSION, &body);
+        self.log.last_seq = seq;
+        self.log.last_hash.clone_from(&hash);
         self.updated_at = at;
-        self.version = self.version.max(SCHEMA_VERSION);
+        self.log.version = self.log.version.max(SCHEMA_VERSION);
         self.project(event, at);
         StoredEvent { run: self.id, seq, at, version: SCHEMA_VERSION, body, hash }
     }
@@ -174,23 +185,23 @@ impl RunRow {
     fn hand_over(&mut self, then: Ownership, worker: WorkerId, at: u64) {
         match then {
             Ownership::Mine => {
-                if self.owner != Some(worker) {
-                    self.epoch += 1;
+                if self.work.owner != Some(worker) {
+                    self.work.epoch += 1;
                 }
-                (self.owner, self.runnable) = (Some(worker), true);
+                (self.work.owner, self.work.runnable) = (Some(worker), true);
             }
             Ownership::Queued => {
-                (self.owner, self.runnable, self.ready_at) = (None, true, at);
+                (self.work.owner, self.work.runnable, self.work.ready_at) = (None, true, at);
             }
             Ownership::Waiting => {
-                (self.owner, self.runnable) = (None, false);
+                (self.work.owner, self.work.runnable) = (None, false);
                 // A turn is over, or a person is asked.
-                if self.expects == 0 {
-                    self.deaths = 0;
+                if self.family.expects == 0 {
+                    self.work.deaths = 0;
                 }
             }
             Ownership::Awaiting(calls) => {
-                (self.owner, self.runnable, self.awaits) = (None, false, calls);
+                (self.work.owner, self.work.runnable, self.family.awaits) = (None, false, calls);
             }
         }
     }

@@ -28,7 +28,7 @@ pub fn shares(run: RunId, chain: &[RunRow]) -> Vec<Share> {
     spent
         .filter_map(|limit| {
             let row = find(holder(find, from, run, limit)?)?;
-            let held = row.held.of(limit).saturating_sub(own.of(limit));
+            let held = row.funds.held.of(limit).saturating_sub(own.of(limit));
             Some(Share { limit, holder: row.id, left: left_to(find(run), row, limit), held })
         })
         .collect()
@@ -52,17 +52,17 @@ pub(crate) enum Entry {
 /// What a run has used in all, reserved or spent, and what is reserved of that.
 fn used(row: &RunRow) -> (Amount, Amount) {
     let reserved = Amount {
-        input_tokens: row.reserved.input_tokens,
-        output_tokens: row.reserved.output_tokens,
-        cost: row.reserved.cost,
+        input_tokens: row.spending.reserved.input_tokens,
+        output_tokens: row.spending.reserved.output_tokens,
+        cost: row.spending.reserved.cost,
         ..Amount::default()
     };
     let used = Amount {
-        input_tokens: row.spent.input_tokens.saturating_add(reserved.input_tokens),
-        output_tokens: row.spent.output_tokens.saturating_add(reserved.output_tokens),
-        cost: row.spent.cost + reserved.cost,
-        turns: row.turns,
-        tool_calls: row.tool_calls,
+        input_tokens: row.spending.spent.input_tokens.saturating_add(reserved.input_tokens),
+        output_tokens: row.spending.spent.output_tokens.saturating_add(reserved.output_tokens),
+        cost: row.spending.spent.cost + reserved.cost,
+        turns: row.spending.turns,
+        tool_calls: row.spending.tool_calls,
         children: 0,
     };
     (used, reserved)
@@ -80,8 +80,8 @@ pub(crate) struct Before {
 impl Before {
     pub(crate) fn of(row: &RunRow) -> Self {
         let (used, reserved) = used(row);
-        let outcome = row.outcome.as_deref();
-        let goes_on = row.session && outcome != Some(Outcome::OUT_OF_BUDGET);
+        let outcome = row.state.outcome.as_deref();
+        let goes_on = row.about.session && outcome != Some(Outcome::OUT_OF_BUDGET);
         Before { used, reserved, ended: outcome.is_some(), goes_on }
     }
 
@@ -90,7 +90,7 @@ impl Before {
         let (used, reserved) = used(after);
         let opened = match event {
             Event::RunStarted(_) => Some(Entry::Opened),
-            _ if self.ended && after.outcome.is_none() => {
+            _ if self.ended && after.state.outcome.is_none() => {
                 Some(Entry::Reopened { keeps: self.goes_on })
             }
             _ => None,
@@ -102,7 +102,7 @@ impl Before {
             reserved: [self.reserved, reserved],
             may_be_refused,
         });
-        let ended = (!self.ended && after.outcome.is_some()).then_some(Entry::Ended);
+        let ended = (!self.ended && after.state.outcome.is_some()).then_some(Entry::Ended);
         opened.into_iter().chain(used).chain(ended)
     }
 }
@@ -122,7 +122,7 @@ impl Accounts<'_> {
     /// Makes an entry for `run`, whose row is among those that have changed.
     pub(crate) fn enter(&mut self, run: RunId, entry: Entry) -> Result<(), StoreError> {
         let Some(row) = self.get(run) else { return Ok(()) };
-        let (above, budget) = (row.account, row.budget.clone().unwrap_or_default());
+        let (above, budget) = (row.funds.account, row.funds.budget.clone().unwrap_or_default());
         match entry {
             Entry::Opened | Entry::Reopened { .. } => self.open(run, above, &budget, entry),
             Entry::Used { used, reserved, may_be_refused } => {
@@ -175,11 +175,11 @@ impl Accounts<'_> {
             {
                 // What is out below it comes back to whoever it was drawn from: to the accounts
                 // above, which took it over when this run ended, or else to this one.
-                if limited_above && let Some(held) = row.held.of_mut(limit) {
+                if limited_above && let Some(held) = row.funds.held.of_mut(limit) {
                     *held = 0;
                 }
-                let held = row.held.of(limit);
-                if let Some(drawn) = row.drawn.get_or_insert_default().of_mut(limit) {
+                let held = row.funds.held.of(limit);
+                if let Some(drawn) = row.funds.drawn.get_or_insert_default().of_mut(limit) {
                     *drawn = held;
                 }
             }
@@ -193,9 +193,9 @@ impl Accounts<'_> {
             let itself = i128::from(limit == Limit::Children);
             let (mut drawn, mut held) = (-itself, -itself);
             if let (Some(carved), Some(row)) = (budget.of(limit), self.get(run)) {
-                let used = row.drawn.unwrap_or_default();
+                let used = row.funds.drawn.unwrap_or_default();
                 drawn += i128::from(used.of(limit)) - i128::from(carved);
-                held += i128::from(row.held.of(limit)) - i128::from(carved);
+                held += i128::from(row.funds.held.of(limit)) - i128::from(carved);
             }
             self.add(run, above, limit, drawn, held);
         }
@@ -217,7 +217,7 @@ impl Accounts<'_> {
         if wanted <= left {
             return Ok(());
         }
-        let held = row.held.of(limit).saturating_sub(own);
+        let held = row.funds.held.of(limit).saturating_sub(own);
         Err(StoreError::OverBudget { run, holder: row.id, limit, wanted, left, held })
     }
 
@@ -228,9 +228,9 @@ impl Accounts<'_> {
         while (drawn, held) != (0, 0)
             && let Some(row) = self.holder(run, from, limit).and_then(|holder| self.get_mut(holder))
         {
-            drawn = put(row.drawn.get_or_insert_default(), limit, drawn);
-            held = put(&mut row.held, limit, held);
-            from = row.account;
+            drawn = put(row.funds.drawn.get_or_insert_default(), limit, drawn);
+            held = put(&mut row.funds.held, limit, held);
+            from = row.funds.account;
         }
     }
 
@@ -258,12 +258,13 @@ fn holder<'a>(
     acting: RunId,
     limit: Limit,
 ) -> Option<RunId> {
-    let chain = std::iter::successors(from.and_then(&find), |row| row.account.and_then(&find));
+    let chain =
+        std::iter::successors(from.and_then(&find), |row| row.funds.account.and_then(&find));
     let mut last = None;
     for row in chain.take(DEEPEST) {
-        if row.budget.as_ref().is_some_and(|budget| budget.of(limit).is_some()) {
+        if row.funds.budget.as_ref().is_some_and(|budget| budget.of(limit).is_some()) {
             last = Some(row.id);
-            if row.outcome.is_none() || row.id == acting {
+            if row.state.outcome.is_none() || row.id == acting {
                 break;
             }
         }
@@ -274,7 +275,7 @@ fn holder<'a>(
 /// What is left of an account to `drawer`. It leaves something to those above it that draw on the
 /// same, who have to say what it came to: of turns one to each, of money a part.
 fn left_to(drawer: Option<&RunRow>, row: &RunRow, limit: Limit) -> u64 {
-    let above = drawer.map_or(0, |drawer| drawer.depth.saturating_sub(row.depth));
+    let above = drawer.map_or(0, |drawer| drawer.family.depth.saturating_sub(row.family.depth));
     let kept = match limit {
         Limit::Turns => u64::from(above),
         Limit::Cost if above > 0 => {
@@ -288,12 +289,12 @@ fn left_to(drawer: Option<&RunRow>, row: &RunRow, limit: Limit) -> u64 {
 
 /// What is left of an account.
 fn left(row: &RunRow, limit: Limit) -> u64 {
-    allotted(row, limit).saturating_sub(row.drawn.unwrap_or_default().of(limit))
+    allotted(row, limit).saturating_sub(row.funds.drawn.unwrap_or_default().of(limit))
 }
 
 /// What an account began with.
 fn allotted(row: &RunRow, limit: Limit) -> u64 {
-    row.budget.as_ref().and_then(|budget| budget.of(limit)).unwrap_or(u64::MAX)
+    row.funds.budget.as_ref().and_then(|budget| budget.of(limit)).unwrap_or(u64::MAX)
 }
 
 /// Adds `change` and returns what of it does not go in: an amount is never less than nothing.

@@ -45,7 +45,10 @@ pub use memory::{Memory, MemoryStore};
 pub use projection::Projection;
 pub use queue::{Claimed, Look, Passed, Queue, Queued, Wanted};
 pub use reckoning::Reckoning;
-pub use row::{Columns, NO_PROGRESS, OpenCall, RunRow, Spent, deaths_in_a_row};
+pub use row::{
+    Columns, NO_PROGRESS, OpenCall, RunAbout, RunFamily, RunFunds, RunLog, RunRow, RunSpending,
+    RunState, RunWork, Spent, deaths_in_a_row,
+};
 pub use spending::{By, LedgerRow, ModelCall, Spending, SpendingQuery, date};
 pub use sqlite::{Durability, Mended, Opening, Options, SqliteStore, rebuild, restore};
 pub use store::{Claims, Flaw, Inspection, Logs, Store};

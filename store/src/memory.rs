@@ -145,7 +145,7 @@ impl MemoryStore {
 
     fn stands(&self, state: &State, row: &RunRow) -> RunRow {
         let steady_ms = self.clock().steady_ms();
-        let lives = row.owner.is_some_and(|owner| state.lives(owner, self.worker, steady_ms));
+        let lives = row.work.owner.is_some_and(|owner| state.lives(owner, self.worker, steady_ms));
         RunRow { status: row.status_given(lives), ..row.clone() }
     }
 }
@@ -196,10 +196,14 @@ impl Logs for MemoryStore {
     async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError> {
         let state = self.look()?;
         let row = state.rows.get(&run).ok_or(StoreError::NotFound(run))?;
-        if row.erased {
+        if row.log.erased {
             return Err(StoreError::Erased(run));
         }
-        let tail = Tail { seq: row.last_seq, hash: row.last_hash.clone(), version: row.version };
+        let tail = Tail {
+            seq: row.log.last_seq,
+            hash: row.log.last_hash.clone(),
+            version: row.log.version,
+        };
         let events = state.events_from(run, Seq(after.0.max(1)));
         let page = events.iter().take(limit.saturating_add(1)).cloned().map(Some);
         chain::check(run, after, limit, &tail, page)
@@ -248,7 +252,7 @@ impl Claims for MemoryStore {
         let named: std::collections::HashSet<RunId> = wanted.runs.iter().copied().collect();
         let is_wanted = |row: &&RunRow| {
             (named.is_empty() || named.contains(&row.id))
-                && wanted.workspace.as_ref().is_none_or(|folder| *folder == row.workspace)
+                && wanted.workspace.as_ref().is_none_or(|folder| *folder == row.about.workspace)
         };
         let found = state.claimable().filter(is_wanted).cloned().collect();
         let mut changes = Changes::default();
@@ -422,5 +426,5 @@ impl Outbox for MemoryStore {
 
 /// True for a row that this version may execute.
 fn is_known(row: &RunRow) -> bool {
-    row.version <= SCHEMA_VERSION && row.damaged.is_none()
+    row.log.version <= SCHEMA_VERSION && row.log.damaged.is_none()
 }

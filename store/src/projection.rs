@@ -33,7 +33,7 @@ impl Projection {
             self.began_with.clone_from(&started.model);
         }
         if let Event::ModelCalled(called) = &record.event {
-            let open = self.row.calling.as_ref().map(|call| call.purpose);
+            let open = self.row.spending.calling.as_ref().map(|call| call.purpose);
             let is_turn = called.purpose == Purpose::Turn;
             self.cut_turns += u64::from(is_turn && open == Some(Purpose::Turn));
         }
@@ -53,56 +53,85 @@ impl Projection {
     /// the log ends is not compared: every read of it does that.
     pub fn difference(&self, row: &RunRow) -> Option<&'static str> {
         let log = &self.row;
-        let at_rest =
-            log.outcome.is_none() && !log.archived || row.owner.is_none() && !row.runnable;
+        let at_rest = log.state.outcome.is_none() && !log.state.archived
+            || row.work.owner.is_none() && !row.work.runnable;
         // Whoever owns a run has something to do with it.
-        let at_work = row.owner.is_none() || row.runnable;
+        let at_work = row.work.owner.is_none() || row.work.runnable;
         let columns = [
             // What a newer version wrote could not have been read.
-            ("version", row.version <= SCHEMA_VERSION),
-            ("agent", log.agent == row.agent),
-            ("model", [&log.model, &self.began_with].contains(&&row.model)),
-            ("title", log.title == row.title),
-            ("label", log.label == row.label),
-            ("workspace", [&log.workspace, &self.works_in].contains(&&row.workspace)),
-            ("session", log.session == row.session),
-            ("key", log.key == row.key),
+            ("version", row.log.version <= SCHEMA_VERSION),
+            ("agent", log.about.agent == row.about.agent),
+            ("model", [&log.about.model, &self.began_with].contains(&&row.about.model)),
+            ("title", log.about.title == row.about.title),
+            ("label", log.about.label == row.about.label),
+            ("workspace", [&log.about.workspace, &self.works_in].contains(&&row.about.workspace)),
+            ("session", log.about.session == row.about.session),
+            ("key", log.about.key == row.about.key),
             ("created_at", log.created_at == row.created_at),
             ("updated_at", log.updated_at == row.updated_at),
             ("runnable", at_rest && at_work),
-            ("outcome", log.outcome == row.outcome),
-            ("note", log.note == row.note),
-            ("archived", log.archived == row.archived),
-            ("parent", log.parent == row.parent),
-            ("root", log.root == row.root),
-            ("depth", log.depth == row.depth),
-            ("stopping", log.stopping == row.stopping),
-            ("priority", log.priority == row.priority),
-            ("background", log.background == row.background),
-            ("expects", log.expects == row.expects),
-            ("gathers", log.gathers == row.gathers),
-            ("gathered_at", log.gathered_at == row.gathered_at),
-            ("paused", (log.paused, log.interrupted) == (row.paused, row.interrupted)),
-            ("finished_at", log.finished_at == row.finished_at),
-            ("cleanup", log.cleanup == row.cleanup),
-            ("abreast", log.abreast == row.abreast),
-            ("archive_after", log.archive_after_ms == row.archive_after_ms),
-            ("account", log.account == row.account),
-            ("budget", log.budget == row.budget),
-            ("asks", log.asks == row.asks),
+            ("outcome", log.state.outcome == row.state.outcome),
+            ("note", log.state.note == row.state.note),
+            ("archived", log.state.archived == row.state.archived),
+            ("parent", log.family.parent == row.family.parent),
+            ("root", log.family.root == row.family.root),
+            ("depth", log.family.depth == row.family.depth),
+            ("stopping", log.state.stopping == row.state.stopping),
+            ("priority", log.work.priority == row.work.priority),
+            ("background", log.family.background == row.family.background),
+            ("expects", log.family.expects == row.family.expects),
+            ("gathers", log.family.gathers == row.family.gathers),
+            ("gathered_at", log.family.gathered_at == row.family.gathered_at),
+            (
+                "paused",
+                (log.state.paused, log.state.interrupted)
+                    == (row.state.paused, row.state.interrupted),
+            ),
+            ("finished_at", log.state.finished_at == row.state.finished_at),
+            ("cleanup", log.state.cleanup == row.state.cleanup),
+            ("abreast", log.work.abreast == row.work.abreast),
+            ("archive_after", log.state.archive_after_ms == row.state.archive_after_ms),
+            ("account", log.funds.account == row.funds.account),
+            ("budget", log.funds.budget == row.funds.budget),
+            ("asks", log.state.asks == row.state.asks),
             ("calling", same_call(log, row)),
-            ("turns", (log.turns..=log.turns + self.cut_turns).contains(&row.turns)),
-            ("tool_calls", log.tool_calls == row.tool_calls),
-            ("input_tokens", same(log.spent.input_tokens, row.spent.input_tokens)),
-            ("output_tokens", same(log.spent.output_tokens, row.spent.output_tokens)),
-            ("cost", same(log.spent.cost.0, row.spent.cost.0)),
-            ("uncertain_input", at_most(row.uncertain.input_tokens, log.uncertain.input_tokens)),
-            ("uncertain_output", at_most(row.uncertain.output_tokens, log.uncertain.output_tokens)),
-            ("uncertain_cost", at_most(row.uncertain.cost.0, log.uncertain.cost.0)),
-            ("cut_calls", at_most(row.cut_calls, log.cut_calls)),
-            ("reserved_input", same(log.reserved.input_tokens, row.reserved.input_tokens)),
-            ("reserved_output", same(log.reserved.output_tokens, row.reserved.output_tokens)),
-            ("reserved_cost", same(log.reserved.cost.0, row.reserved.cost.0)),
+            (
+                "turns",
+                (log.spending.turns..=log.spending.turns + self.cut_turns)
+                    .contains(&row.spending.turns),
+            ),
+            ("tool_calls", log.spending.tool_calls == row.spending.tool_calls),
+            (
+                "input_tokens",
+                same(log.spending.spent.input_tokens, row.spending.spent.input_tokens),
+            ),
+            (
+                "output_tokens",
+                same(log.spending.spent.output_tokens, row.spending.spent.output_tokens),
+            ),
+            ("cost", same(log.spending.spent.cost.0, row.spending.spent.cost.0)),
+            (
+                "uncertain_input",
+                at_most(row.spending.uncertain.input_tokens, log.spending.uncertain.input_tokens),
+            ),
+            (
+                "uncertain_output",
+                at_most(row.spending.uncertain.output_tokens, log.spending.uncertain.output_tokens),
+            ),
+            (
+                "uncertain_cost",
+                at_most(row.spending.uncertain.cost.0, log.spending.uncertain.cost.0),
+            ),
+            ("cut_calls", at_most(row.spending.cut_calls, log.spending.cut_calls)),
+            (
+                "reserved_input",
+                same(log.spending.reserved.input_tokens, row.spending.reserved.input_tokens),
+            ),
+            (
+                "reserved_output",
+                same(log.spending.reserved.output_tokens, row.spending.reserved.output_tokens),
+            ),
+            ("reserved_cost", same(log.spending.reserved.cost.0, row.spending.reserved.cost.0)),
         ];
         columns.into_iter().find(|(_, same)| !same).map(|(column, _)| column)
     }
@@ -110,9 +139,9 @@ impl Projection {
 
 /// Of a call that was made before its model and purpose were noted, a row has the run's own.
 fn same_call(log: &RunRow, row: &RunRow) -> bool {
-    match (&log.calling, &row.calling) {
+    match (&log.spending.calling, &row.spending.calling) {
         (Some(log), Some(call)) => {
-            (log.model == call.model || row.model == call.model)
+            (log.model == call.model || row.about.model == call.model)
                 && (log.purpose == call.purpose || call.purpose == Purpose::Turn)
         }
         (log, row) => log.is_none() && row.is_none(),

@@ -56,14 +56,14 @@ impl From<&RunRow> for Queued {
     fn from(row: &RunRow) -> Self {
         Queued {
             id: row.id,
-            root: row.root,
-            parent: row.parent,
-            agent: row.agent.clone(),
-            model: row.model.clone(),
-            workspace: row.workspace.clone(),
-            priority: row.priority,
-            ready_at: row.ready_at,
-            abreast: row.abreast,
+            root: row.family.root,
+            parent: row.family.parent,
+            agent: row.about.agent.clone(),
+            model: row.about.model.clone(),
+            workspace: row.about.workspace.clone(),
+            priority: row.work.priority,
+            ready_at: row.work.ready_at,
+            abreast: row.work.abreast,
             deaths: row.deaths_in_a_row(),
         }
     }

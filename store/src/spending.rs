@@ -86,19 +86,20 @@ impl ModelCall {
             _ => UNANSWERED,
         };
         // A summary may be put together without any call.
-        if row.calling.is_none() && charge == Charge::default() {
+        if row.spending.calling.is_none() && charge == Charge::default() {
             return None;
         }
-        let calling = row.calling.clone();
-        let open = calling.unwrap_or(OpenCall { model: row.model.clone(), purpose: Purpose::Turn });
+        let calling = row.spending.calling.clone();
+        let open =
+            calling.unwrap_or(OpenCall { model: row.about.model.clone(), purpose: Purpose::Turn });
         Some(ModelCall {
             run: row.id,
             seq,
             at,
-            root: row.root,
-            agent: row.agent.clone(),
+            root: row.family.root,
+            agent: row.about.agent.clone(),
             model: open.model,
-            label: row.label.clone(),
+            label: row.about.label.clone(),
             purpose: open.purpose,
             ending,
             usage: bounded(&charge.total()),
@@ -135,10 +136,10 @@ impl ModelCall {
 impl RunRow {
     /// What the model call that has no answer yet reserved, if there is one.
     pub fn open_call(&self) -> Option<Usage> {
-        self.calling.as_ref().map(|_| Usage {
-            input_tokens: self.reserved.input_tokens,
-            output_tokens: self.reserved.output_tokens,
-            cost: self.reserved.cost,
+        self.spending.calling.as_ref().map(|_| Usage {
+            input_tokens: self.spending.reserved.input_tokens,
+            output_tokens: self.spending.reserved.output_tokens,
+            cost: self.spending.reserved.cost,
             ..Usage::default()
         })
     }

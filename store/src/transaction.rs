@@ -83,13 +83,13 @@ impl Loading {
         let mut missing: BTreeSet<RunId> = alone.filter(|run| !rows.contains_key(run)).collect();
         // One that was asked for and is still not known does not exist.
         let found = std::mem::take(&mut self.asked).into_iter().filter_map(|run| rows.get(&run));
-        self.drawing.extend(found.filter_map(|row| row.account));
+        self.drawing.extend(found.filter_map(|row| row.funds.account));
         while let Some(run) = self.drawing.pop() {
             if !self.seen.insert(run) {
                 continue;
             }
             match rows.get(&run) {
-                Some(row) => self.drawing.extend(row.account),
+                Some(row) => self.drawing.extend(row.funds.account),
                 None => self.asked.push(run),
             }
         }
@@ -156,14 +156,15 @@ impl Changes {
                 keys.insert(key.to_owned(), append.run);
             }
             let row = next.get(&append.run).or_else(|| rows.get(&append.run));
-            let before = row.map_or(Seq::ZERO, |row| row.last_seq);
+            let before = row.map_or(Seq::ZERO, |row| row.log.last_seq);
             let admitted = RunRow::admit(row.map(|row| &**row), draft, worker, at)?;
             let Admitted { row, events: mut stored, mut settles, entries } = admitted;
             if stored.is_empty() && !append.outbox.is_empty() {
                 return Err(StoreError::Misplaced("a notice of no event"));
             }
-            deliveries.extend(append.outbox.iter().map(|it| it.delivery(row.id, row.last_seq, at)));
-            let (first, last, epoch) = (before.next(), row.last_seq, row.epoch);
+            deliveries
+                .extend(append.outbox.iter().map(|it| it.delivery(row.id, row.log.last_seq, at)));
+            let (first, last, epoch) = (before.next(), row.log.last_seq, row.work.epoch);
             answers.push(Appended { first, last, epoch, at });
             events.append(&mut stored);
             calls.append(&mut settles);
@@ -176,7 +177,7 @@ impl Changes {
             }
         }
         for (run, row) in next {
-            self.freed |= row.runnable && row.owner.is_none();
+            self.freed |= row.work.runnable && row.work.owner.is_none();
             let moved = rows.get(&run).is_some_and(|before| row.has_only_moved_since(before));
             self.changed(run, if moved { Columns::Moving } else { Columns::All });
             rows.insert(run, row);
@@ -211,11 +212,11 @@ impl Changes {
         limit: usize,
         worker: WorkerId,
     ) -> Taken {
-        found.sort_by_key(|row| (Reverse(row.priority), row.ready_at, row.id));
+        found.sort_by_key(|row| (Reverse(row.work.priority), row.work.ready_at, row.id));
         found.dedup_by_key(|row| row.id);
         let mut taken = Taken::default();
         for mut row in found {
-            if let Some(reason) = row.damaged {
+            if let Some(reason) = row.log.damaged {
                 rows.remove(&row.id);
                 taken.damaged.push((row.id, reason));
                 continue;
@@ -223,13 +224,13 @@ impl Changes {
             if taken.claimed.len() == limit {
                 break;
             }
-            row.owner = Some(worker);
-            row.epoch += 1;
-            row.awaits = 0;
+            row.work.owner = Some(worker);
+            row.work.epoch += 1;
+            row.family.awaits = 0;
             row.status = Status::Running;
             self.changed(row.id, Columns::All);
             rows.insert(row.id, Box::new(row.clone()));
-            taken.claimed.push(Claimed { epoch: row.epoch, row });
+            taken.claimed.push(Claimed { epoch: row.work.epoch, row });
         }
         taken
     }
@@ -237,7 +238,7 @@ impl Changes {
     /// The workers that are not among the `living` have died, and what they owned was queued again: it
     /// is forgotten here, and is read anew.
     pub fn free(&mut self, rows: &mut Rows, living: &HashSet<WorkerId>) {
-        rows.retain(|_, row| row.owner.is_none_or(|owner| living.contains(&owner)));
+        rows.retain(|_, row| row.work.owner.is_none_or(|owner| living.contains(&owner)));
         self.freed = true;
     }
 

@@ -33,8 +33,8 @@ pub async fn run(
             Earlier::Newest => newest(&runtime, &folder).await?,
         };
         if !common.global.quiet && form == Form::Screen {
-            let model = asks.model.as_deref().unwrap_or(&row.model);
-            let (model, title) = (clean_line(model, 100), clean_line(&row.title, 100));
+            let model = asks.model.as_deref().unwrap_or(&row.about.model);
+            let (model, title) = (clean_line(model, 100), clean_line(&row.about.title, 100));
             print::note(format!("continuing {} with {model}: {title}", row.id.short()));
         }
         let more = More { text: Some(text), asks };
@@ -50,7 +50,10 @@ async fn newest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
     let workspace = Some(folder.display().to_string());
     let filter = Filter { workspace, kin: Kin::Roots, limit: RECENT, ..Filter::default() };
     let is_open_to_talk = |row: &RunRow| {
-        !row.title.is_empty() && row.damaged.is_none() && !row.erased && !row.archived
+        !row.about.title.is_empty()
+            && row.log.damaged.is_none()
+            && !row.log.erased
+            && !row.state.archived
     };
     let rows = runtime.list(&filter).await?;
     let talked_to = rows.into_iter().filter(is_open_to_talk);

@@ -78,7 +78,7 @@ impl Asker {
         run: RunId,
         signals: &mut Signals,
     ) -> Result<Replied, Failure> {
-        let root = runtime.find(&run.to_string()).await?.root;
+        let root = runtime.find(&run.to_string()).await?.family.root;
         loop {
             let questions = runtime.questions(Some(root)).await?;
             let Some(question) = questions.first() else { return Ok(Replied::Answered) };
@@ -153,9 +153,9 @@ impl Asker {
 async fn withdrawn(runtime: &Runtime, question: &Question) -> Result<&'static str, Failure> {
     let Question { run, asked, .. } = question;
     let row = runtime.find(&run.to_string()).await?;
-    let mut events = runtime.handle(*run).events(row.last_seq);
+    let mut events = runtime.handle(*run).events(row.log.last_seq);
     // What happened up to that row is in no event to come.
-    while runtime.questions(Some(row.root)).await?.contains(question) {
+    while runtime.questions(Some(row.family.root)).await?.contains(question) {
         let event = loop {
             match events.next().await.transpose()? {
                 Some(Update::Delta(_)) => {}
@@ -177,7 +177,7 @@ pub async fn first_asked<'r>(
     runtime: &Runtime,
     rows: impl IntoIterator<Item = &'r RunRow>,
 ) -> Result<Option<Question>, Failure> {
-    for row in rows.into_iter().filter(|row| row.asks > 0 && is_open(row)) {
+    for row in rows.into_iter().filter(|row| row.state.asks > 0 && is_open(row)) {
         if let Some(question) = runtime.questions_of(row.id).await?.into_iter().next() {
             return Ok(Some(question));
         }

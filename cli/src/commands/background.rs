@@ -70,7 +70,12 @@ async fn store(runtime: &Runtime, spec: RunSpec, taker: &Taker) -> Result<Stored
     };
     let row = runtime.find(&run.to_string()).await?;
     let standing = Tree::of(runtime, &row).await?.standing(&row);
-    Ok(Stored { run, model: row.model.clone(), word: family::word(&row, standing), found: true })
+    Ok(Stored {
+        run,
+        model: row.about.model.clone(),
+        word: family::word(&row, standing),
+        found: true,
+    })
 }
 
 fn tell(

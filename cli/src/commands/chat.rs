@@ -76,7 +76,7 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
             let talk = converse(&chat, &mut session, asks, lines, &mut viewer, &deck, &folder);
             let next = talk.await?;
             let row = session.run.row().await?;
-            if !row.title.is_empty() {
+            if !row.about.title.is_empty() {
                 let again = format!("To continue: `posse chat --resume {}`", row.id.short());
                 viewer.screen.remark(&again);
             }
@@ -85,7 +85,7 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
                 Next::Go(target) => target,
             };
             // What was said to be spent at most is for all conversations of this command together.
-            if let (Some(most), Some(drawn)) = (&mut options.agent.max_cost, row.drawn) {
+            if let (Some(most), Some(drawn)) = (&mut options.agent.max_cost, row.funds.drawn) {
                 *most -= drawn.cost.dollars();
                 if *most <= 0.0 && matches!(target, Target::New { .. }) {
                     print::note("the money of --max-cost is used up");
@@ -185,21 +185,21 @@ async fn resume(
     viewer: &mut Viewer,
 ) -> Result<Followee, Failure> {
     let short = row.id.short();
-    if !row.session {
+    if !row.about.session {
         return Err(Failure::usage(format!("run {short} is not a chat"))
             .hint(format!("`posse runs resume {short} \"…\"` goes on with it")));
     }
     match &asks.model {
         Some(model) => runtime.check_model_for(row.id, model).await.map(drop)?,
-        None => runtime.check_model(&row.model)?,
+        None => runtime.check_model(&row.about.model)?,
     }
-    let title = clean_line(&row.title, 100);
+    let title = clean_line(&row.about.title, 100);
     viewer.screen.remark(&format!("continuing {short}: {title}"));
     if viewer.form == Form::Screen && lines::is_interactive() {
         recap::show(runtime, &row, viewer).await?;
     }
     // Whoever comes back to talk does not mean to wait.
-    if row.paused && row.outcome.is_none() {
+    if row.state.paused && row.state.outcome.is_none() {
         runtime.unpause(row.id, "the user", Extent::Subtree).await?;
     }
     let recalled = viewer.recall(runtime, &row).await?;
@@ -363,10 +363,10 @@ async fn switch(
 /// The chat that `run` names, if it is another that can be continued in the place of this one.
 async fn another_chat(chat: &Chat<'_>, run: &str) -> Option<RunRow> {
     let row = chat.runtime.find(run).await.ok()?;
-    let is_open = row.session && row.id != chat.session && row.damaged.is_none();
+    let is_open = row.about.session && row.id != chat.session && row.log.damaged.is_none();
     let can_go_on = is_open
-        && chat.check_money(Some(row.root)).is_ok()
-        && chat.runtime.check_model(&row.model).is_ok();
+        && chat.check_money(Some(row.family.root)).is_ok()
+        && chat.runtime.check_model(&row.about.model).is_ok();
     can_go_on.then_some(row)
 }
 
@@ -396,7 +396,7 @@ async fn leave(
             tell_who_goes_on(chat, &row, viewer).await?;
             return Ok(Code::Done);
         }
-        if row.expects == 0 {
+        if row.family.expects == 0 {
             wait_for_below(chat.common, chat.runtime, chat.session, viewer).await?;
             return Ok(code);
         }
@@ -425,7 +425,7 @@ async fn tell_who_goes_on(
     viewer: &mut Viewer,
 ) -> Result<(), Failure> {
     let busy = chat.runtime.busy_below(chat.session).await?.len() as u64;
-    let at_work = busy.max(row.expects.into());
+    let at_work = busy.max(row.family.expects.into());
     if at_work > 0 {
         let tasks = format::count(at_work, "background task");
         let who = match chat.common.daemon().await {

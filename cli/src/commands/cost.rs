@@ -77,7 +77,9 @@ async fn names(runtime: &Runtime, sums: &[Spending]) -> Result<Vec<String>, Fail
         let Ok(run) = sum.key.parse::<RunId>() else { continue };
         let own = Filter { id: Some(run), limit: 1, ..Filter::default() };
         let row = runtime.list(&own).await?.pop();
-        let name = row.map(|row| format!("[{}] {}", clean_line(&row.agent, 64), label(&row.title)));
+        let name = row.map(|row| {
+            format!("[{}] {}", clean_line(&row.about.agent, 64), label(&row.about.title))
+        });
         names.push(name.unwrap_or_default());
     }
     Ok(names)

@@ -42,11 +42,11 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
                 viewer.screen.remark(&format!(
                     "an earlier demo was interrupted here, after {} tool calls; run {} goes on \
                      where it stopped",
-                    row.tool_calls,
+                    row.spending.tool_calls,
                     run.short()
                 ));
                 let recalled = viewer.recall(&runtime, row).await?;
-                if row.paused {
+                if row.state.paused {
                     runtime.unpause(run, "the user", Extent::Subtree).await?;
                 }
                 Followee::again(runtime.resume(run), recalled)

@@ -323,8 +323,8 @@ impl Viewer {
             })
             .await?;
         }
-        let below = open.iter().map(|below| (below.id, below.last_seq)).collect();
-        Ok(Recalled { after: row.last_seq, below })
+        let below = open.iter().map(|below| (below.id, below.log.last_seq)).collect();
+        Ok(Recalled { after: row.log.last_seq, below })
     }
 
     /// Shows a run until then, or until a signal comes. May be called again to go on.
@@ -351,9 +351,9 @@ impl Viewer {
         loop {
             followee.claim = followee.claim.max(run.executed_here());
             // What happened before the rest is shown before it is believed.
-            if let Some(row) = rested.take_if(|row| row.last_seq <= followee.shown) {
+            if let Some(row) = rested.take_if(|row| row.log.last_seq <= followee.shown) {
                 self.settle(&run).await?;
-                if row.asks > 0 && self.asker.is_some() {
+                if row.state.asks > 0 && self.asker.is_some() {
                     if let Some(signal) = self.ask(runtime, run.id()).await? {
                         return Ok(Followed::Signal(signal));
                     }
@@ -405,7 +405,7 @@ impl Viewer {
             let Some(update) = update else {
                 match over(&run).await? {
                     // Its events ended with an earlier end.
-                    Followed::Rests(row) if row.last_seq > followee.shown => {
+                    Followed::Rests(row) if row.log.last_seq > followee.shown => {
                         followee.events = run.tree_events(followee.shown);
                         continue;
                     }
@@ -538,10 +538,10 @@ impl Viewer {
         };
         // A later claim may be our own: one that came and went between two looks leaves no owner.
         let ours = Some(ours).max(followee.run.executed_here());
-        if Some(row.epoch) <= ours || row.owner.is_none() {
+        if Some(row.work.epoch) <= ours || row.work.owner.is_none() {
             return Ok(());
         }
-        followee.claim = Some(row.epoch);
+        followee.claim = Some(row.work.epoch);
         self.screen.pause();
         print::note(format!(
             "another process has taken over run {}: this one was stopped for too long, or a daemon \
@@ -606,8 +606,8 @@ impl Viewer {
 /// charged more than it was expected to cost.
 fn overdrawn(row: &RunRow) -> Option<String> {
     // Of calls that were cut short nobody knows what they cost.
-    let (budget, drawn) = (row.budget.as_ref()?.cost?, row.drawn?.cost);
-    let drawn = drawn.saturating_sub(row.uncertain.cost);
+    let (budget, drawn) = (row.funds.budget.as_ref()?.cost?, row.funds.drawn?.cost);
+    let drawn = drawn.saturating_sub(row.spending.uncertain.cost);
     (drawn > budget).then(|| {
         format!(
             "it cost {drawn}, and its budget was {budget}: the last call was charged more than it was \
@@ -619,7 +619,7 @@ fn overdrawn(row: &RunRow) -> Option<String> {
 /// How a run stands of which nothing comes any more: it had ended before it was followed.
 async fn over(run: &RunHandle) -> Result<Followed, Failure> {
     let row = run.row().await?;
-    match row.archived {
+    match row.state.archived {
         true => Err(Failure::internal(format!("run {} is archived", run.id()))),
         false => Ok(Followed::Rests(Box::new(row))),
     }
@@ -629,7 +629,7 @@ async fn over(run: &RunHandle) -> Result<Followed, Failure> {
 async fn went_on(runtime: &Runtime, update: &Update) -> Result<bool, Failure> {
     let Update::Event(record) = update else { return Ok(false) };
     let row = runtime.find(&record.run.to_string()).await?;
-    Ok(row.outcome.is_none() || row.finished_at != record.at)
+    Ok(row.state.outcome.is_none() || row.state.finished_at != record.at)
 }
 
 /// What `event` tells the run that it sets to work.
@@ -651,9 +651,9 @@ pub async fn read(
     let mut after = Seq::ZERO;
     loop {
         let page = runtime.read(row.id, after, PAGE).await?;
-        page.iter().take_while(|record| record.seq <= row.last_seq).for_each(&mut visit);
+        page.iter().take_while(|record| record.seq <= row.log.last_seq).for_each(&mut visit);
         match page.last() {
-            Some(last) if last.seq < row.last_seq => after = last.seq,
+            Some(last) if last.seq < row.log.last_seq => after = last.seq,
             _ => return Ok(()),
         }
     }

@@ -21,14 +21,16 @@ pub fn who_continues(row: &RunRow, has_daemon: bool) -> Option<String> {
 pub fn at_rest(row: &RunRow) -> String {
     let short = row.id.short();
     match row {
-        _ if row.interrupted => {
+        _ if row.state.interrupted => {
             format!("run {short} is interrupted; `posse runs resume {short}` goes on")
         }
-        _ if row.paused => format!("run {short} is paused; `posse runs resume {short}` goes on"),
-        _ if row.asks > 0 => {
+        _ if row.state.paused => {
+            format!("run {short} is paused; `posse runs resume {short}` goes on")
+        }
+        _ if row.state.asks > 0 => {
             format!("run {short} waits for an answer; `posse runs questions {short}` shows to what")
         }
-        _ if row.session => {
+        _ if row.about.session => {
             format!("run {short} waits; `posse chat --resume {short}` goes on")
         }
         _ => format!("run {short} waits; `posse runs show {short}` says more"),

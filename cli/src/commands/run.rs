@@ -98,7 +98,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         if matches!(&followed, Err(failure) if failure.code == Code::Interrupted) {
             return followed;
         }
-        if run.row().await?.outcome.is_some() {
+        if run.row().await?.state.outcome.is_some() {
             wait_for_below(&common, &runtime, run.id(), &mut viewer).await?;
         }
         leave_others(&common, &runtime, run.id(), &others, &mut viewer).await?;
@@ -119,7 +119,7 @@ pub async fn follow_to_end(
     let run = &followee.run;
     match followed {
         Followed::Ended(outcome) => viewer.conclude(runtime, run, &outcome).await,
-        Followed::Rests(row) if row.paused => {
+        Followed::Rests(row) if row.state.paused => {
             viewer.screen.note(&at_rest(&row));
             Ok(Code::Interrupted)
         }
@@ -138,7 +138,7 @@ pub async fn follow_to_end(
 /// go on.
 async fn find_again(runtime: &Runtime, run: RunId, viewer: &mut Viewer) -> Result<(), Failure> {
     let (row, short) = (runtime.find(&run.to_string()).await?, run.short());
-    if row.interrupted {
+    if row.state.interrupted {
         viewer.screen.remark(&format!("run {short} has this key already, and was interrupted"));
         runtime.unpause(run, "the user", Extent::Subtree).await?;
         return Ok(());
@@ -163,17 +163,17 @@ async fn take_up(
         return Ok(taken);
     }
     let mut rows = unfinished(runtime, folder).await?;
-    rows.retain(|row| row.root != own);
-    for head in runtime.heads(&rows).await?.into_iter().filter(|head| !head.paused) {
+    rows.retain(|row| row.family.root != own);
+    for head in runtime.heads(&rows).await?.into_iter().filter(|head| !head.state.paused) {
         let (short, about) = (head.id.short(), about(&head));
-        let family = rows.iter().filter(|row| row.root == head.root);
+        let family = rows.iter().filter(|row| row.family.root == head.family.root);
         if family.clone().any(was_let_go) {
             viewer.screen.remark(&format!(
                 "run {short} {about} is not done; go on with it: posse runs resume {short}"
             ));
             continue;
         }
-        match family.map(|row| runtime.check_model(&row.model)).find_map(Result::err) {
+        match family.map(|row| runtime.check_model(&row.about.model)).find_map(Result::err) {
             None => {
                 taken.push(runtime.resume(head.id).id());
                 viewer.screen.remark(&format!(
@@ -199,7 +199,13 @@ fn was_let_go(row: &RunRow) -> bool {
 
 /// What a run is about, in a few words.
 fn about(row: &RunRow) -> String {
-    format!("\"{}\"", clean_line(if row.label.is_empty() { &row.title } else { &row.label }, 60))
+    format!(
+        "\"{}\"",
+        clean_line(
+            if row.about.label.is_empty() { &row.about.title } else { &row.about.label },
+            60
+        )
+    )
 }
 
 /// Tells a person at a terminal which run in this folder was interrupted, and what to do with it.
@@ -220,10 +226,10 @@ async fn tell_interrupted(
         ..Filter::default()
     };
     let mut rows = runtime.list(&filter).await?;
-    rows.retain(|row| row.root != own);
+    rows.retain(|row| row.family.root != own);
     let heads = runtime.heads(&rows).await?;
     let mut asking = runtime.list(&Filter { status: vec![Status::Waiting], ..filter }).await?;
-    asking.retain(|row| row.root != own && row.asks > 0);
+    asking.retain(|row| row.family.root != own && row.state.asks > 0);
     if let Some(newest) = asking.first() {
         let (short, about) = (newest.id.short(), about(newest));
         let more = match asking.len() - 1 {
@@ -305,8 +311,8 @@ async fn leave_others(
 
 /// Says how a run stands that was waited for.
 fn tell_rest(row: &RunRow, viewer: &mut Viewer) {
-    let line = match row.outcome {
-        Some(_) => clean_line(&row.note, 200),
+    let line = match row.state.outcome {
+        Some(_) => clean_line(&row.state.note, 200),
         None => row.status.to_string(),
     };
     viewer.screen.remark(&format!("run {}: {line}", row.id.short()));

@@ -192,7 +192,7 @@ impl Below {
     pub fn stored(rows: &[RunRow], top: RunId) -> Option<Self> {
         let mut below = Below { children: 0, runs: 0, spending: Spending::default() };
         for row in rows.iter().filter(|row| row.id != top) {
-            below.children += u64::from(row.parent == Some(top));
+            below.children += u64::from(row.family.parent == Some(top));
             below.runs += 1;
             below.spending.add(&Spending::of(row));
         }

@@ -38,7 +38,7 @@ impl State {
     }
 
     pub fn of(row: &RunRow) -> State {
-        match (row.outcome.as_deref(), row.status) {
+        match (row.state.outcome.as_deref(), row.status) {
             (_, Status::Damaged) => State::Failed,
             (Some("completed"), _) => State::Done,
             (Some("cancelled"), _) => State::Cancelled,
@@ -242,18 +242,19 @@ impl Tree {
         let mut ended = Vec::new();
         let top = self.top;
         for row in rows.iter().filter(|row| row.id != top) {
-            let Some(parent) = row.parent else { continue };
+            let Some(parent) = row.family.parent else { continue };
             let known = self.nodes.contains_key(&row.id);
             if !known && self.nodes.contains_key(&parent) {
-                let (agent, label) = (clean_line(&row.agent, 64), clean_line(&row.title, 200));
+                let (agent, label) =
+                    (clean_line(&row.about.agent, 64), clean_line(&row.about.title, 200));
                 self.add(row.id, parent, agent, label, row.created_at);
             }
             let Some(node) = self.nodes.get_mut(&row.id) else { continue };
             // Whoever was told to stop does so, whether one waits for it or not.
-            let state = if row.stopping { State::Cancelled } else { State::of(row) };
+            let state = if row.state.stopping { State::Cancelled } else { State::of(row) };
             if node.state.is_open() && !state.is_open() {
                 node.spending = Spending::of(row);
-                node.end(state, row.updated_at, &row.note);
+                node.end(state, row.updated_at, &row.state.note);
                 ended.push(row.id);
             }
         }

@@ -292,10 +292,11 @@ async fn plant(world: &World, tree: &Tree, gate: &Gate) -> Vec<RunId> {
     let mut runs = Vec::new();
     eventually("the tree is as it is to be left", async || {
         let rows = runtime.list(&Filter { limit: 100, ..Filter::default() }).await.unwrap();
-        let ended = rows.iter().filter(|row| row.outcome.is_some()).count();
-        let asking = rows.iter().filter(|row| row.asks > 0).count();
-        let at_work = rows.iter().filter(|row| row.owner.is_some() || row.runnable).count();
-        runs = rows.iter().map(|row| (node_of(&row.title), row.id)).collect();
+        let ended = rows.iter().filter(|row| row.state.outcome.is_some()).count();
+        let asking = rows.iter().filter(|row| row.state.asks > 0).count();
+        let at_work =
+            rows.iter().filter(|row| row.work.owner.is_some() || row.work.runnable).count();
+        runs = rows.iter().map(|row| (node_of(&row.about.title), row.id)).collect();
         rows.len() == tree.nodes.len()
             && ended == count(&|index| tree.had_ended(index))
             && asking == count(&|index| tree.asks(index))

@@ -45,9 +45,9 @@ impl Runtime {
         for (run, folder) in worktrees.standing() {
             let filter = Filter { id: Some(run), ..Filter::default() };
             let row = self.list(&filter).await?.pop();
-            if row
-                .is_some_and(|row| row.outcome.is_none() && !row.archived && row.damaged.is_none())
-            {
+            if row.is_some_and(|row| {
+                row.state.outcome.is_none() && !row.state.archived && row.log.damaged.is_none()
+            }) {
                 continue;
             }
             let mut remnant = Remnant { run, folder, changes: None, removed: false };

@@ -265,7 +265,7 @@ async fn wait(
     let head = match over {
         true => "all have ended; you get their results without asking\n".to_owned(),
         false => {
-            let open = rows.iter().filter(|row| row.outcome.is_none()).count();
+            let open = rows.iter().filter(|row| row.state.outcome.is_none()).count();
             format!("{open} of {} are still at work\n", rows.len())
         }
     };
@@ -289,13 +289,13 @@ async fn say(
         Event::MessageReceived(MessageReceived { from, message, later, asks, extra })
     };
     let own = Caller::of_run(context.run);
-    if row.outcome.is_none() {
+    if row.state.outcome.is_none() {
         let append = Append::by_anyone(row.id, message(own));
         runtime.inner.store.append(vec![append]).await?;
         runtime.resume(row.id);
         return Ok(format!("told run {}", row.id));
     }
-    if row.parent != Some(context.run) {
+    if row.family.parent != Some(context.run) {
         return Err(invalid(format!(
             "run {} has ended, and only its own parent can set it to work again",
             row.id
@@ -306,9 +306,14 @@ async fn say(
     let caller = Caller { time: time.clone(), ..Caller::told(context.run, announce) };
     let above = runtime.above(&caller).await?;
     let above = Above { announce: Some(announce), time, ..above };
-    let guard = Guard::Anyone { last: Some(row.last_seq) };
+    let guard = Guard::Anyone { last: Some(row.log.last_seq) };
     let mut batch = vec![Append { guard, ..Append::by_anyone(row.id, message(caller)) }];
-    batch.extend(above.beside(row.id, &task::agent_named(&row.agent)?, &row.label, true));
+    batch.extend(above.beside(
+        row.id,
+        &task::agent_named(&row.about.agent)?,
+        &row.about.label,
+        true,
+    ));
     match runtime.inner.store.append(batch).await {
         Err(StoreError::Moved { .. }) => {
             Err(invalid(format!("run {} has just been set to work", row.id)))
@@ -327,7 +332,7 @@ async fn cancel(
     context: &ToolContext,
 ) -> Result<String, Error> {
     let by = match runtime.row(context.run).await? {
-        Some(own) => format!("its caller ({})", own.agent),
+        Some(own) => format!("its caller ({})", own.about.agent),
         None => "its caller".to_owned(),
     };
     let mut text = String::new();

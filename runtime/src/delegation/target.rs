@@ -27,12 +27,12 @@ impl Family {
 
     /// The family as it stands `now`, a time since 1970.
     fn at(run: RunId, mut rows: Vec<RunRow>, now: Duration) -> Self {
-        rows.sort_by_key(|row| match row.outcome {
+        rows.sort_by_key(|row| match row.state.outcome {
             None => (0, 0, row.id),
-            Some(_) => (1, u64::MAX - row.finished_at, row.id),
+            Some(_) => (1, u64::MAX - row.state.finished_at, row.id),
         });
         let since = now.saturating_sub(RECENT).as_millis() as u64;
-        let is_listed = |row: &RunRow| is_at_work(row.status) || row.finished_at >= since;
+        let is_listed = |row: &RunRow| is_at_work(row.status) || row.state.finished_at >= since;
         let (listed, others) = rows.into_iter().partition(is_listed);
         Family { run, listed, others }
     }
@@ -63,10 +63,10 @@ impl Family {
         {
             return Ok(row);
         }
-        let label = |row: &&RunRow| row.label.eq_ignore_ascii_case(name);
+        let label = |row: &&RunRow| row.about.label.eq_ignore_ascii_case(name);
         let lower = name.to_lowercase();
         let beginning = |row: &&RunRow| {
-            row.label.to_lowercase().starts_with(&lower)
+            row.about.label.to_lowercase().starts_with(&lower)
                 || id.len() >= 4 && row.id.to_string().starts_with(&id)
                 || id.len() >= 4 && row.id.to_string().ends_with(&id)
         };
@@ -98,17 +98,17 @@ impl Family {
 
 /// A run in a line.
 pub(crate) fn line(row: &RunRow) -> String {
-    let about = if row.label.is_empty() { &row.title } else { &row.label };
-    let mut text = format!("{} [{}] {about} · {}", row.id, row.agent, row.status);
-    match (&row.outcome, row.expects) {
-        (Some(_), _) => text.push_str(&format!(", {}", row.note)),
-        (None, 0) if !row.note.is_empty() => text.push_str(&format!(", {}", row.note)),
+    let about = if row.about.label.is_empty() { &row.about.title } else { &row.about.label };
+    let mut text = format!("{} [{}] {about} · {}", row.id, row.about.agent, row.status);
+    match (&row.state.outcome, row.family.expects) {
+        (Some(_), _) => text.push_str(&format!(", {}", row.state.note)),
+        (None, 0) if !row.state.note.is_empty() => text.push_str(&format!(", {}", row.state.note)),
         (None, 0) => {}
         (None, 1) => text.push_str(", waiting on 1 child"),
         (None, many) => text.push_str(&format!(", waiting on {many} children")),
     }
-    let calls = row.tool_calls;
-    text.push_str(&format!(" · {} turns, {calls} tool calls, {}", row.turns, row.cost()));
+    let calls = row.spending.tool_calls;
+    text.push_str(&format!(" · {} turns, {calls} tool calls, {}", row.spending.turns, row.cost()));
     text
 }
 
@@ -122,10 +122,10 @@ mod tests {
 
     fn row(id: u128, label: &str, ended: Option<Duration>) -> RunRow {
         let mut row = RunRow::new(RunId::from_u128(id), 0);
-        row.label = label.to_owned();
+        row.about.label = label.to_owned();
         row.status = if ended.is_some() { Status::Finished } else { Status::Running };
-        row.outcome = ended.map(|_| "completed".to_owned());
-        row.finished_at = ended.map_or(0, |ago| (NOW - ago).as_millis() as u64);
+        row.state.outcome = ended.map(|_| "completed".to_owned());
+        row.state.finished_at = ended.map_or(0, |ago| (NOW - ago).as_millis() as u64);
         row
     }
 

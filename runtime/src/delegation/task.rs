@@ -251,17 +251,17 @@ async fn resume(
     // Of the runs of others it learns nothing.
     let family = Family::new(above.run, runtime.descendants(above.run).await?);
     let child = family.find(id)?;
-    if child.parent != Some(above.run) {
+    if child.family.parent != Some(above.run) {
         return Err(invalid(format!("run {} is not one of yours; only those can go on", child.id)));
     }
     let label = label(&arguments.description, &arguments.prompt);
     if started_before(runtime, above).await? == Some(child.id) {
-        return found(runtime, above, child.id, &child.agent, &label).await;
+        return found(runtime, above, child.id, &child.about.agent, &label).await;
     }
-    if child.outcome.is_none() {
+    if child.state.outcome.is_none() {
         return Err(invalid(format!("run {} is still at work; wait for its result", child.id)));
     }
-    let agent = agent_named(&child.agent)?;
+    let agent = agent_named(&child.about.agent)?;
     let call = above.call.clone();
     let caller = Caller { call, time: above.time.clone(), ..Caller::of_run(above.run) };
     let message = Event::MessageReceived(MessageReceived {
@@ -272,7 +272,7 @@ async fn resume(
         extra: Extra::default(),
     });
     // Someone else may set it to work at the same moment.
-    let guard = Guard::Anyone { last: Some(child.last_seq) };
+    let guard = Guard::Anyone { last: Some(child.log.last_seq) };
     let mut batch = vec![Append { guard, ..Append::by_anyone(child.id, message) }];
     batch.extend(above.beside(child.id, &agent, &label, true));
     fail::fail_point!("task.resume.before");
@@ -284,7 +284,7 @@ async fn resume(
     };
     fail::fail_point!("task.resume.after");
     runtime.resume(child.id);
-    Ok(waits_for(&child.agent, &label, child.id))
+    Ok(waits_for(&child.about.agent, &label, child.id))
 }
 
 /// What the child is about.

@@ -138,8 +138,8 @@ impl Summary {
             summary.output_tokens += known.output_tokens;
             summary.cost += known.cost;
             summary.uncertain_cost += uncertain.cost;
-            summary.turns += row.turns;
-            summary.tool_calls += row.tool_calls;
+            summary.turns += row.spending.turns;
+            summary.tool_calls += row.spending.tool_calls;
             summary.children += usize::from(row.id != run.id());
         }
         Ok(summary)

@@ -40,7 +40,7 @@ impl Spending {
         let (uncertain, cut) = row.unsure();
         let (known, uncertain) = (usage(row.known()), usage(uncertain));
         let tally = Tally { known, uncertain, cut, open: None };
-        Spending { turns: row.turns, tool_calls: row.tool_calls, tally }
+        Spending { turns: row.spending.turns, tool_calls: row.spending.tool_calls, tally }
     }
 
     /// What the store has summed up.
@@ -102,8 +102,8 @@ pub struct BudgetView {
 impl BudgetView {
     /// The parts that the budget of `row` has.
     pub fn of(row: &RunRow) -> Option<Vec<Self>> {
-        let budget = row.budget.as_ref()?;
-        let drawn = row.drawn.unwrap_or_default();
+        let budget = row.funds.budget.as_ref()?;
+        let drawn = row.funds.drawn.unwrap_or_default();
         let number = |limit: Limit, amount: u64| match limit {
             Limit::Cost => serde_json::Number::from_f64(Usd(amount).dollars()),
             _ => Some(amount.into()),
@@ -113,7 +113,7 @@ impl BudgetView {
                 limit,
                 of: number(limit, budget.of(limit)?)?,
                 drawn: number(limit, drawn.of(limit))?,
-                held: number(limit, row.held.of(limit))?,
+                held: number(limit, row.funds.held.of(limit))?,
             })
         };
         Some(Budget::DIMENSIONS.into_iter().filter_map(part).collect())

@@ -30,12 +30,12 @@ impl Tree {
 
     /// At most so many of the tree that `row` stands in, the newest.
     pub async fn newest(runtime: &Runtime, row: &RunRow, limit: usize) -> Result<Self, Error> {
-        let filter = Filter { kin: Kin::TreeOf(row.root), limit, ..Filter::default() };
+        let filter = Filter { kin: Kin::TreeOf(row.family.root), limit, ..Filter::default() };
         let mut rows = runtime.list(&filter).await?;
         rows.sort_by_key(|row| row.id);
         let mut children: HashMap<RunId, Vec<usize>> = HashMap::new();
         for (place, row) in rows.iter().enumerate() {
-            if let Some(parent) = row.parent {
+            if let Some(parent) = row.family.parent {
                 children.entry(parent).or_default().push(place);
             }
         }
@@ -100,7 +100,7 @@ impl Tree {
         }
         let below = self.below(row.id);
         let is_there = |wanted: &Status| below.iter().any(|row| row.status == *wanted);
-        let waits = row.awaits + row.expects > 0;
+        let waits = row.family.awaits + row.family.expects > 0;
         let running = waits.then_some(Status::Running);
         let liveliest = running.into_iter().chain([Status::Crashed, Status::Queued]);
         liveliest.into_iter().find(is_there).unwrap_or(row.status)
@@ -110,15 +110,17 @@ impl Tree {
 impl Tree {
     /// How many right below `row` have not ended, if it waits for them.
     pub fn waited_for(&self, row: &RunRow) -> u64 {
-        let waits = row.outcome.is_none() && row.owner.is_none() && row.awaits + row.expects > 0;
-        let open = self.children(row.id).filter(|child| child.outcome.is_none());
+        let waits = row.state.outcome.is_none()
+            && row.work.owner.is_none()
+            && row.family.awaits + row.family.expects > 0;
+        let open = self.children(row.id).filter(|child| child.state.outcome.is_none());
         if waits { open.count() as u64 } else { 0 }
     }
 }
 
 /// True for a chat in which nothing was said: there is nothing to see or to continue.
 pub fn is_empty_chat(row: &RunRow) -> bool {
-    row.session && row.title.is_empty() && row.damaged.is_none()
+    row.about.session && row.about.title.is_empty() && row.log.damaged.is_none()
 }
 
 /// How long it has been since a run was made, or was until its last event, in milliseconds.

@@ -44,7 +44,7 @@ async fn decide(bench: &Bench, question: &Question, answer: Approval) {
 async fn a_run_that_asks_waits_without_a_slot_and_shows_who_asks_and_what_will_change() {
     let (bench, run, questions) = asking().await;
     let row = bench.runtime.find(&run.id().to_string()).await.unwrap();
-    assert_eq!((row.asks, row.status), (2, posse::Status::Waiting));
+    assert_eq!((row.state.asks, row.status), (2, posse::Status::Waiting));
     let first = &questions[0];
     assert_eq!((first.run, first.agent.as_str(), first.depth), (run.id(), "general-purpose", 0));
     assert_eq!(first.asked.tool, "Write");

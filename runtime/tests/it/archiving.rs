@@ -90,13 +90,16 @@ async fn nothing_is_archived_while_its_tree_goes_on() {
     within(alone.outcome()).await.unwrap();
     // A sweep has been here, and has left what may be resumed.
     let runtime = bench.runtime.clone();
-    eventually(async || row(&runtime, alone.id()).await.archived).await;
+    eventually(async || row(&runtime, alone.id()).await.state.archived).await;
     let child = children(&bench, session.id()).await.remove(0);
-    assert_eq!((child.status, child.outcome.as_deref()), (Status::Finished, Some("completed")));
+    assert_eq!(
+        (child.status, child.state.outcome.as_deref()),
+        (Status::Finished, Some("completed"))
+    );
     assert_eq!(row(&bench.runtime, session.id()).await.status, Status::Waiting);
     bench.runtime.cancel(session.id(), "a person", CancelScope::Run).await.unwrap();
     for run in [session.id(), child.id] {
-        eventually(async || row(&runtime, run).await.archived).await;
+        eventually(async || row(&runtime, run).await.state.archived).await;
     }
 }
 
@@ -125,8 +128,12 @@ async fn i9_an_agent_says_how_long_those_are_kept_that_it_starts_also_after_a_re
     let run = bench.start("lead").await;
     within(run.outcome()).await.unwrap();
     let child = children(&bench, run.id()).await.remove(0);
-    assert_eq!(child.archive_after_ms, Some(60_000));
-    assert_eq!(row(&bench.runtime, run.id()).await.archive_after_ms, None, "nobody started it");
+    assert_eq!(child.state.archive_after_ms, Some(60_000));
+    assert_eq!(
+        row(&bench.runtime, run.id()).await.state.archive_after_ms,
+        None,
+        "nobody started it"
+    );
     // A minute later: the same logs, but for how long a minute is.
     let logs = [bench.log(run.id()).await, bench.log(child.id).await];
     bench.runtime.shutdown().await;
@@ -152,14 +159,14 @@ async fn i9_an_agent_says_how_long_those_are_kept_that_it_starts_also_after_a_re
     store.close().await;
     bench.reopen().await;
     let runtime = bench.runtime.clone();
-    eventually(async || row(&runtime, child.id).await.archived).await;
+    eventually(async || row(&runtime, child.id).await.state.archived).await;
     assert_eq!(bench.kinds(child.id).await.last(), Some(&"archived"));
-    assert!(!row(&runtime, run.id()).await.archived, "its settings say never");
+    assert!(!row(&runtime, run.id()).await.state.archived, "its settings say never");
     // The other words for never and for later say nothing: the settings do.
     let bench = archiving_after(0).await;
     let run = bench.start("lead").await;
     within(run.outcome()).await.unwrap();
-    assert_eq!(children(&bench, run.id()).await[0].archive_after_ms, None);
+    assert_eq!(children(&bench, run.id()).await[0].state.archive_after_ms, None);
 }
 
 #[tokio::test]
@@ -171,13 +178,14 @@ async fn i9_the_settings_archive_what_an_agent_would_keep_longer() {
     // What is said to it lets its time begin anew.
     bench.runtime.send(child.id, "once more").await.unwrap();
     let runtime = bench.runtime.clone();
-    eventually(async || row(&runtime, child.id).await.finished_at > child.finished_at).await;
+    eventually(async || row(&runtime, child.id).await.state.finished_at > child.state.finished_at)
+        .await;
     bench.runtime.shutdown().await;
     bench.config.lifecycle = Lifecycle { archive_after: Some(AT_ONCE), ..never() };
     bench.reopen().await;
     let runtime = bench.runtime.clone();
     for run in [run.id(), child.id] {
-        eventually(async || row(&runtime, run).await.archived).await;
+        eventually(async || row(&runtime, run).await.state.archived).await;
     }
 }
 
@@ -190,9 +198,12 @@ async fn a_log_that_was_to_go_at_the_end_goes_and_what_it_cost_stays() {
     let kept = bench.start("go on").await;
     within(kept.outcome()).await.unwrap();
     let runtime = bench.runtime.clone();
-    eventually(async || row(&runtime, run.id()).await.erased).await;
+    eventually(async || row(&runtime, run.id()).await.log.erased).await;
     let found = bench.runtime.find(&run.id().short()).await.unwrap();
-    assert_eq!((found.status, found.outcome.as_deref()), (Status::Archived, Some("completed")));
+    assert_eq!(
+        (found.status, found.state.outcome.as_deref()),
+        (Status::Archived, Some("completed"))
+    );
     let unreadable = bench.runtime.read(run.id(), Seq::ZERO, 9).await.unwrap_err();
     assert!(matches!(unreadable, Error::Store(StoreError::Erased(_))), "{unreadable}");
     assert!(unreadable.to_string().contains("posse cost --run"), "{unreadable}");
@@ -200,7 +211,7 @@ async fn a_log_that_was_to_go_at_the_end_goes_and_what_it_cost_stays() {
     let query = SpendingQuery { by: By::Run, tree: Some(run.id()), ..SpendingQuery::default() };
     let sums = bench.runtime.costs(&query).await.unwrap();
     assert_eq!((sums.len(), sums[0].calls, sums[0].usage.cost), (1, 1, found.cost()));
-    assert!(!row(&bench.runtime, kept.id()).await.erased);
+    assert!(!row(&bench.runtime, kept.id()).await.log.erased);
 }
 
 #[tokio::test]
@@ -229,10 +240,10 @@ async fn a_log_that_was_to_go_stays_if_the_run_may_have_changed_something() {
     within(run.outcome()).await.unwrap();
     let runtime = bench.runtime.clone();
     let all = async || children(&bench, run.id()).await;
-    eventually(async || all().await.iter().all(|row| row.archived)).await;
+    eventually(async || all().await.iter().all(|row| row.state.archived)).await;
     let rows = all().await;
     let (acted, looked) = (&rows[0], &rows[1]);
-    assert_eq!((acted.erased, looked.erased), (false, true));
+    assert_eq!((acted.log.erased, looked.log.erased), (false, true));
     assert!(bench.kinds(acted.id).await.contains(&"tool_started"));
     let told = runtime.audit(looked).await.unwrap();
     assert_eq!(told.len(), 1, "that its log was removed");
@@ -242,7 +253,7 @@ async fn a_log_that_was_to_go_stays_if_the_run_may_have_changed_something() {
     bench.config.lifecycle = Lifecycle { retention: Some(AT_ONCE), ..never() };
     bench.reopen().await;
     let runtime = bench.runtime.clone();
-    eventually(async || row(&runtime, acted).await.erased).await;
+    eventually(async || row(&runtime, acted).await.log.erased).await;
 }
 
 #[tokio::test]
@@ -251,13 +262,13 @@ async fn archived_logs_are_kept_as_long_as_was_asked_for() {
     let run = bench.start("go").await;
     within(run.outcome()).await.unwrap();
     let runtime = bench.runtime.clone();
-    eventually(async || row(&runtime, run.id()).await.archived).await;
-    assert!(!row(&bench.runtime, run.id()).await.erased, "nobody said how long");
+    eventually(async || row(&runtime, run.id()).await.state.archived).await;
+    assert!(!row(&bench.runtime, run.id()).await.log.erased, "nobody said how long");
     bench.runtime.shutdown().await;
     bench.config.lifecycle = Lifecycle { retention: Some(AT_ONCE), ..never() };
     bench.reopen().await;
     let runtime = bench.runtime.clone();
-    eventually(async || row(&runtime, run.id()).await.erased).await;
+    eventually(async || row(&runtime, run.id()).await.log.erased).await;
 }
 
 #[tokio::test]
@@ -291,8 +302,8 @@ async fn several_may_sweep_one_database() {
     }
     for run in &runs {
         let runtime = bench.runtime.clone();
-        eventually(async || row(&runtime, run.id()).await.erased).await;
-        assert_eq!(row(&other, run.id()).await.outcome.as_deref(), Some("completed"));
+        eventually(async || row(&runtime, run.id()).await.log.erased).await;
+        assert_eq!(row(&other, run.id()).await.state.outcome.as_deref(), Some("completed"));
     }
     let all = SpendingQuery::default();
     assert_eq!(other.costs(&all).await.unwrap()[0].calls, 20);
@@ -392,5 +403,5 @@ async fn a_tree_costs_what_all_in_it_cost() {
     let below = SpendingQuery { by: By::Tree, tree: Some(rows[1].id), ..query };
     let below = bench.runtime.costs(&below).await.unwrap().pop().unwrap();
     assert_eq!((below.key, below.calls), (run.id().to_string(), 1));
-    assert_eq!(rows[1].parent, Some(run.id()));
+    assert_eq!(rows[1].family.parent, Some(run.id()));
 }

@@ -79,9 +79,9 @@ async fn a_parent_goes_on_sleeps_without_a_slot_and_is_woken_by_the_result() {
     is(&bench, run.id(), Status::Waiting).await;
     eventually(async || bench.runtime.executing() == 1).await;
     let waiting = row(&bench, run.id()).await;
-    assert_eq!((waiting.expects, waiting.outcome), (1, None), "it is not done");
+    assert_eq!((waiting.family.expects, waiting.state.outcome), (1, None), "it is not done");
     let below = children(&bench, run.id()).await;
-    assert!(below[0].background && below[0].label == "do look");
+    assert!(below[0].family.background && below[0].about.label == "do look");
     gate.open();
     assert_eq!(completed(&run).await, "all is known");
     let log = bench.log(run.id()).await;
@@ -161,7 +161,7 @@ async fn h2_collected_results_come_together_and_after_a_while_of_quiet_those_the
     within(first.wait_for_held(1)).await.unwrap();
     is(&bench, run.id(), Status::Waiting).await;
     first.open();
-    eventually(async || row(&bench, run.id()).await.expects == 1).await;
+    eventually(async || row(&bench, run.id()).await.family.expects == 1).await;
     assert_eq!(row(&bench, run.id()).await.status, Status::Waiting);
     second.open();
     assert_eq!(completed(&run).await, "some");
@@ -239,7 +239,7 @@ async fn a_session_that_does_nothing_is_woken_by_a_result() {
     })
     .await;
     let below = children(&bench, run.id()).await;
-    assert_eq!(below[0].outcome.as_deref(), Some("completed"));
+    assert_eq!(below[0].state.outcome.as_deref(), Some("completed"));
 }
 
 #[tokio::test]
@@ -304,7 +304,7 @@ async fn g8_two_that_are_alike_to_the_letter_are_two_and_each_is_told_once() {
     let run = bench.start("lead").await;
     completed(&run).await;
     let below = children(&bench, run.id()).await;
-    let keys: Vec<&str> = below.iter().map(|row| row.key.as_deref().unwrap()).collect();
+    let keys: Vec<&str> = below.iter().map(|row| row.about.key.as_deref().unwrap()).collect();
     assert_eq!(keys.len(), 2);
     assert!(keys[0] != keys[1], "{keys:?}");
     assert!(keys.iter().all(|key| key.starts_with(&run.id().to_string())), "{keys:?}");

@@ -59,10 +59,14 @@ async fn a_tree_stops_at_its_root_s_money() {
     let spent: u64 = rows.iter().map(|row| row.most_cost().0).sum();
     let root = rows.iter().find(|row| row.id == run).unwrap();
     assert!(spent <= limit.0, "{} of {limit}", Usd(spent));
-    assert_eq!((root.drawn.unwrap().cost.0, root.held.cost.0), (spent, 0));
+    assert_eq!((root.funds.drawn.unwrap().cost.0, root.funds.held.cost.0), (spent, 0));
     for row in rows.iter().filter(|row| row.id != run) {
-        assert_eq!(row.outcome.as_deref(), Some("out of budget"), "{}", row.note);
-        assert!(row.note.contains(&format!("cost of run {}", run.short())), "{}", row.note);
+        assert_eq!(row.state.outcome.as_deref(), Some("out of budget"), "{}", row.state.note);
+        assert!(
+            row.state.note.contains(&format!("cost of run {}", run.short())),
+            "{}",
+            row.state.note
+        );
     }
 }
 
@@ -77,15 +81,16 @@ async fn siblings_side_by_side_take_no_more_turns_than_there_are() {
     assert!(outcome.is_completed(), "{outcome:?}");
     assert_eq!(bench.fake.count(), 5, "two of the root, three of its children");
     let rows = children(&bench, run).await;
-    let ended = |kind: &str| rows.iter().filter(|it| it.outcome.as_deref() == Some(kind)).count();
+    let ended =
+        |kind: &str| rows.iter().filter(|it| it.state.outcome.as_deref() == Some(kind)).count();
     assert_eq!((ended("completed"), ended("out of budget")), (3, 3));
     // Going on, it has as much as it had at first.
     bench.runtime.send(run, "what have you got?").await.unwrap();
-    eventually(async || tree(&bench, run).await.iter().any(|row| row.turns == 3)).await;
+    eventually(async || tree(&bench, run).await.iter().any(|row| row.spending.turns == 3)).await;
     let again = within(bench.runtime.handle(run).outcome()).await.unwrap();
     assert!(again.is_completed(), "{again}");
     let root = tree(&bench, run).await.into_iter().find(|row| row.id == run).unwrap();
-    assert_eq!(root.drawn.unwrap().turns, 1);
+    assert_eq!(root.funds.drawn.unwrap().turns, 1);
 }
 
 #[tokio::test]
@@ -95,7 +100,7 @@ async fn a_child_leaves_whoever_waits_for_it_a_turn_to_say_what_it_came_to() {
     let outcome = outcome(&bench, run).await;
     assert!(outcome.is_completed(), "{outcome:?}");
     let child = children(&bench, run).await.remove(0);
-    assert_eq!((child.turns, child.outcome.as_deref()), (2, Some("out of budget")));
+    assert_eq!((child.spending.turns, child.state.outcome.as_deref()), (2, Some("out of budget")));
     let told = results(&bench.log(run).await).remove(0);
     assert!(told.contains("busy"), "{told}");
 }
@@ -106,12 +111,12 @@ async fn tool_calls_of_a_tree_are_counted_together() {
     let run = start(&bench, Budget { tool_calls: Some(7), ..Budget::default() }).await;
     let outcome = outcome(&bench, run).await;
     let rows = tree(&bench, run).await;
-    let calls: u64 = rows.iter().map(|row| row.tool_calls).sum();
+    let calls: u64 = rows.iter().map(|row| row.spending.tool_calls).sum();
     assert_eq!(calls, 7, "two of them start the children");
     // The root still has its say: its children are over their limit, not it.
     assert!(outcome.is_completed(), "{outcome}");
     for row in children(&bench, run).await {
-        assert_eq!(row.outcome.as_deref(), Some("out of budget"), "{}", row.note);
+        assert_eq!(row.state.outcome.as_deref(), Some("out of budget"), "{}", row.state.note);
     }
 }
 
@@ -130,7 +135,7 @@ async fn a_child_waits_for_what_others_hold_and_then_goes_on() {
     assert_eq!(outcome(&bench, run).await, Outcome::completed("done"));
     let mut calls = Vec::new();
     for child in children(&bench, run).await {
-        assert_eq!(child.outcome.as_deref(), Some("completed"));
+        assert_eq!(child.state.outcome.as_deref(), Some("completed"));
         let log = bench.log(child.id).await;
         let at = |kind: &str| log.iter().find(|it| it.event.kind() == kind).unwrap().at;
         calls.push((at("model_called"), at("model_replied")));
@@ -198,9 +203,9 @@ async fn what_a_child_leaves_of_its_budget_comes_back() {
     let run = start(&bench, Budget { turns: Some(14), ..Budget::default() }).await;
     assert_eq!(outcome(&bench, run).await, Outcome::completed("done"));
     let rows = tree(&bench, run).await;
-    assert_eq!(rows.iter().map(|row| row.turns).sum::<u64>(), 5);
+    assert_eq!(rows.iter().map(|row| row.spending.turns).sum::<u64>(), 5);
     let root = rows.iter().find(|row| row.id == run).unwrap();
-    assert_eq!((root.drawn.unwrap().turns, root.held.turns), (5, 0));
+    assert_eq!((root.funds.drawn.unwrap().turns, root.funds.held.turns), (5, 0));
 }
 
 #[tokio::test]
@@ -231,9 +236,13 @@ async fn a_run_s_budget_comes_before_its_agent_s_and_that_before_the_settings() 
     };
     let rows = tree(&bench, run).await;
     let root = rows.iter().find(|row| row.id == run).unwrap();
-    assert_eq!(root.budget, Some(expected));
+    assert_eq!(root.funds.budget, Some(expected));
     let child = rows.iter().find(|row| row.id != run).unwrap();
-    assert_eq!((&child.budget, child.account), (&None, Some(run)), "it draws on its root's");
+    assert_eq!(
+        (&child.funds.budget, child.funds.account),
+        (&None, Some(run)),
+        "it draws on its root's"
+    );
     let Event::RunStarted(started) = &bench.log(child.id).await[0].event else { panic!() };
     assert_eq!(started.limits.wall_ms, Some(60_000), "no more time than its parent has");
 }
@@ -280,7 +289,7 @@ async fn the_time_of_a_root_is_over_for_everyone_below_it() {
     }
     for row in tree(&bench, run).await {
         let ended = outcome(&bench, row.id).await;
-        assert_eq!(ended.kind(), "timed out", "{}: {ended}", row.title);
+        assert_eq!(ended.kind(), "timed out", "{}: {ended}", row.about.title);
     }
     assert_eq!(bench.fake.count(), 4, "nobody is asked anything when the time is up");
     let log = bench.log(run).await;

@@ -117,7 +117,7 @@ async fn a_tree_is_paused_and_goes_on_as_one() {
     eventually(async || bench.runtime.executing() == 0).await;
     for row in run.tree().await.unwrap() {
         // The children have answered and are not done: their end would be a step.
-        assert_eq!(row.status, Status::Paused, "{}", row.title);
+        assert_eq!(row.status, Status::Paused, "{}", row.about.title);
     }
     let receipt = bench.runtime.unpause(run.id(), "me", Extent::Subtree).await.unwrap();
     assert_eq!(receipt.told.len(), 3);

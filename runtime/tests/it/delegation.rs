@@ -133,12 +133,12 @@ async fn several_tasks_of_one_reply_run_side_by_side_and_keep_their_order() {
     eventually(async || bench.runtime.executing() == 3).await;
     let row = bench.runtime.find(&run.id().to_string()).await.unwrap();
     assert_eq!(row.status, Status::Waiting);
-    assert!(row.note.contains("[general-purpose] do c"), "{}", row.note);
+    assert!(row.state.note.contains("[general-purpose] do c"), "{}", row.state.note);
     gate.open();
     completed(&run).await;
     let rows = children(&bench, run.id()).await;
     assert_eq!(
-        rows.iter().map(|row| row.title.as_str()).collect::<Vec<_>>(),
+        rows.iter().map(|row| row.about.title.as_str()).collect::<Vec<_>>(),
         ["do a", "do b", "do c"]
     );
     let told = bench.fake.last_request().tool_results();
@@ -178,7 +178,7 @@ async fn nested_fan_outs_finish_with_one_slot() {
     assert_eq!(completed(&run).await, "go is done");
     let tree = run.tree().await.unwrap();
     assert_eq!(tree.len(), 13);
-    assert!(tree.iter().all(|row| row.outcome.as_deref() == Some("completed")));
+    assert!(tree.iter().all(|row| row.state.outcome.as_deref() == Some("completed")));
     assert_eq!(bench.fake.peak_in_flight(), 1);
     // D7: at the bottom nobody is offered anyone.
     let leaves = bench.fake.requests_where(&When::any().first_user_matches("^go..$"));
@@ -302,7 +302,10 @@ async fn host_code_delegates_whatever_the_strategy() {
     let child = bench.runtime.start(below("explore", session.id())).await.unwrap();
     completed(&child).await;
     let row = bench.runtime.find(&child.id().to_string()).await.unwrap();
-    assert_eq!((row.parent, row.root, row.depth), (Some(session.id()), session.id(), 1));
+    assert_eq!(
+        (row.family.parent, row.family.root, row.family.depth),
+        (Some(session.id()), session.id(), 1)
+    );
     // Nobody waits for it, so nothing is told of its end.
     assert_eq!(bench.kinds(session.id()).await, ["run_started", "child_started"]);
     let outside =
@@ -322,7 +325,7 @@ async fn f1_whoever_stands_at_the_greatest_depth_starts_nobody_and_is_told_both_
     let run = bench.start("lead").await;
     completed(&run).await;
     let below = children(&bench, run.id()).await;
-    assert_eq!((below.len(), below[0].depth), (1, 1));
+    assert_eq!((below.len(), below[0].family.depth), (1, 1));
     let asked = bench.fake.count();
     let (told, failed) = results(&bench.log(below[0].id).await).remove(0);
     for part in ["`Task` cannot be called", "stands at depth 1", "no deeper than 1"] {
@@ -442,7 +445,7 @@ async fn c10_cancelling_a_run_reaches_everything_below_it() {
     assert!(matches!(&outcome, Outcome::Cancelled { by, .. } if by == "me"), "{outcome}");
     for row in run.tree().await.unwrap() {
         let outcome = within(bench.runtime.handle(row.id).outcome()).await.unwrap();
-        assert_eq!(outcome.kind(), "cancelled", "{}", row.title);
+        assert_eq!(outcome.kind(), "cancelled", "{}", row.about.title);
     }
     assert_eq!(run.tree().await.unwrap().len(), 4);
     assert_eq!(bench.fake.abandoned(), 2);

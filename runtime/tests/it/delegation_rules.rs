@@ -245,7 +245,7 @@ async fn e6_a_conversation_that_is_too_long_is_not_handed_over_and_the_child_is_
     assert!(asked[0].body["messages"].as_array().unwrap().len() == 1);
     assert!(asked[0].last_user().contains("too long to be handed over"));
     let rows = children(&bench, run.id()).await;
-    assert_eq!(rows[0].title, "do your part");
+    assert_eq!(rows[0].about.title, "do your part");
     assert!(started(&bench, rows[0].id).await.forked.is_none());
 }
 

@@ -282,7 +282,7 @@ async fn i18_a_run_whose_resuming_fails_can_be_resumed_and_twice_is_once() {
     bench.runtime.shutdown().await;
     bench.reopen().await;
     let row = bench.runtime.find(&run.to_string()).await.unwrap();
-    assert!(row.outcome.is_none() && row.status != Status::Running, "{:?}", row.status);
+    assert!(row.state.outcome.is_none() && row.status != Status::Running, "{:?}", row.status);
     let before = bench.fake.count();
     // Asked for several times, by two processes, it goes on once.
     let other = Runtime::open(bench.config.clone()).await.unwrap();

@@ -284,9 +284,9 @@ async fn dropping_a_stream_cancels_the_run_and_all_below_it() {
     assert!(matches!(started, Message::Started(_)));
     within(gate.wait_for_held(1)).await.unwrap();
     drop(query);
-    eventually(async || desk.rows().await.iter().all(|row| row.outcome.is_some())).await;
+    eventually(async || desk.rows().await.iter().all(|row| row.state.outcome.is_some())).await;
     let rows = desk.rows().await;
-    let outcomes: Vec<_> = rows.iter().map(|row| row.outcome.as_deref()).collect();
+    let outcomes: Vec<_> = rows.iter().map(|row| row.state.outcome.as_deref()).collect();
     assert_eq!(outcomes, [Some("cancelled"), Some("cancelled")]);
     assert_eq!(desk.fake.abandoned(), 1);
 }
@@ -360,7 +360,7 @@ async fn unfinished_runs_of_others_are_left_alone() {
     within(posse::query("go", options).await.unwrap().result()).await.unwrap();
     let rows = desk.rows().await;
     let row = rows.iter().find(|row| row.id == theirs.id()).unwrap();
-    assert_eq!((row.outcome.as_deref(), row.epoch), (None, 1), "nobody took it up");
+    assert_eq!((row.state.outcome.as_deref(), row.work.epoch), (None, 1), "nobody took it up");
 }
 
 #[tokio::test]
@@ -375,7 +375,7 @@ async fn a_session_is_not_resumed_by_a_query() {
     let options = QueryOptions { resume: Some(session.id()), ..desk.lasting() };
     let error = within(posse::query("go on", options)).await.unwrap_err();
     assert!(matches!(&error, Error::NotNow { reason, .. } if reason.contains("session")));
-    assert_eq!(desk.rows().await[0].last_seq, session_end(&desk, session.id()).await);
+    assert_eq!(desk.rows().await[0].log.last_seq, session_end(&desk, session.id()).await);
 }
 
 /// The last event of a run, which nothing was appended to.

@@ -335,7 +335,8 @@ async fn one_who_is_registered_later_is_executed_too() {
     assert!(sent.body["tools"].to_string().contains("- writer: Reviews code"));
     within(desk.executor.execute("writer", "go")).await.unwrap();
     within(desk.executor.execute("Code-Reviewer", "go")).await.unwrap();
-    let mut agents: Vec<String> = desk.rows().await.into_iter().map(|row| row.agent).collect();
+    let mut agents: Vec<String> =
+        desk.rows().await.into_iter().map(|row| row.about.agent).collect();
     agents.sort_unstable();
     assert_eq!(agents, ["code-reviewer", "code-reviewer", "main", "writer"]);
 }
@@ -350,10 +351,10 @@ async fn an_execution_that_nobody_waits_for_is_cancelled() {
         _ = execution => panic!("it is held"),
         held = gate.wait_for_held(1) => held.unwrap(),
     }
-    eventually(async || desk.rows().await[0].outcome.is_some()).await;
+    eventually(async || desk.rows().await[0].state.outcome.is_some()).await;
     let row = desk.rows().await.pop().unwrap();
-    assert_eq!(row.outcome.as_deref(), Some("cancelled"));
-    assert!(row.note.contains("the host program, which does not wait"), "{}", row.note);
+    assert_eq!(row.state.outcome.as_deref(), Some("cancelled"));
+    assert!(row.state.note.contains("the host program, which does not wait"), "{}", row.state.note);
     assert_eq!(desk.fake.abandoned(), 1);
 }
 
@@ -376,7 +377,7 @@ async fn an_execution_dropped_before_its_run_is_stored_leaves_nothing_at_work() 
     }
     eventually(async || {
         let rows = bench.runtime.list(&Filter::default()).await.unwrap();
-        let is_cancelled = |row: &RunRow| row.outcome.as_deref() == Some("cancelled");
+        let is_cancelled = |row: &RunRow| row.state.outcome.as_deref() == Some("cancelled");
         rows.first().is_some_and(is_cancelled) && bench.runtime.executing() == 0
     })
     .await;
@@ -457,7 +458,7 @@ async fn subagents_of_the_host_s_own_runtime_are_agents_of_it() {
     let output = within(executor.execute("code-reviewer", "go")).await.unwrap();
     assert_eq!(output.text(), "two bugs");
     let row = bench.runtime.find(&output.summary.run.to_string()).await.unwrap();
-    assert_eq!(row.agent, "code-reviewer");
+    assert_eq!(row.about.agent, "code-reviewer");
     // Anyone's run on it may call the subagent, and the executor's end is not the runtime's.
     executor.shutdown().await;
     let run = bench.start("lead").await;

@@ -101,7 +101,7 @@ async fn a_model_of_the_host_answers_a_run_with_the_tools_of_the_runtime() {
     let Event::RunStarted(started) = &log[0].event else { panic!() };
     assert_eq!(started.model, "acme/reader", "stored by its whole name");
     let row = run.row().await.unwrap();
-    assert_eq!(row.spent.cost, Usd(2 * (100 * 1_000 + 10 * 2_000)), "by its own price");
+    assert_eq!(row.spending.spent.cost, Usd(2 * (100 * 1_000 + 10 * 2_000)), "by its own price");
     assert_eq!(bench.fake.count(), 0);
 }
 

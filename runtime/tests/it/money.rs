@@ -108,13 +108,15 @@ async fn check(bench: &Bench, what: String, spec: RunSpec, budget: Usd, fits: bo
         assert_eq!(outcome, Outcome::completed("done"), "{what}");
     }
     // Those in the background may still be on their way to their end.
-    eventually(async || tree(bench, run).await.iter().all(|row| row.outcome.is_some())).await;
+    eventually(async || tree(bench, run).await.iter().all(|row| row.state.outcome.is_some())).await;
     let rows = tree(bench, run).await;
     let root = rows.iter().find(|row| row.id == run).unwrap();
     let spent: u64 = rows.iter().map(|row| row.most_cost().0).sum();
     assert!(spent <= budget.0, "{what}: {} is spent", Usd(spent));
-    if let Some(drawn) = root.drawn.filter(|_| root.budget.as_ref().unwrap().cost.is_some()) {
-        assert_eq!((drawn.cost.0, root.held.cost.0), (spent, 0), "{what}");
+    if let Some(drawn) =
+        root.funds.drawn.filter(|_| root.funds.budget.as_ref().unwrap().cost.is_some())
+    {
+        assert_eq!((drawn.cost.0, root.funds.held.cost.0), (spent, 0), "{what}");
     }
 }
 
@@ -183,9 +185,9 @@ async fn a_run_that_never_ends_stops_when_not_even_the_shortest_reply_fits() {
             assert_eq!(*limit, Limit::Cost, "{what}");
             assert_eq!(short.left, budget.0 - spent.0, "{what}");
             assert!(short.needed > short.left && short.reply_tokens == SHORTEST, "{what}");
-            assert!(row.turns > 1, "{what}");
+            assert!(row.spending.turns > 1, "{what}");
             let told = format!("could cost up to {}", Usd(short.needed));
-            assert!(row.note.contains(&told), "{what}");
+            assert!(row.state.note.contains(&told), "{what}");
         });
     }
     futures_util::future::join_all(cells).await;
@@ -199,7 +201,7 @@ async fn budgets_of_tokens_are_enough_for_what_fits_them() {
             let spec = bench.spec(&format!("lead {help}: {work}."));
             let (free, _) = outcome(bench, spec.clone()).await;
             let rows = tree(bench, free).await;
-            let sent: u64 = rows.iter().map(|row| row.spent.input_tokens).sum();
+            let sent: u64 = rows.iter().map(|row| row.spending.spent.input_tokens).sum();
             // Far less than the longest reply of one call has.
             let tokens = Budget {
                 input_tokens: Some(sent * 2),
@@ -209,7 +211,7 @@ async fn budgets_of_tokens_are_enough_for_what_fits_them() {
             let (run, ended) = outcome(bench, RunSpec { budget: tokens, ..spec }).await;
             assert_eq!(ended, Outcome::completed("done"), "{help}: {work}");
             let root = tree(bench, run).await.into_iter().find(|row| row.id == run).unwrap();
-            let drawn = root.drawn.unwrap();
+            let drawn = root.funds.drawn.unwrap();
             assert!(drawn.input_tokens <= sent * 2 && drawn.output_tokens <= 4_000, "{drawn:?}");
         }
     }
@@ -243,7 +245,7 @@ async fn a_budget_that_is_carved_out_for_a_child_is_enough_for_what_fits_it() {
     let (run, ended) = outcome(&bench, RunSpec { budget, ..bench.spec("lead") }).await;
     assert_eq!(ended, Outcome::completed("done"));
     let rows = tree(&bench, run).await;
-    assert!(rows.iter().all(|row| row.outcome.as_deref() == Some("completed")), "{rows:#?}");
+    assert!(rows.iter().all(|row| row.state.outcome.as_deref() == Some("completed")), "{rows:#?}");
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ async fn a_call_that_failed_is_made_again_as_the_same_turn() {
     let outcome = within(run.outcome()).await.unwrap();
     assert_eq!(outcome, Outcome::completed("Here I am."));
     let row = bench.runtime.find(&run.id().to_string()).await.unwrap();
-    assert_eq!((row.turns, row.note.as_str()), (1, "completed"));
+    assert_eq!((row.spending.turns, row.state.note.as_str()), (1, "completed"));
     let log = bench.log(run.id()).await;
     assert_eq!(remedies(&log).len(), 3);
     assert!(remedies(&log).iter().all(|remedy| matches!(remedy, Some(Remedy::Retry { .. }))));
@@ -83,8 +83,8 @@ async fn waiting_for_a_provider_is_seen_with_its_reason_and_can_be_cancelled() {
     bench.until(&run, |event| matches!(event, Event::ModelFailed(_))).await;
     let row = bench.runtime.find(&run.id().to_string()).await.unwrap();
     assert_eq!(row.status, Status::Running);
-    assert!(row.note.starts_with("tries again in 3"), "{}", row.note);
-    assert!(row.note.contains("too many requests"), "{}", row.note);
+    assert!(row.state.note.starts_with("tries again in 3"), "{}", row.state.note);
+    assert!(row.state.note.contains("too many requests"), "{}", row.state.note);
     bench.runtime.cancel(run.id(), "a person", CancelScope::Run).await.unwrap();
     let outcome = within(run.outcome()).await.unwrap();
     assert!(matches!(outcome, Outcome::Cancelled { .. }), "{outcome:?}");

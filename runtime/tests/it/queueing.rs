@@ -195,7 +195,7 @@ async fn an_agent_says_how_many_children_it_has_at_work_also_after_a_restart() {
     let mut bench = Bench::with(parts(&["explore"], 5, &gate), adjust).await;
     let run = bench.start("lead").await;
     let rows = stand(&bench, run.id(), 2, 3).await;
-    assert!(rows.iter().all(|row| row.abreast == Some(2)));
+    assert!(rows.iter().all(|row| row.work.abreast == Some(2)));
     let queued: Vec<RunId> =
         rows.iter().rev().filter(|row| row.status == Status::Queued).map(|row| row.id).collect();
     let places = bench.runtime.positions(&queued).await.unwrap();
@@ -257,7 +257,7 @@ async fn caps_of_agents_and_models_hold_and_leave_the_other_slots_to_others() {
     let run = bench.start("lead").await;
     let rows = stand(&bench, run.id(), 5, 4).await;
     let at_work = rows.iter().filter(|row| row.status == Status::Running);
-    assert_eq!(at_work.filter(|row| row.agent == "explore").count(), 2);
+    assert_eq!(at_work.filter(|row| row.about.agent == "explore").count(), 2);
     gate.open();
     completed(&run).await;
 
@@ -325,7 +325,7 @@ async fn a_higher_priority_goes_first_and_children_have_that_of_their_parent() {
     for run in [&first, &urgent, &usual] {
         completed(run).await;
     }
-    assert_eq!(below(&bench, urgent.id()).await[0].priority, 3);
+    assert_eq!(below(&bench, urgent.id()).await[0].work.priority, 3);
     let order = asked(&bench);
     let place = |text: &str| order.iter().position(|asked| asked.contains(text)).unwrap();
     assert!(place("part 0") < place("guest, as usual"), "{order:?}");

@@ -41,9 +41,9 @@ async fn a_run_reads_files_and_answers() {
     ];
     assert_eq!(bench.kinds(run.id()).await, expected);
     let row = bench.runtime.find(&run.id().to_string()).await.unwrap();
-    assert_eq!((row.status, row.turns, row.tool_calls), (Status::Finished, 2, 2));
-    assert_eq!(row.outcome.as_deref(), Some("completed"));
-    assert!(row.spent.input_tokens > 0 && row.cost().0 > 0);
+    assert_eq!((row.status, row.spending.turns, row.spending.tool_calls), (Status::Finished, 2, 2));
+    assert_eq!(row.state.outcome.as_deref(), Some("completed"));
+    assert!(row.spending.spent.input_tokens > 0 && row.cost().0 > 0);
     // Results stand in call order, whichever came first.
     let request = &bench.fake.requests()[1].body;
     let results = request["messages"][2]["content"].as_array().unwrap();

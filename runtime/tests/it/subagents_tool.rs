@@ -138,8 +138,8 @@ async fn a_run_steers_waits_for_and_cancels_its_children() {
     assert!(!failed && cancelled.contains("to stop"), "{cancelled}");
     assert!(within(run.outcome()).await.unwrap().is_completed());
     let child = below().await.remove(0);
-    assert_eq!(child.outcome.as_deref(), Some("cancelled"));
-    assert!(child.note.contains("its caller (general-purpose)"), "{}", child.note);
+    assert_eq!(child.state.outcome.as_deref(), Some("cancelled"));
+    assert!(child.state.note.contains("its caller (general-purpose)"), "{}", child.state.note);
     gate.open();
 }
 

@@ -254,7 +254,7 @@ async fn check_cancelled(bench: &Bench, run: &RunHandle, runs: usize) {
     let tree = run.tree().await.unwrap();
     assert_eq!(tree.len(), runs);
     for row in &tree {
-        assert_eq!(outcome(bench, row.id).await.kind(), "cancelled", "{}", row.title);
+        assert_eq!(outcome(bench, row.id).await.kind(), "cancelled", "{}", row.about.title);
     }
     check_answers(bench, tree.iter().map(|row| row.id)).await;
 }

@@ -55,11 +55,11 @@ pub(super) async fn an_announcement_wakes_whoever_waits_and_reopens_nobody(
         let run = create(store, "/w", Ownership::Mine).await?;
         let child = RunId::new();
         append(store, Append::by_anyone(run, begun(child, announce)?)).await?;
-        ensure!(row(store, run).await?.expects == 1, "it does not know what it waits for");
+        ensure!(row(store, run).await?.family.expects == 1, "it does not know what it waits for");
         append(store, step(run, 1, vec![], Ownership::Waiting)).await?;
         append(store, Append::by_anyone(run, told(child, announce, false))).await?;
         ensure!(status(store, run).await? == Status::Queued, "{announce:?} wakes nobody");
-        ensure!(row(store, run).await?.expects == 0, "it waits for what has come");
+        ensure!(row(store, run).await?.family.expects == 0, "it waits for what has come");
     }
     let run = create(store, "/w", Ownership::Mine).await?;
     append(store, step(run, 1, vec![finished()], Ownership::Mine)).await?;
@@ -69,7 +69,7 @@ pub(super) async fn an_announcement_wakes_whoever_waits_and_reopens_nobody(
     append(store, Append::by_anyone(run, told(late, Announce::Steer, true))).await?;
     append(store, Append::by_anyone(run, told(late, Announce::Silent, false))).await?;
     let row = row(store, run).await?;
-    ensure!(row.status == Status::Finished && row.last_seq.0 == 5, "it was reopened: {row:?}");
+    ensure!(row.status == Status::Finished && row.log.last_seq.0 == 5, "it was reopened: {row:?}");
     Ok(())
 }
 
@@ -87,11 +87,17 @@ pub(super) async fn what_is_gathered_wakes_with_the_last_or_when_it_is_quiet(
     append(store, Append::by_anyone(run, told(children[0], Announce::Collect, false))).await?;
     let after = row(store, run).await?;
     ensure!(after.status == Status::Waiting, "one of three woke it");
-    ensure!(after.gathered_at > 0 && after.gathers == 2, "it gathers nothing: {after:?}");
+    ensure!(
+        after.family.gathered_at > 0 && after.family.gathers == 2,
+        "it gathers nothing: {after:?}"
+    );
     let quiet = TimePassed { worked_ms: 0, quiet: true, extra: Extra::default() };
     append(store, Append::by_anyone(run, Event::TimePassed(quiet))).await?;
     let after = row(store, run).await?;
-    ensure!(after.status == Status::Queued && after.gathered_at == 0, "it sleeps on: {after:?}");
+    ensure!(
+        after.status == Status::Queued && after.family.gathered_at == 0,
+        "it sleeps on: {after:?}"
+    );
     let epoch = taken(store, run).await?;
     append(store, step(run, epoch, vec![], Ownership::Waiting)).await?;
     append(store, Append::by_anyone(run, told(children[1], Announce::Collect, false))).await?;

@@ -94,7 +94,7 @@ fn own(run: RunId, event: Event) -> Append {
 /// What is drawn of an account, and held of that.
 async fn drawn(store: &dyn Store, run: RunId, limit: Limit) -> Result<(u64, u64), Fault> {
     let row = row(store, run).await?;
-    Ok((row.drawn.unwrap_or_default().of(limit), row.held.of(limit)))
+    Ok((row.funds.drawn.unwrap_or_default().of(limit), row.funds.held.of(limit)))
 }
 
 macro_rules! ensure_drawn {
@@ -289,7 +289,7 @@ pub(super) async fn a_run_that_goes_on_takes_a_new_allowance(subject: &dyn Subje
         append(store, again.clone()).await,
         StoreError::OverBudget { holder, wanted: 600, left: 550, .. } if holder == root
     );
-    ensure!(row(store, child).await?.outcome.is_some(), "it goes on without a budget");
+    ensure!(row(store, child).await?.state.outcome.is_some(), "it goes on without a budget");
     append(store, own(root, finished())).await?;
     append(store, Append::by_anyone(root, message("go on"))).await?;
     ensure_drawn!(store, root, Limit::Cost, (0, 0));

@@ -86,7 +86,7 @@ pub(super) async fn a_fenced_owner_is_refused_whatever_it_says(subject: &dyn Sub
         ensure!(found == expected, "{found} events in place of {expected}");
     }
     let kept = row(&*other, run).await?;
-    let holds = (kept.owner, kept.epoch) == (Some(other.worker()), claimed.epoch);
+    let holds = (kept.work.owner, kept.work.epoch) == (Some(other.worker()), claimed.epoch);
     ensure!(holds, "a stale owner moved the claim: {kept:?}");
     append(&*other, time(run, claimed.epoch)).await?;
     Ok(())
@@ -146,7 +146,7 @@ pub(super) async fn what_was_answered_before_a_death_is_kept(subject: &dyn Subje
     let other = subject.open("kept").await;
     let found = other.read(run, Seq::ZERO, 99).await?.len();
     ensure!(found == 22, "{found} events in place of 22 after a death");
-    let last = row(&*other, run).await?.last_seq;
+    let last = row(&*other, run).await?.log.last_seq;
     ensure!(last == Seq(22), "the row ends at {last}");
     Ok(())
 }
@@ -183,13 +183,13 @@ pub(super) async fn a_death_leaves_half_of_nothing(subject: &dyn Subject) -> Ver
         }
         // An engine may still do what it was told before: both are seen at one moment.
         let rows = other.list(&Filter::default()).await?;
-        let ends: Vec<Seq> = rows.iter().map(|row| row.last_seq).collect();
+        let ends: Vec<Seq> = rows.iter().map(|row| row.log.last_seq).collect();
         ensure!(ends.len() == 2 && ends[0] == ends[1], "batches of two left logs of {ends:?}");
         let least = Seq(2 + answered as u64);
         ensure!(ends[0] >= least, "{ends:?}, and {answered} batches were answered");
         for row in rows {
             let length = other.read(row.id, Seq::ZERO, 99).await?.len() as u64;
-            ensure!(length >= row.last_seq.0, "{length} events of {}", row.last_seq);
+            ensure!(length >= row.log.last_seq.0, "{length} events of {}", row.log.last_seq);
         }
     }
     Ok(())

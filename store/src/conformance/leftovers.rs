@@ -25,13 +25,13 @@ pub(super) async fn a_log_is_removed_and_what_it_cost_stays(subject: &dyn Subjec
     append(store, step(run, 1, vec![called(9, Purpose::Turn), replied(5)], Ownership::Mine))
         .await?;
     let before = end(store, run).await?;
-    store.erase(run, before.last_seq).await?;
+    store.erase(run, before.log.last_seq).await?;
     for store in [&*mine, &*other] {
         ensure_refused!(store.read(run, Seq::ZERO, 9).await, StoreError::Erased(gone) if gone == run);
         let after = row(store, run).await?;
-        ensure!(after.erased && after.status == Status::Archived, "it is {}", after.status);
-        let kept =
-            RunRow { archived: true, erased: true, status: Status::Archived, ..before.clone() };
+        ensure!(after.log.erased && after.status == Status::Archived, "it is {}", after.status);
+        let mut kept = RunRow { status: Status::Archived, ..before.clone() };
+        (kept.state.archived, kept.log.erased) = (true, true);
         ensure!(after == kept, "{after:?} in place of {kept:?}");
         let query = SpendingQuery { by: By::Run, tree: Some(run), ..SpendingQuery::default() };
         let sums = store.spending(&query).await?;
@@ -40,7 +40,7 @@ pub(super) async fn a_log_is_removed_and_what_it_cost_stays(subject: &dyn Subjec
         ensure!(store.orphans().await?.is_empty(), "events were left");
         let late = append(store, Append::by_anyone(run, message("are you there?"))).await;
         ensure_refused!(late, StoreError::Erased(_));
-        ensure_refused!(store.erase(run, before.last_seq).await, StoreError::Erased(_));
+        ensure_refused!(store.erase(run, before.log.last_seq).await, StoreError::Erased(_));
     }
     Ok(())
 }
@@ -51,18 +51,18 @@ pub(super) async fn only_the_log_of_a_run_that_has_ended_is_removed(
     let store = subject.open("refused removal").await;
     let store = &*store;
     let run = create(store, "/w", Ownership::Mine).await?;
-    let last = row(store, run).await?.last_seq;
+    let last = row(store, run).await?.log.last_seq;
     ensure_refused!(store.erase(run, last).await, StoreError::Unfinished(_));
     ensure_refused!(store.erase(RunId::new(), last).await, StoreError::NotFound(_));
     let ended = end(store, run).await?;
     // Reopened since someone looked.
     append(store, Append::by_anyone(run, message("once more"))).await?;
-    ensure_refused!(store.erase(run, ended.last_seq).await, StoreError::Unfinished(_));
+    ensure_refused!(store.erase(run, ended.log.last_seq).await, StoreError::Unfinished(_));
     let Some(claimed) = claim_one(store, run).await? else {
         return Err(Fault("a reopened run cannot be claimed".to_owned()));
     };
     append(store, step(run, claimed.epoch, vec![finished()], Ownership::Mine)).await?;
-    ensure_refused!(store.erase(run, ended.last_seq).await, StoreError::Moved { .. });
+    ensure_refused!(store.erase(run, ended.log.last_seq).await, StoreError::Moved { .. });
     ensure!(store.read(run, Seq::ZERO, 9).await?.len() == 5, "events were lost");
     let archived_at = append(store, Append::by_anyone(run, archived())).await?.last;
     store.erase(run, archived_at).await?;
@@ -101,7 +101,7 @@ pub(super) async fn what_ended_is_left_over_once_its_tree_has_ended(
     let found = left_over(store, Leftover::Archived).await?;
     ensure!(found == [alone], "archived is {found:?}");
     ensure!(left_over(store, Leftover::Ended).await?.len() == 3, "what is archived is not left");
-    store.erase(alone, row(store, alone).await?.last_seq).await?;
+    store.erase(alone, row(store, alone).await?.log.last_seq).await?;
     ensure!(left_over(store, Leftover::Archived).await?.is_empty(), "its log is removed");
     // What is said to a run that had ended opens it, and with it its tree.
     append(store, Append::by_anyone(below, message("once more"))).await?;
@@ -136,7 +136,10 @@ pub(super) async fn what_has_a_time_of_its_own_is_due_when_that_is_over(
     for run in [at_once, later, plain] {
         end(store, run).await?;
     }
-    ensure!(row(store, later).await?.archive_after_ms == Some(HOUR_MS), "its row does not say it");
+    ensure!(
+        row(store, later).await?.state.archive_after_ms == Some(HOUR_MS),
+        "its row does not say it"
+    );
     let found = left_over(store, Leftover::Due).await?;
     ensure!(found == [at_once], "{found:?} in place of {at_once}");
     let which = Leftover::Due;
@@ -170,7 +173,7 @@ pub(super) async fn what_was_to_be_removed_is_left_over_once_nothing_below_is_op
     end(store, child).await?;
     let found = left_over(store, Leftover::Unwanted).await?;
     ensure!(found == [run], "{found:?} in place of {run}");
-    store.erase(run, ended.last_seq).await?;
+    store.erase(run, ended.log.last_seq).await?;
     ensure!(left_over(store, Leftover::Unwanted).await?.is_empty(), "it is removed");
     Ok(())
 }

@@ -281,9 +281,9 @@ pub(super) async fn a_paused_run_is_nobody_s_until_it_goes_on(subject: &dyn Subj
     ensure!(claimed.is_some(), "a run that goes on is claimed by nobody");
     append(store, Append::by_anyone(run, cancel())).await?;
     append(store, Append::by_anyone(run, paused())).await?;
-    ensure!(!row(store, run).await?.paused, "a run that is to stop was paused");
+    ensure!(!row(store, run).await?.state.paused, "a run that is to stop was paused");
     append(store, Append::by_anyone(run, interrupted())).await?;
-    ensure!(!row(store, run).await?.interrupted, "a run that is to stop was interrupted");
+    ensure!(!row(store, run).await?.state.interrupted, "a run that is to stop was interrupted");
     append(store, step(run, 1, vec![finished()], Ownership::Mine)).await?;
     ensure_refused!(
         append(store, Append::by_anyone(run, paused())).await,
@@ -347,16 +347,24 @@ pub(super) async fn a_row_counts_what_was_spent(subject: &dyn Subject) -> Verdic
         };
         append(store, append_it).await?;
         let row = row(store, run).await?;
-        ensure!(row.spent == spent, "after {kind}: spent {:?}, not {spent:?}", row.spent);
-        ensure!(row.reserved == reserved, "after {kind}: reserved {:?}", row.reserved);
+        ensure!(
+            row.spending.spent == spent,
+            "after {kind}: spent {:?}, not {spent:?}",
+            row.spending.spent
+        );
+        ensure!(
+            row.spending.reserved == reserved,
+            "after {kind}: reserved {:?}",
+            row.spending.reserved
+        );
         let most = row.most_cost();
         ensure!(most == spent.cost + reserved.cost, "after {kind}: at most {most}");
     }
     let row = row(store, run).await?;
     let known = (row.known(), row.unsure());
     ensure!(known == (spent(1_000), (spent(4_000), 2)), "known and not: {known:?}");
-    ensure!(row.turns == 3, "{} turns in place of 3", row.turns);
-    ensure!(row.tool_calls == 1, "{} tool calls in place of 1", row.tool_calls);
+    ensure!(row.spending.turns == 3, "{} turns in place of 3", row.spending.turns);
+    ensure!(row.spending.tool_calls == 1, "{} tool calls in place of 1", row.spending.tool_calls);
     Ok(())
 }
 
@@ -373,13 +381,21 @@ pub(super) async fn a_row_shows_its_run_at_a_glance(subject: &dyn Subject) -> Ve
     append(&*store, append_it).await?;
     append(&*store, step(run, 1, vec![finished()], Ownership::Mine)).await?;
     let row = row(&*store, run).await?;
-    ensure!(row.title.starts_with("Tell me all about it it"), "the title is `{}`", row.title);
-    ensure!(row.title.chars().count() <= 201, "a title of {} bytes", row.title.len());
-    let names = (row.agent.as_str(), row.model.as_str(), row.workspace.as_str());
+    ensure!(
+        row.about.title.starts_with("Tell me all about it it"),
+        "the title is `{}`",
+        row.about.title
+    );
+    ensure!(row.about.title.chars().count() <= 201, "a title of {} bytes", row.about.title.len());
+    let names = (row.about.agent.as_str(), row.about.model.as_str(), row.about.workspace.as_str());
     ensure!(names == ("tester", "test/model", "/w"), "{names:?}");
-    ensure!(row.key.as_deref() == Some("glance"), "the key is {:?}", row.key);
-    ensure!(row.last_seq.0 == 4, "the log ends at {}", row.last_seq);
-    ensure!(row.outcome.as_deref() == Some("completed"), "the outcome is {:?}", row.outcome);
+    ensure!(row.about.key.as_deref() == Some("glance"), "the key is {:?}", row.about.key);
+    ensure!(row.log.last_seq.0 == 4, "the log ends at {}", row.log.last_seq);
+    ensure!(
+        row.state.outcome.as_deref() == Some("completed"),
+        "the outcome is {:?}",
+        row.state.outcome
+    );
     ensure!(row.created_at > 0 && row.updated_at >= row.created_at, "times do not fit");
     Ok(())
 }

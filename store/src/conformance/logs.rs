@@ -295,7 +295,7 @@ pub(super) async fn hashes_tie_each_event_to_all_before_it(subject: &dyn Subject
     distinct.sort_unstable();
     distinct.dedup();
     ensure!(distinct.len() == 8, "two events have one hash: {hashes:?}");
-    let last = row(&*store, run).await?.last_hash;
+    let last = row(&*store, run).await?.log.last_hash;
     ensure!(hashes.last() == Some(&last), "the row ends with {last}, the log with {hashes:?}");
     for (after, limit, expected) in [(0, 3, 0..3), (3, 4, 3..7), (7, 9, 7..8), (8, 9, 8..8)] {
         let page = store.hashes(run, Seq(after), limit).await?;

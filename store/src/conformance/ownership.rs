@@ -91,7 +91,7 @@ pub(super) async fn an_end_is_followed_only_by_a_message_or_archiving(
     ensure_refused!(append(&*store, late).await, StoreError::NotOwner(_));
     say(message("one more thing")).await?;
     let reopened = row(&*store, run).await?;
-    ensure!(reopened.outcome.is_none(), "a message did not reopen the run");
+    ensure!(reopened.state.outcome.is_none(), "a message did not reopen the run");
     let Some(claimed) = claim_one(&*store, run).await? else {
         return Err(Fault("a reopened run cannot be claimed".to_owned()));
     };
@@ -149,7 +149,7 @@ pub(super) async fn a_finish_gives_up_the_claim(subject: &dyn Subject) -> Verdic
     let epoch = append(&*store, created).await?.epoch;
     append(&*store, step(run, epoch, vec![finished()], Ownership::Mine)).await?;
     let row = row(&*store, run).await?;
-    ensure!(row.owner.is_none(), "a finished run has an owner");
+    ensure!(row.work.owner.is_none(), "a finished run has an owner");
     ensure!(row.status == Status::Finished, "a finished run is {}", row.status);
     ensure!(claim_one(&*store, run).await?.is_none(), "a finished run was claimed");
     Ok(())

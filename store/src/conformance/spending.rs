@@ -66,8 +66,8 @@ pub(super) async fn every_model_call_is_in_the_ledger(subject: &dyn Subject) -> 
         ensure!(counts == (1, calls, unanswered), "after {kind}: runs, calls, open {counts:?}");
         let spent = Spent::from(&(sum.usage + &sum.uncertain));
         let expected = (
-            row.spent.input_tokens + row.reserved.input_tokens,
-            row.spent.output_tokens + row.reserved.output_tokens,
+            row.spending.spent.input_tokens + row.spending.reserved.input_tokens,
+            row.spending.spent.output_tokens + row.spending.reserved.output_tokens,
             row.most_cost(),
         );
         let found = (spent.input_tokens, spent.output_tokens, spent.cost);

@@ -79,10 +79,10 @@ pub(super) async fn a_child_knows_those_above_it(subject: &dyn Subject) -> Verdi
     let below = bear(store, &[root, one]).await?;
     for (run, parent, depth) in [(root, None, 0), (one, Some(root), 1), (below, Some(one), 2)] {
         let row = row(store, run).await?;
-        let found = (row.parent, row.root, row.depth);
+        let found = (row.family.parent, row.family.root, row.family.depth);
         ensure!(found == (parent, root, depth), "{run} stands at {found:?}");
     }
-    ensure!(row(store, one).await?.title == "look", "a label is not the title");
+    ensure!(row(store, one).await?.about.title == "look", "a label is not the title");
     let table = [
         (Kin::Roots, vec![other, root]),
         (Kin::ChildrenOf(root), vec![two, one]),
@@ -127,7 +127,7 @@ pub(super) async fn nothing_starts_below_a_run_that_was_told_to_stop(
     let root = create(store, "/w", Ownership::Mine).await?;
     let child = bear(store, &[root]).await?;
     append(store, Append::by_anyone(root, cancel())).await?;
-    ensure!(row(store, root).await?.stopping, "a cancel request leaves no mark");
+    ensure!(row(store, root).await?.state.stopping, "a cancel request leaves no mark");
     for ancestors in [&[root][..], &[root, child]] {
         let (run, batch) = birth(ancestors)?;
         ensure_refused!(store.append(batch).await, StoreError::Stopping(_));
@@ -140,7 +140,7 @@ pub(super) async fn nothing_starts_below_a_run_that_was_told_to_stop(
         extra: Extra::default(),
     });
     append(store, step(root, 1, vec![cancelled], Ownership::Mine)).await?;
-    ensure!(!row(store, root).await?.stopping, "a run that has ended is still stopping");
+    ensure!(!row(store, root).await?.state.stopping, "a run that has ended is still stopping");
     for ancestors in [&[root][..], &[root, child]] {
         let (_, batch) = birth(ancestors)?;
         ensure_refused!(store.append(batch).await, StoreError::Finished(_));
@@ -185,10 +185,10 @@ pub(super) async fn an_end_and_its_announcement_are_one(subject: &dyn Subject) -
     append(store, step(root, 1, vec![finished()], Ownership::Mine)).await?;
     let refused = store.append(vec![last.clone(), told.clone()]).await;
     ensure_refused!(refused, StoreError::Finished(run) if run == root);
-    ensure!(row(store, child).await?.outcome.is_none(), "half of a batch was stored");
+    ensure!(row(store, child).await?.state.outcome.is_none(), "half of a batch was stored");
     append(store, Append::by_anyone(root, message("go on"))).await?;
     store.append(vec![last, told]).await?;
-    ensure!(row(store, child).await?.outcome.is_some(), "the child has not ended");
+    ensure!(row(store, child).await?.state.outcome.is_some(), "the child has not ended");
     Ok(())
 }
 
@@ -209,7 +209,7 @@ pub(super) async fn a_run_that_awaits_results_sleeps_until_the_last(
         let kind = wakes.kind();
         append(store, Append::by_anyone(run, wakes)).await?;
         ensure!(claim_one(store, run).await?.is_some(), "it sleeps on after {kind}");
-        ensure!(row(store, run).await?.awaits == 0, "a claimed run awaits results");
+        ensure!(row(store, run).await?.family.awaits == 0, "a claimed run awaits results");
     }
     Ok(())
 }
@@ -223,7 +223,7 @@ pub(super) async fn a_question_is_counted_and_its_answer_wakes(subject: &dyn Sub
     for left in [1, 0] {
         ensure!(store.list(&asking).await?.len() == 1, "a run that asks is not listed");
         append(store, Append::by_anyone(run, allowed("a"))).await?;
-        ensure!(row(store, run).await?.asks == left, "questions are not counted");
+        ensure!(row(store, run).await?.state.asks == left, "questions are not counted");
         let claimed = claim_one(store, run).await?;
         let epoch = claimed.ok_or_else(|| Fault("it sleeps on after an answer".to_owned()))?.epoch;
         append(store, step(run, epoch, Vec::new(), Ownership::Awaiting(left))).await?;
@@ -265,7 +265,7 @@ pub(super) async fn a_result_that_comes_early_is_no_retry(subject: &dyn Subject)
     append(store, Append::by_anyone(run, answer("a"))).await?;
     let events = vec![Event::ToolPending(pending), called(1, Purpose::Turn)];
     append(store, step(run, 1, events, Ownership::Mine)).await?;
-    let turns = row(store, run).await?.turns;
+    let turns = row(store, run).await?.spending.turns;
     ensure!(turns == 2, "{turns} turns in place of 2");
     Ok(())
 }

@@ -23,14 +23,14 @@ const DAY_MS: u64 = 86_400_000;
 /// Rows in the order in which they are claimed.
 pub(super) fn in_line<'a>(rows: impl Iterator<Item = &'a RunRow>) -> Vec<&'a RunRow> {
     let mut rows: Vec<&RunRow> = rows.collect();
-    rows.sort_by_key(|row| (Reverse(row.priority), row.ready_at, row.id));
+    rows.sort_by_key(|row| (Reverse(row.work.priority), row.work.ready_at, row.id));
     rows
 }
 
 pub(super) fn queue(state: &State, look: &Look) -> Queue {
-    let until = state.ready().map(|row| row.ready_at).max().unwrap_or(0);
+    let until = state.ready().map(|row| row.work.ready_at).max().unwrap_or(0);
     let here = |folder: &Option<String>, row: &RunRow| {
-        folder.as_ref().is_none_or(|folder| *folder == row.workspace)
+        folder.as_ref().is_none_or(|folder| *folder == row.about.workspace)
     };
     let shown = |rows: Vec<&RunRow>| rows.into_iter().map(Queued::from).collect::<Vec<_>>();
     match look {
@@ -42,7 +42,7 @@ pub(super) fn queue(state: &State, look: &Look) -> Queue {
             let mut counts: HashMap<RunId, usize> = HashMap::new();
             let mut place = 0;
             let seen = rows.into_iter().filter(|row| {
-                let count = counts.entry(row.root).or_default();
+                let count = counts.entry(row.family.root).or_default();
                 place += 1;
                 let is_shown = place <= MOST || *count < EACH;
                 *count += usize::from(is_shown);
@@ -55,9 +55,9 @@ pub(super) fn queue(state: &State, look: &Look) -> Queue {
         Look::Past { workspace, passed } => {
             let rows = state.claimable().filter(|row| {
                 here(workspace, row)
-                    && !passed.agents.contains(&row.agent)
-                    && !passed.models.contains(&row.model)
-                    && row.parent.is_none_or(|parent| !passed.parents.contains(&parent))
+                    && !passed.agents.contains(&row.about.agent)
+                    && !passed.models.contains(&row.about.model)
+                    && row.family.parent.is_none_or(|parent| !passed.parents.contains(&parent))
             });
             let mut rows = in_line(rows);
             rows.truncate(MOST);
@@ -65,11 +65,11 @@ pub(super) fn queue(state: &State, look: &Look) -> Queue {
         }
         Look::Since(moment) => {
             let mut rows: Vec<&RunRow> =
-                state.claimable().filter(|row| row.ready_at >= *moment).collect();
-            rows.sort_by_key(|row| (row.ready_at, row.id));
+                state.claimable().filter(|row| row.work.ready_at >= *moment).collect();
+            rows.sort_by_key(|row| (row.work.ready_at, row.id));
             rows.truncate(MOST);
             let more = rows.len() >= MOST;
-            let until = rows.last().filter(|_| more).map_or(until, |last| last.ready_at);
+            let until = rows.last().filter(|_| more).map_or(until, |last| last.work.ready_at);
             Queue { runs: shown(rows), more, until, ..Queue::default() }
         }
         Look::Of(wanted) => {
@@ -96,40 +96,41 @@ pub(super) fn listed(
 
 fn selects(state: &State, filter: &Filter, row: &RunRow) -> bool {
     let is = |wanted: &Option<String>, text: &str| wanted.as_deref().is_none_or(|it| it == text);
-    let has_ended = |run: RunId| state.rows.get(&run).is_some_and(|row| row.outcome.is_some());
+    let has_ended =
+        |run: RunId| state.rows.get(&run).is_some_and(|row| row.state.outcome.is_some());
     let kin = match filter.kin {
         Kin::All => true,
-        Kin::Roots => row.depth == 0,
-        Kin::Heads => row.depth == 0 || has_ended(row.root),
-        Kin::ChildrenOf(run) => row.parent == Some(run),
-        Kin::TreeOf(run) => row.root == run,
+        Kin::Roots => row.family.depth == 0,
+        Kin::Heads => row.family.depth == 0 || has_ended(row.family.root),
+        Kin::ChildrenOf(run) => row.family.parent == Some(run),
+        Kin::TreeOf(run) => row.family.root == run,
     };
     let unfinished = match filter.unfinished {
         Unfinished::All => true,
-        Unfinished::Only => row.outcome.is_none(),
-        Unfinished::Gathering => row.gathered_at > 0,
-        Unfinished::Asking => row.asks > 0,
+        Unfinished::Only => row.state.outcome.is_none(),
+        Unfinished::Gathering => row.family.gathered_at > 0,
+        Unfinished::Asking => row.state.asks > 0,
     };
     let label = match &filter.label {
         None => true,
-        Some(Label::Is(label)) => !row.label.is_empty() && row.label == *label,
+        Some(Label::Is(label)) => !row.about.label.is_empty() && row.about.label == *label,
         Some(Label::Begins(beginning)) => {
-            !row.label.is_empty() && row.label.starts_with(beginning.as_str())
+            !row.about.label.is_empty() && row.about.label.starts_with(beginning.as_str())
         }
     };
     let background = match filter.background {
         Background::All => true,
-        Background::Only => row.background,
-        Background::Not => !row.background,
+        Background::Only => row.family.background,
+        Background::Not => !row.family.background,
     };
     kin && unfinished
         && label
         && background
         && filter.id.is_none_or(|id| id == row.id)
-        && is(&filter.workspace, &row.workspace)
-        && is(&filter.agent, &row.agent)
-        && is(&filter.model, &row.model)
-        && filter.outcome.as_ref().is_none_or(|word| row.outcome.as_ref() == Some(word))
+        && is(&filter.workspace, &row.about.workspace)
+        && is(&filter.agent, &row.about.agent)
+        && is(&filter.model, &row.about.model)
+        && filter.outcome.as_ref().is_none_or(|word| row.state.outcome.as_ref() == Some(word))
         && (filter.status.is_empty() || filter.status.contains(&row.status))
         && filter.since.is_none_or(|at| row.id >= RunId::first_at(at))
         && filter.until.is_none_or(|at| row.id < RunId::first_at(at))
@@ -160,28 +161,34 @@ pub(super) fn leftovers(state: &State, wanted: Leftovers, now_ms: u64) -> Vec<&R
     let latest = now_ms.saturating_sub(long);
     let rows = || state.rows.values().map(|row| &**row);
     let open_trees: HashSet<RunId> =
-        rows().filter(|row| row.outcome.is_none()).map(|row| row.root).collect();
-    let open_parents: HashSet<RunId> =
-        rows().filter(|row| row.outcome.is_none()).filter_map(|row| row.parent).collect();
+        rows().filter(|row| row.state.outcome.is_none()).map(|row| row.family.root).collect();
+    let open_parents: HashSet<RunId> = rows()
+        .filter(|row| row.state.outcome.is_none())
+        .filter_map(|row| row.family.parent)
+        .collect();
     let due = state.deliveries.values().filter(|it| it.state == DeliveryState::Due);
     let untold: HashSet<RunId> = due.map(|it| it.run).collect();
     let since = |row: &RunRow| match wanted.which {
-        Leftover::Due => row.finished_at.saturating_add(row.archive_after_ms.unwrap_or(0)),
-        Leftover::Ended | Leftover::Unwanted | Leftover::Archived => row.finished_at,
+        Leftover::Due => {
+            row.state.finished_at.saturating_add(row.state.archive_after_ms.unwrap_or(0))
+        }
+        Leftover::Ended | Leftover::Unwanted | Leftover::Archived => row.state.finished_at,
     };
     let is_left = |row: &&RunRow| {
         let is_told = !untold.contains(&row.id);
-        let ended = row.finished_at > 0 && !row.archived;
+        let ended = row.state.finished_at > 0 && !row.state.archived;
         match wanted.which {
-            Leftover::Ended => ended && !open_trees.contains(&row.root),
+            Leftover::Ended => ended && !open_trees.contains(&row.family.root),
             Leftover::Due => {
-                ended && row.archive_after_ms.is_some() && !open_trees.contains(&row.root)
+                ended
+                    && row.state.archive_after_ms.is_some()
+                    && !open_trees.contains(&row.family.root)
             }
             Leftover::Unwanted => {
-                let unwanted = row.cleanup != Cleanup::Keep && !row.erased;
+                let unwanted = row.state.cleanup != Cleanup::Keep && !row.log.erased;
                 unwanted && ended && !open_parents.contains(&row.id) && is_told
             }
-            Leftover::Archived => row.archived && !row.erased && is_told,
+            Leftover::Archived => row.state.archived && !row.log.erased && is_told,
         }
     };
     let mut left: Vec<&RunRow> =
@@ -231,10 +238,10 @@ impl<'a> Made<'a> {
         Some(Made {
             run: row.id,
             at: row.updated_at,
-            root: row.root,
-            agent: &row.agent,
-            model: &row.calling.as_ref()?.model,
-            label: &row.label,
+            root: row.family.root,
+            agent: &row.about.agent,
+            model: &row.spending.calling.as_ref()?.model,
+            label: &row.about.label,
             known: Usage::default(),
             uncertain: row.open_call()?,
             unanswered: true,
@@ -256,7 +263,7 @@ impl<'a> Made<'a> {
 
 pub(super) fn spending(state: &State, query: &SpendingQuery) -> Vec<Spending> {
     let below = query.tree.map(|tree| below(state, tree));
-    let folder_of = |run: RunId| state.rows.get(&run).map(|row| &row.workspace);
+    let folder_of = |run: RunId| state.rows.get(&run).map(|row| &row.about.workspace);
     let open = state.rows.values().filter_map(|row| Made::open(row));
     let made = state.calls.iter().map(Made::settled).chain(open).filter(|made| {
         below.as_ref().is_none_or(|below| below.contains(&made.run))
@@ -301,7 +308,7 @@ fn below(state: &State, run: RunId) -> HashSet<RunId> {
     let mut next = vec![run];
     while let Some(run) = next.pop() {
         if state.rows.contains_key(&run) && below.insert(run) {
-            let children = state.rows.values().filter(|row| row.parent == Some(run));
+            let children = state.rows.values().filter(|row| row.family.parent == Some(run));
             next.extend(children.map(|row| row.id));
         }
     }

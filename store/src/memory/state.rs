@@ -36,7 +36,7 @@ impl State {
     /// Has something to do, and nobody who does it.
     pub(super) fn ready(&self) -> impl Iterator<Item = &RunRow> {
         let rows = self.rows.values().map(|row| &**row);
-        rows.filter(|row| row.runnable && row.owner.is_none() && !row.paused)
+        rows.filter(|row| row.work.runnable && row.work.owner.is_none() && !row.state.paused)
     }
 
     /// The same of what this version may execute.
@@ -63,8 +63,8 @@ impl State {
             self.deliveries.entry(delivery.id.clone()).or_insert(delivery);
         }
         for row in changes.rows.keys().filter_map(|run| self.rows.get(run)) {
-            self.keys.extend(row.key.clone().map(|key| (key, row.id)));
-            self.hubs.values().for_each(|hub| hub.moved(row.id, row.last_seq));
+            self.keys.extend(row.about.key.clone().map(|key| (key, row.id)));
+            self.hubs.values().for_each(|hub| hub.moved(row.id, row.log.last_seq));
         }
         if changes.freed {
             self.wake();
@@ -115,7 +115,7 @@ impl State {
         for worker in &dead {
             // One that is only silent has not died of what it executed.
             if self.workers.remove(worker) == Some(None) {
-                let owned = self.rows.values_mut().filter(|row| row.owner == Some(*worker));
+                let owned = self.rows.values_mut().filter(|row| row.work.owner == Some(*worker));
                 owned.for_each(|row| row.count_death());
             }
         }
@@ -125,7 +125,7 @@ impl State {
 
     fn disown(&mut self, workers: &HashSet<WorkerId>) {
         for row in self.rows.values_mut() {
-            row.owner = row.owner.filter(|owner| !workers.contains(owner));
+            row.work.owner = row.work.owner.filter(|owner| !workers.contains(owner));
         }
     }
 }

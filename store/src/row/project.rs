@@ -26,104 +26,106 @@ impl RunRow {
             | Event::Resumed(_)
             | Event::ChildStarted(_)
             | Event::Archived(_) => String::new(),
-            _ => std::mem::take(&mut self.note),
+            _ => std::mem::take(&mut self.state.note),
         };
-        let is_cut = self.calling.as_ref().is_some_and(|call| call.purpose == Purpose::Turn);
+        let is_cut =
+            self.spending.calling.as_ref().is_some_and(|call| call.purpose == Purpose::Turn);
         if let Some(charge) = Charge::of(event, self.open_call().as_ref()) {
             self.settle(&charge);
         }
         match event {
             Event::RunStarted(started) => {
-                self.agent = started.agent.name.to_string();
-                self.model.clone_from(&started.model);
-                self.workspace = RunRow::folder_of(&started.grant).to_owned();
-                self.session = started.session;
-                self.key.clone_from(&started.key);
-                self.title = one_line(&started.label);
-                self.label.clone_from(&self.title);
-                (self.priority, self.cleanup) = (started.priority, started.cleanup);
-                self.abreast = started.parent.as_ref().and_then(|parent| parent.abreast);
-                self.archive_after_ms = started.archive_after_ms;
+                self.about.agent = started.agent.name.to_string();
+                self.about.model.clone_from(&started.model);
+                self.about.workspace = RunRow::folder_of(&started.grant).to_owned();
+                self.about.session = started.session;
+                self.about.key.clone_from(&started.key);
+                self.about.title = one_line(&started.label);
+                self.about.label.clone_from(&self.about.title);
+                (self.work.priority, self.state.cleanup) = (started.priority, started.cleanup);
+                self.work.abreast = started.parent.as_ref().and_then(|parent| parent.abreast);
+                self.state.archive_after_ms = started.archive_after_ms;
                 let budget = &started.grant.budget;
-                self.budget = (!budget.is_empty()).then(|| budget.clone());
-                self.drawn = self.budget.as_ref().map(|_| Amount::default());
+                self.funds.budget = (!budget.is_empty()).then(|| budget.clone());
+                self.funds.drawn = self.funds.budget.as_ref().map(|_| Amount::default());
                 if let Some(parent) = &started.parent {
-                    (self.parent, self.root) = (Some(parent.run), parent.root());
-                    self.depth = parent.ancestors.len() as u32;
-                    self.background = parent.announce.is_some();
-                    self.account = parent.account;
+                    (self.family.parent, self.family.root) = (Some(parent.run), parent.root());
+                    self.family.depth = parent.ancestors.len() as u32;
+                    self.family.background = parent.announce.is_some();
+                    self.funds.account = parent.account;
                 }
             }
             Event::MessageReceived(received) => self.receive(received, at),
             Event::ModelCalled(called) => {
                 // No call is open any more.
-                self.asks = 0;
-                self.reserved = (&called.reserved).into();
-                self.calling = Some(OpenCall::new(called, &self.model));
+                self.state.asks = 0;
+                self.spending.reserved = (&called.reserved).into();
+                self.spending.calling = Some(OpenCall::new(called, &self.about.model));
                 // A call that failed, or that a crash cut short, and is made again is the same turn.
                 let again = is_cut || Remedy::begins(&waited_for);
                 if called.purpose == Purpose::Turn && !again {
-                    self.turns += 1;
+                    self.spending.turns += 1;
                 }
             }
             Event::ModelReplied(_) | Event::Compacted(_) => {}
             Event::ModelFailed(failed) => {
                 let remedy = failed.remedy.as_ref().map(Remedy::to_string);
-                self.note = remedy.map_or(String::new(), |remedy| {
+                self.state.note = remedy.map_or(String::new(), |remedy| {
                     one_line(&format!("{remedy}: {}", failed.reason))
                 });
             }
             Event::ApprovalAsked(asked) => {
-                self.asks += 1;
-                self.note = one_line(&format!("asks to call {}: {}", asked.tool, asked.shown));
+                self.state.asks += 1;
+                self.state.note =
+                    one_line(&format!("asks to call {}: {}", asked.tool, asked.shown));
             }
             Event::ApprovalGiven(_) => {
-                self.asks = self.asks.saturating_sub(1);
+                self.state.asks = self.state.asks.saturating_sub(1);
                 self.wake(at);
             }
-            Event::ToolStarted(_) => self.tool_calls += 1,
+            Event::ToolStarted(_) => self.spending.tool_calls += 1,
             Event::ToolFinished(_) => {
-                self.awaits = self.awaits.saturating_sub(1);
-                if self.awaits == 0 {
+                self.family.awaits = self.family.awaits.saturating_sub(1);
+                if self.family.awaits == 0 {
                     self.wake(at);
                 }
             }
             Event::CancelRequested(request) => {
-                self.stopping |= request.scope == CancelScope::Run || !self.session;
-                self.pause(self.paused && !self.stopping, self.interrupted);
+                self.state.stopping |= request.scope == CancelScope::Run || !self.about.session;
+                self.pause(self.state.paused && !self.state.stopping, self.state.interrupted);
                 // What it asks about will not be called any more.
-                self.asks = 0;
+                self.state.asks = 0;
                 self.wake(at);
             }
             Event::RunFinished(finished) => {
-                self.deaths = 0;
-                self.stopping = false;
+                self.work.deaths = 0;
+                self.state.stopping = false;
                 self.pause(false, false);
-                (self.expects, self.gathers, self.gathered_at) = (0, 0, 0);
-                self.asks = 0;
-                self.finished_at = at;
-                self.outcome = Some(finished.outcome.kind().to_owned());
-                self.note = one_line(&finished.outcome.to_string());
+                (self.family.expects, self.family.gathers, self.family.gathered_at) = (0, 0, 0);
+                self.state.asks = 0;
+                self.state.finished_at = at;
+                self.state.outcome = Some(finished.outcome.kind().to_owned());
+                self.state.note = one_line(&finished.outcome.to_string());
             }
-            Event::Archived(_) => self.archived = true,
-            Event::ToolPending(pending) => self.note = one_line(&pending.waits_for),
+            Event::Archived(_) => self.state.archived = true,
+            Event::ToolPending(pending) => self.state.note = one_line(&pending.waits_for),
             Event::ChildStarted(child) => match child.announce {
                 None | Some(Announce::Silent) => {}
                 Some(announce) => {
-                    self.expects += 1;
-                    self.gathers += u32::from(announce == Announce::Collect);
+                    self.family.expects += 1;
+                    self.family.gathers += u32::from(announce == Announce::Collect);
                 }
             },
             Event::TimePassed(passed) if passed.quiet => {
-                self.gathered_at = 0;
+                self.family.gathered_at = 0;
                 self.wake(at);
             }
             Event::TimePassed(_) => {}
             // What is told to stop is to come to its end: nothing holds it up.
-            Event::Paused(paused) => self.pause(!self.stopping, paused.interrupted),
+            Event::Paused(paused) => self.pause(!self.state.stopping, paused.interrupted),
             Event::Resumed(_) => {
                 // A person wants it to be tried again.
-                self.deaths = 0;
+                self.work.deaths = 0;
                 self.pause(false, false);
                 self.wake(at);
             }
@@ -131,54 +133,54 @@ impl RunRow {
     }
 
     fn pause(&mut self, paused: bool, interrupted: bool) {
-        (self.paused, self.interrupted) = (paused, paused && interrupted);
+        (self.state.paused, self.state.interrupted) = (paused, paused && interrupted);
     }
 
     fn receive(&mut self, received: &MessageReceived, at: u64) {
         match &received.from {
             Sender::Child(_) if received.is_only_recorded() => return,
             Sender::Child(told) => return self.hear(told, at),
-            Sender::Run(caller) if caller.call.is_some() => self.background = false,
-            Sender::Run(caller) => self.background |= caller.announce.is_some(),
+            Sender::Run(caller) if caller.call.is_some() => self.family.background = false,
+            Sender::Run(caller) => self.family.background |= caller.announce.is_some(),
             _ => {}
         }
-        if self.title.is_empty() {
-            self.title = one_line(&received.message.text());
+        if self.about.title.is_empty() {
+            self.about.title = one_line(&received.message.text());
         }
         if let Some(model) = received.asks.as_ref().and_then(|asks| asks.model.as_ref()) {
-            self.model.clone_from(model);
+            self.about.model.clone_from(model);
         }
-        (self.outcome, self.finished_at) = (None, 0);
+        (self.state.outcome, self.state.finished_at) = (None, 0);
         self.wake(at);
     }
 
     /// A run below this one has ended.
     fn hear(&mut self, told: &Announced, at: u64) {
-        self.expects = self.expects.saturating_sub(u32::from(!told.inherited));
+        self.family.expects = self.family.expects.saturating_sub(u32::from(!told.inherited));
         if told.announce == Announce::Collect && !told.inherited {
-            self.gathers = self.gathers.saturating_sub(1);
-            self.gathered_at = if self.gathers == 0 { 0 } else { at };
-            if self.gathers > 0 {
+            self.family.gathers = self.family.gathers.saturating_sub(1);
+            self.family.gathered_at = if self.family.gathers == 0 { 0 } else { at };
+            if self.family.gathers > 0 {
                 return;
             }
         }
         // While calls wait for their results there is nothing to do with it.
-        if self.awaits == 0 {
+        if self.family.awaits == 0 {
             self.wake(at);
         }
     }
 
     fn settle(&mut self, charge: &Charge) {
-        (self.reserved, self.calling) = (Spent::default(), None);
-        self.spent.add((&charge.total()).into());
-        self.uncertain.add((&charge.uncertain).into());
-        self.cut_calls += u64::from(charge.is_uncertain());
+        (self.spending.reserved, self.spending.calling) = (Spent::default(), None);
+        self.spending.spent.add((&charge.total()).into());
+        self.spending.uncertain.add((&charge.uncertain).into());
+        self.spending.cut_calls += u64::from(charge.is_uncertain());
     }
 
     fn wake(&mut self, at: u64) {
-        self.awaits = 0;
-        if !self.runnable {
-            (self.runnable, self.ready_at) = (true, at);
+        self.family.awaits = 0;
+        if !self.work.runnable {
+            (self.work.runnable, self.work.ready_at) = (true, at);
         }
     }
 }

@@ -3,7 +3,10 @@
 use super::presence::WorkerRow;
 use crate::chain::{StoredEvent, Tail};
 use crate::queue::Queued;
-use crate::row::{OpenCall, RunRow, Spent, deaths_in_a_row};
+use crate::row::{
+    OpenCall, RunAbout, RunFamily, RunFunds, RunLog, RunRow, RunSpending, RunState, RunWork, Spent,
+    deaths_in_a_row,
+};
 use crate::spending::{LedgerRow, ModelCall, Spending, purpose_word};
 use crate::sql::Kind;
 use posse_protocol::{Amount, Cleanup, Purpose, RunId, Seq, Status, Usage, Usd};
@@ -19,50 +22,50 @@ pub(super) type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
 pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
     let query = query
         .bind(row.id.to_string())
-        .bind(row.agent.clone())
-        .bind(row.model.clone())
-        .bind(row.title.clone())
-        .bind(row.workspace.clone())
-        .bind(i64::from(row.session))
-        .bind(row.key.clone())
+        .bind(row.about.agent.clone())
+        .bind(row.about.model.clone())
+        .bind(row.about.title.clone())
+        .bind(row.about.workspace.clone())
+        .bind(i64::from(row.about.session))
+        .bind(row.about.key.clone())
         .bind(to_sql(row.created_at));
     let query = bind_tail(query, row)
-        .bind(i64::from(row.version))
-        .bind(to_sql(row.epoch))
-        .bind(row.owner.map(|owner| owner.to_string()))
-        .bind(i64::from(row.runnable))
-        .bind(to_sql(row.ready_at))
-        .bind(row.outcome.clone())
-        .bind(row.note.clone())
-        .bind(i64::from(row.archived));
+        .bind(i64::from(row.log.version))
+        .bind(to_sql(row.work.epoch))
+        .bind(row.work.owner.map(|owner| owner.to_string()))
+        .bind(i64::from(row.work.runnable))
+        .bind(to_sql(row.work.ready_at))
+        .bind(row.state.outcome.clone())
+        .bind(row.state.note.clone())
+        .bind(i64::from(row.state.archived));
     let query = bind_spent(query, row)
-        .bind(row.damaged.clone())
-        .bind(row.parent.map(|run| run.to_string()))
-        .bind(row.root.to_string())
-        .bind(i64::from(row.depth))
-        .bind(i64::from(row.stopping))
-        .bind(i64::from(row.awaits))
-        .bind(row.label.clone())
-        .bind(i64::from(row.priority))
-        .bind(i64::from(row.background))
-        .bind(i64::from(row.expects))
-        .bind(i64::from(row.gathers))
-        .bind(to_sql(row.gathered_at))
+        .bind(row.log.damaged.clone())
+        .bind(row.family.parent.map(|run| run.to_string()))
+        .bind(row.family.root.to_string())
+        .bind(i64::from(row.family.depth))
+        .bind(i64::from(row.state.stopping))
+        .bind(i64::from(row.family.awaits))
+        .bind(row.about.label.clone())
+        .bind(i64::from(row.work.priority))
+        .bind(i64::from(row.family.background))
+        .bind(i64::from(row.family.expects))
+        .bind(i64::from(row.family.gathers))
+        .bind(to_sql(row.family.gathered_at))
         // 1 for a pause that was asked for, 2 for an interruption. An older build takes either for
         // a pause.
-        .bind(i64::from(row.paused) + i64::from(row.interrupted))
-        .bind(to_sql(row.finished_at))
-        .bind(if row.cleanup.is_keep() { "keep" } else { "delete" })
-        .bind(i64::from(row.erased))
-        .bind(row.account.map(|run| run.to_string()))
-        .bind(row.budget.as_ref().map(written))
+        .bind(i64::from(row.state.paused) + i64::from(row.state.interrupted))
+        .bind(to_sql(row.state.finished_at))
+        .bind(if row.state.cleanup.is_keep() { "keep" } else { "delete" })
+        .bind(i64::from(row.log.erased))
+        .bind(row.funds.account.map(|run| run.to_string()))
+        .bind(row.funds.budget.as_ref().map(written))
         .bind(drawn(row));
     let query = bind_calling(query, row)
-        .bind(i64::from(row.asks))
-        .bind(row.abreast.map(i64::from))
-        .bind(row.archive_after_ms.map(to_sql));
+        .bind(i64::from(row.state.asks))
+        .bind(row.work.abreast.map(i64::from))
+        .bind(row.state.archive_after_ms.map(to_sql));
     let query = bind_uncertain(query, row);
-    query.bind(i64::from(row.deaths)).bind(to_sql(row.calls_at_death))
+    query.bind(i64::from(row.work.deaths)).bind(to_sql(row.work.calls_at_death))
 }
 
 /// The id, and what moves with every step.
@@ -73,42 +76,47 @@ pub(super) fn bind_moving<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'
 
 /// Where its log ends.
 fn bind_tail<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
-    query.bind(to_sql(row.updated_at)).bind(to_sql(row.last_seq.0)).bind(row.last_hash.clone())
+    query
+        .bind(to_sql(row.updated_at))
+        .bind(to_sql(row.log.last_seq.0))
+        .bind(row.log.last_hash.clone())
 }
 
 /// What it has taken so far, and what may come to that.
 fn bind_spent<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
     query
-        .bind(to_sql(row.turns))
-        .bind(to_sql(row.tool_calls))
-        .bind(to_sql(row.spent.input_tokens))
-        .bind(to_sql(row.spent.output_tokens))
-        .bind(to_sql(row.spent.cost.0))
-        .bind(to_sql(row.reserved.input_tokens))
-        .bind(to_sql(row.reserved.output_tokens))
-        .bind(to_sql(row.reserved.cost.0))
+        .bind(to_sql(row.spending.turns))
+        .bind(to_sql(row.spending.tool_calls))
+        .bind(to_sql(row.spending.spent.input_tokens))
+        .bind(to_sql(row.spending.spent.output_tokens))
+        .bind(to_sql(row.spending.spent.cost.0))
+        .bind(to_sql(row.spending.reserved.input_tokens))
+        .bind(to_sql(row.spending.reserved.output_tokens))
+        .bind(to_sql(row.spending.reserved.cost.0))
 }
 
 /// What of it is not known to have been spent.
 fn bind_uncertain<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
     query
-        .bind(to_sql(row.uncertain.input_tokens))
-        .bind(to_sql(row.uncertain.output_tokens))
-        .bind(to_sql(row.uncertain.cost.0))
-        .bind(to_sql(row.cut_calls))
+        .bind(to_sql(row.spending.uncertain.input_tokens))
+        .bind(to_sql(row.spending.uncertain.output_tokens))
+        .bind(to_sql(row.spending.uncertain.cost.0))
+        .bind(to_sql(row.spending.cut_calls))
 }
 
 /// The model call that has no answer yet.
 fn bind_calling<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
-    let purpose = row.calling.as_ref().map_or(Purpose::Turn, |call| call.purpose);
-    query.bind(row.calling.as_ref().map(|call| call.model.clone())).bind(purpose_word(purpose))
+    let purpose = row.spending.calling.as_ref().map_or(Purpose::Turn, |call| call.purpose);
+    query
+        .bind(row.spending.calling.as_ref().map(|call| call.model.clone()))
+        .bind(purpose_word(purpose))
 }
 
 /// What stands in the column `drawn`.
 fn drawn(row: &RunRow) -> Option<String> {
-    row.drawn.map(|drawn| {
-        let check = Some(check(row.id, &drawn, &row.held));
-        written(&Account { drawn, held: row.held, check })
+    row.funds.drawn.map(|drawn| {
+        let check = Some(check(row.id, &drawn, &row.funds.held));
+        written(&Account { drawn, held: row.funds.held, check })
     })
 }
 
@@ -262,64 +270,80 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
     let account = maybe(45)?.map(|text| account(id, &text)).transpose()?;
     Ok(RunRow {
         id,
-        agent: text(1)?,
-        model: text(2)?,
-        title: text(3)?,
-        workspace: text(4)?,
-        session: number(5)? != 0,
-        key: maybe(6)?,
         created_at: number(7)?,
         updated_at: number(8)?,
-        last_seq: Seq(number(9)?),
-        last_hash: text(10)?,
-        version: small(row, 11)?,
-        epoch: number(12)?,
-        owner: maybe(13)?.map(|owner| owner.parse()).transpose().map_err(parse_error)?,
-        runnable: number(14)? != 0,
-        ready_at: number(15)?,
-        outcome: maybe(16)?,
-        note: text(17)?,
-        archived: number(18)? != 0,
-        turns: number(19)?,
-        tool_calls: number(20)?,
-        spent: spent(21)?,
-        reserved: spent(24)?,
-        damaged: maybe(27)?,
-        parent: maybe(28)?.map(|run| run.parse()).transpose().map_err(parse_error)?,
-        root: text(29)?.parse().map_err(parse_error)?,
-        depth: small(row, 30)?,
-        stopping: number(31)? != 0,
-        awaits: small(row, 32)?,
-        label: text(33)?,
-        priority: row.try_get(34)?,
-        background: number(35)? != 0,
-        expects: small(row, 36)?,
-        gathers: small(row, 37)?,
-        gathered_at: number(38)?,
-        paused: number(39)? != 0,
-        interrupted: number(39)? == 2,
-        finished_at: number(40)?,
-        cleanup: if text(41)? == "delete" { Cleanup::Delete } else { Cleanup::Keep },
-        erased: number(42)? != 0,
-        account: maybe(43)?.map(|run| run.parse()).transpose().map_err(parse_error)?,
-        budget: maybe(44)?.map(|text| read(&text)).transpose()?,
-        drawn: account.as_ref().map(|account| account.drawn),
-        held: account.unwrap_or_default().held,
-        calling: match (maybe(46)?, text(47)?.as_str()) {
-            (None, _) => None,
-            (Some(model), "compaction") => Some(OpenCall { model, purpose: Purpose::Compaction }),
-            (Some(model), "turn") => Some(OpenCall { model, purpose: Purpose::Turn }),
-            (Some(_), other) => {
-                return Err(Error::Decode(format!("a call is for `{other}`").into()));
-            }
+        about: RunAbout {
+            agent: text(1)?,
+            model: text(2)?,
+            title: text(3)?,
+            label: text(33)?,
+            workspace: text(4)?,
+            session: number(5)? != 0,
+            key: maybe(6)?,
         },
-        asks: small(row, 48)?,
-        abreast: maybe_number(row, 49)?.and_then(|most| u32::try_from(most).ok()),
-        archive_after_ms: maybe_number(row, 50)?,
-        uncertain: spent(51)?,
-        cut_calls: number(54)?,
-        deaths: small(row, 55)?,
-        calls_at_death: number(56)?,
+        log: RunLog {
+            last_seq: Seq(number(9)?),
+            last_hash: text(10)?,
+            version: small(row, 11)?,
+            damaged: maybe(27)?,
+            erased: number(42)? != 0,
+        },
+        work: RunWork {
+            epoch: number(12)?,
+            owner: maybe(13)?.map(|owner| owner.parse()).transpose().map_err(parse_error)?,
+            runnable: number(14)? != 0,
+            ready_at: number(15)?,
+            priority: row.try_get(34)?,
+            abreast: maybe_number(row, 49)?.and_then(|most| u32::try_from(most).ok()),
+            deaths: small(row, 55)?,
+            calls_at_death: number(56)?,
+        },
+        family: RunFamily {
+            parent: maybe(28)?.map(|run| run.parse()).transpose().map_err(parse_error)?,
+            root: text(29)?.parse().map_err(parse_error)?,
+            depth: small(row, 30)?,
+            background: number(35)? != 0,
+            awaits: small(row, 32)?,
+            expects: small(row, 36)?,
+            gathers: small(row, 37)?,
+            gathered_at: number(38)?,
+        },
+        state: RunState {
+            outcome: maybe(16)?,
+            note: text(17)?,
+            asks: small(row, 48)?,
+            stopping: number(31)? != 0,
+            paused: number(39)? != 0,
+            interrupted: number(39)? == 2,
+            finished_at: number(40)?,
+            archived: number(18)? != 0,
+            cleanup: if text(41)? == "delete" { Cleanup::Delete } else { Cleanup::Keep },
+            archive_after_ms: maybe_number(row, 50)?,
+        },
+        spending: RunSpending {
+            turns: number(19)?,
+            tool_calls: number(20)?,
+            spent: spent(21)?,
+            uncertain: spent(51)?,
+            cut_calls: number(54)?,
+            reserved: spent(24)?,
+            calling: match (maybe(46)?, text(47)?.as_str()) {
+                (None, _) => None,
+                (Some(model), "compaction") => {
+                    Some(OpenCall { model, purpose: Purpose::Compaction })
+                }
+                (Some(model), "turn") => Some(OpenCall { model, purpose: Purpose::Turn }),
+                (Some(_), other) => {
+                    return Err(Error::Decode(format!("a call is for `{other}`").into()));
+                }
+            },
+        },
+        funds: RunFunds {
+            account: maybe(43)?.map(|run| run.parse()).transpose().map_err(parse_error)?,
+            budget: maybe(44)?.map(|text| read(&text)).transpose()?,
+            drawn: account.as_ref().map(|account| account.drawn),
+            held: account.unwrap_or_default().held,
+        },
         status: Status::Queued,
     })
 }

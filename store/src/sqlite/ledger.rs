@@ -409,14 +409,14 @@ impl Ledger {
 
     /// After the commit: what is to be told, and what memory need not keep.
     fn conclude(&mut self, group: Group) -> Done {
-        let tail = |run: &RunId| self.rows.get(run).map(|row| (*run, row.last_seq));
+        let tail = |run: &RunId| self.rows.get(run).map(|row| (*run, row.log.last_seq));
         let tails = group.touched.iter().filter_map(tail).collect();
         for worker in group.dead {
             self.presence.bury(worker);
         }
         // What is at rest is forgotten; what someone owns is written to again soon.
         for run in &group.touched {
-            if self.rows.get(run).is_some_and(|row| row.owner.is_none()) {
+            if self.rows.get(run).is_some_and(|row| row.work.owner.is_none()) {
                 self.rows.remove(run);
             }
         }

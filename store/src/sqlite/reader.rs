@@ -389,7 +389,7 @@ impl Reader {
 /// The runs of `rows`, and where each stands, given which workers are alive.
 fn as_they_stand(rows: &[SqliteRow], living: &HashSet<WorkerId>) -> Vec<RunRow> {
     let status = |mut row: RunRow| {
-        row.status = row.status_given(row.owner.is_some_and(|owner| living.contains(&owner)));
+        row.status = row.status_given(row.work.owner.is_some_and(|owner| living.contains(&owner)));
         row
     };
     rows.iter().filter_map(run_row).map(status).collect()

@@ -1,5 +1,6 @@
 use super::*;
 use crate::append::{Ownership, Reserve};
+use crate::row::RunWork;
 use posse_protocol::{AgentSpec, Extra, Grant, MessageReceived, Parent, RunStarted, TimeAtWork};
 
 const AT: u64 = 1_000;
@@ -45,7 +46,9 @@ fn saying(run: RunId) -> Draft {
 }
 
 fn row(id: u128, account: Option<u128>) -> (RunId, Box<RunRow>) {
-    (run(id), Box::new(RunRow { account: account.map(run), ..RunRow::new(run(id), AT) }))
+    let mut row = RunRow::new(run(id), AT);
+    row.funds.account = account.map(run);
+    (run(id), Box::new(row))
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn a_refused_batch_changes_nothing() {
     let taken = changes.admit(&mut rows, &[saying(run(1))], stamp()).unwrap();
     assert_eq!((taken[0].first, taken[0].last, taken[0].at), (Seq(1), Seq(1), AT));
     assert_eq!((changes.events.len(), changes.rows.len()), (1, 1));
-    assert_eq!(rows[&run(1)].last_hash, changes.events[0].hash);
+    assert_eq!(rows[&run(1)].log.last_hash, changes.events[0].hash);
 }
 
 #[test]
@@ -112,11 +115,9 @@ fn a_key_is_taken_by_the_store_by_the_batch_and_by_the_transaction() {
 
 #[test]
 fn claims_go_by_priority_then_time_and_pass_over_what_is_damaged() {
-    let waiting = |id: u128, priority: i32, ready_at: u64| RunRow {
-        priority,
-        ready_at,
-        runnable: true,
-        ..RunRow::new(run(id), AT)
+    let waiting = |id: u128, priority: i32, ready_at: u64| {
+        let work = RunWork { priority, ready_at, runnable: true, ..RunWork::default() };
+        RunRow { work, ..RunRow::new(run(id), AT) }
     };
     let found = vec![
         waiting(1, 0, 5),
@@ -131,7 +132,7 @@ fn claims_go_by_priority_then_time_and_pass_over_what_is_damaged() {
     let taken = changes.claim(&mut rows, found, 3, worker);
     let ids: Vec<RunId> = taken.claimed.iter().map(|it| it.row.id).collect();
     assert_eq!(ids, [run(3), run(2), run(1)]);
-    assert!(taken.claimed.iter().all(|it| it.epoch == 1 && it.row.owner == Some(worker)));
+    assert!(taken.claimed.iter().all(|it| it.epoch == 1 && it.row.work.owner == Some(worker)));
     assert_eq!(taken.damaged.len(), 1, "{:?}", taken.damaged);
     assert_eq!(changes.rows.len(), 3);
     // The dead are forgotten, and read anew.

@@ -380,9 +380,13 @@ async fn compare(store: &dyn Store, oracle: &Oracle, after: &str) {
         let row = rows.iter().find(|row| row.id == it.id).unwrap();
         for (position, limit) in LIMITS.into_iter().enumerate() {
             let Some(budget) = it.budget[position] else { continue };
-            let drawn = row.drawn.unwrap().of(limit);
+            let drawn = row.funds.drawn.unwrap().of(limit);
             assert_eq!(drawn, it.drawn[position], "{limit} drawn of run {index} after {after}");
-            assert_eq!(row.held.of(limit), it.out[position], "{limit} of run {index} at {after}");
+            assert_eq!(
+                row.funds.held.of(limit),
+                it.out[position],
+                "{limit} of run {index} at {after}"
+            );
             assert!(drawn <= budget, "{limit}: {drawn} of {budget} after {after}");
         }
     }
@@ -438,8 +442,8 @@ async fn finish_all(store: &dyn Store, oracle: &mut Oracle) {
     for (position, limit) in LIMITS.into_iter().enumerate() {
         if oracle.0[0].budget[position].is_some() {
             let spent: u64 = oracle.0.iter().map(|it| it.spent[position]).sum();
-            assert_eq!(root.drawn.unwrap().of(limit), spent, "{limit} spent by the tree");
-            assert_eq!(root.held.of(limit), 0, "{limit} is still held");
+            assert_eq!(root.funds.drawn.unwrap().of(limit), spent, "{limit} spent by the tree");
+            assert_eq!(root.funds.held.of(limit), 0, "{limit} is still held");
         }
     }
 }

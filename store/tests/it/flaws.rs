@@ -199,14 +199,14 @@ async fn a_budget_s_account_that_was_changed_stops_the_run() {
     let set = |text: &str| format!("UPDATE runs SET drawn = '{text}' WHERE id = '{run}'");
     place.tamper(&set(account)).await;
     assert_eq!(
-        row(&store, run).await.drawn.unwrap().input_tokens,
+        row(&store, run).await.funds.drawn.unwrap().input_tokens,
         5,
         "as earlier versions wrote it"
     );
     say(&store, run, "hello").await.unwrap();
-    assert_eq!(row(&store, run).await.damaged, None);
+    assert_eq!(row(&store, run).await.log.damaged, None);
     place.tamper("UPDATE runs SET drawn = replace(drawn, ':5,', ':4,')").await;
-    let reason = row(&store, run).await.damaged.unwrap();
+    let reason = row(&store, run).await.log.damaged.unwrap();
     assert!(reason.contains("what was drawn of its budget was changed"), "{reason}");
 }
 

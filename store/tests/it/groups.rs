@@ -173,7 +173,7 @@ async fn a_claim_nobody_waits_for_is_given_back() {
         match claiming.await {
             Ok(count) => {
                 assert_eq!(count, 1);
-                let epoch = row(&*store, run).await.epoch;
+                let epoch = row(&*store, run).await.work.epoch;
                 let guard =
                     posse_store::Guard::Owner { epoch, last: None, then: Ownership::Queued };
                 let back = Append { guard, events: [].into(), ..Append::by_anyone(run, cancel()) };

@@ -22,7 +22,7 @@ async fn a_run_that_a_newer_version_wrote_to_is_left_alone() {
     assert!(say(&store, run, "hello").await.is_err_and(|error| newer(&error)));
     assert_eq!(ids(&claim(&store, 9).await), [other]);
     assert_eq!(store.read(run, Seq::ZERO, 3).await.unwrap().len(), 3, "the old part is readable");
-    assert!(row(&store, run).await.damaged.is_none(), "a newer log is no damage");
+    assert!(row(&store, run).await.log.damaged.is_none(), "a newer log is no damage");
     let mut connection = connect(&place.file()).await;
     let (count, last): (i64, String) =
         sqlx::query_as("SELECT count(*), max(hash) FROM events WHERE run = $1")

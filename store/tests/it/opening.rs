@@ -216,8 +216,8 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     let store = place.open().await;
     for (run, is_stopping) in [(queued, false), (stopping, true)] {
         let row = row(&store, run).await;
-        assert_eq!((row.root, row.parent, row.depth), (run, None, 0));
-        assert_eq!(row.stopping, is_stopping);
+        assert_eq!((row.family.root, row.family.parent, row.family.depth), (run, None, 0));
+        assert_eq!(row.state.stopping, is_stopping);
     }
     say(&store, queued, "still here?").await.unwrap();
     assert_eq!(read(&store, queued).await.unwrap(), 4);
@@ -271,7 +271,7 @@ async fn what_was_cut_short_before_it_was_told_apart_is_uncertain() {
     let migrated = row(&store, run).await;
     assert_eq!((migrated.known(), migrated.unsure()), (written.known(), written.unsure()));
     assert_eq!(
-        (migrated.cost(), migrated.uncertain.cost, migrated.cut_calls),
+        (migrated.cost(), migrated.spending.uncertain.cost, migrated.spending.cut_calls),
         (Usd(15), Usd(960), 2)
     );
     assert_eq!(store.ledger(run).await.unwrap(), ledger);

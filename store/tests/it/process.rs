@@ -100,7 +100,7 @@ async fn writers_wait_for_another_process_and_readers_do_not() {
     let early = tokio::time::timeout(Duration::from_millis(300), &mut waiting).await;
     assert!(early.is_err(), "written beside another writer");
     assert_eq!(read(&store, run).await.unwrap(), 2);
-    assert_eq!(row(&store, run).await.last_seq.0, 2);
+    assert_eq!(row(&store, run).await.log.last_seq.0, 2);
     sqlx::query("COMMIT").execute(&mut other).await.unwrap();
     assert_eq!(waiting.await.unwrap().0, 3);
 }

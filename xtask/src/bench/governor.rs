@@ -147,7 +147,8 @@ async fn posse(pacing: Pacing) -> Result<Treated> {
     let wall = began.elapsed().as_secs_f64();
     let kin = Kin::ChildrenOf(run.id());
     let rows = runtime.list(&Filter { kin, limit: CHILDREN + 1, ..Filter::default() }).await?;
-    let completed = rows.iter().filter(|row| row.outcome.as_deref() == Some("completed")).count();
+    let completed =
+        rows.iter().filter(|row| row.state.outcome.as_deref() == Some("completed")).count();
     runtime.shutdown().await;
     let (sent, refused) = (fake.count(), fake.counts().status(429));
     fake.shutdown().await;

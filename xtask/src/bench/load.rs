@@ -85,7 +85,7 @@ impl Load {
         let cost = meter.read();
         let all = Filter { limit: self.runs + 1, ..Filter::default() };
         let rows = runtime.list(&all).await?;
-        let ended = rows.iter().filter(|row| row.outcome.as_deref() == Some("completed"));
+        let ended = rows.iter().filter(|row| row.state.outcome.as_deref() == Some("completed"));
         let stored = ended.count();
         runtime.shutdown().await;
         say(&serde_json::to_string(&Loaded { cost, completed, stored })?);

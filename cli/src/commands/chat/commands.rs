@@ -129,7 +129,7 @@ impl Chat<'_> {
 
     /// The model that answers now, or `next`, the one from the next message on.
     pub async fn model(&self, next: Option<&str>) -> Result<(), Failure> {
-        let model = clean_line(&self.row().await?.model, 100);
+        let model = clean_line(&self.row().await?.about.model, 100);
         let next =
             next.map(|next| format!(", {} from your next message on", clean_line(next, 100)));
         self.tell(&format!(
@@ -187,8 +187,8 @@ impl Chat<'_> {
             format!(
                 "{} [{}] {}",
                 row.id.short(),
-                clean_line(&row.agent, 32),
-                clean_line(&row.title, 40)
+                clean_line(&row.about.agent, 32),
+                clean_line(&row.about.title, 40)
             )
         };
         // A run that changed its model has called several.
@@ -199,7 +199,7 @@ impl Chat<'_> {
             (clean_line(&sum.key, 64), sum.runs, Spending::summed(sum))
         };
         let mut groups = vec![
-            ("by agent", sums(&rows, |row| clean_line(&row.agent, 64))),
+            ("by agent", sums(&rows, |row| clean_line(&row.about.agent, 64))),
             ("by model", models.iter().map(of_model).collect()),
         ];
         if rows.len() > 1 {
@@ -246,8 +246,9 @@ impl Chat<'_> {
     async fn cancel_own(&self) -> Result<String, Failure> {
         let row = self.row().await?;
         let family = Tree::of(self.runtime, &row).await?;
-        let open = family.below(row.id).into_iter().filter(|row| row.outcome.is_none()).count();
-        if open == 0 && !row.runnable && row.awaits == 0 {
+        let open =
+            family.below(row.id).into_iter().filter(|row| row.state.outcome.is_none()).count();
+        if open == 0 && !row.work.runnable && row.family.awaits == 0 {
             return Ok("nothing is at work; `/cancel RUN` stops another run".to_owned());
         }
         let receipt = self.runtime.cancel(row.id, "the user", CancelScope::Turn).await?;
@@ -266,11 +267,11 @@ impl Chat<'_> {
         if row.id == self.session {
             return Err(Failure::usage("that is this session; say it without a command"));
         }
-        self.check_money(Some(row.root))?;
+        self.check_money(Some(row.family.root))?;
         let family = Tree::of(self.runtime, &row).await?;
         let extent = Extent::Subtree;
         let held = resume::check(self.runtime, &family, &row, text, extent, viewer).await?;
-        self.runtime.check_model(&row.model)?;
+        self.runtime.check_model(&row.about.model)?;
         let own = viewer.turn_to_another(self.common);
         let recalled = viewer.recall(self.runtime, &row).await;
         let turned = async {

@@ -22,7 +22,10 @@ pub async fn sessions(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, F
     let filter = Filter { workspace, kin: Kin::Roots, limit: 10_000, ..Filter::default() };
     let mut rows = runtime.list(&filter).await?;
     rows.retain(|row| {
-        row.session && !row.title.is_empty() && row.damaged.is_none() && !row.archived
+        row.about.session
+            && !row.about.title.is_empty()
+            && row.log.damaged.is_none()
+            && !row.state.archived
     });
     // The one that was last talked to is the one that is meant.
     rows.sort_by_key(|row| std::cmp::Reverse(row.updated_at));
@@ -104,7 +107,7 @@ impl List {
             let ago = format::ago(row.updated_at);
             let mark = if index == self.at { "›" } else { " " };
             let line =
-                format!("{mark} {:>2}  {ago:>8}  {}", index + 1, clean_line(&row.title, 400));
+                format!("{mark} {:>2}  {ago:>8}  {}", index + 1, clean_line(&row.about.title, 400));
             let line = fitted(&line, width);
             lines.push(if index == self.at { paint.chosen(&line) } else { line });
         }

@@ -138,7 +138,7 @@ async fn tell_ended(common: &Common, runtime: &Runtime, row: &RunRow) -> Result<
         return print::json(&nothing(row.id, outcome));
     }
     if !common.global.quiet {
-        let how = outcome.map_or_else(|| row.note.clone(), |outcome| outcome.to_string());
+        let how = outcome.map_or_else(|| row.state.note.clone(), |outcome| outcome.to_string());
         let (run, how) = (row.id.short(), clean_line(&how, 200));
         print::note(format!("run {run} has ended already: {how}"));
     }

@@ -82,7 +82,7 @@ impl Families {
     async fn of(runtime: &Runtime, rows: &[RunRow]) -> Result<Self, Failure> {
         let mut families = HashMap::new();
         for row in rows {
-            if let Entry::Vacant(family) = families.entry(row.root) {
+            if let Entry::Vacant(family) = families.entry(row.family.root) {
                 family.insert(Tree::newest(runtime, row, OF_A_TREE).await?);
             }
         }
@@ -90,7 +90,7 @@ impl Families {
     }
 
     fn get(&self, row: &RunRow) -> Option<&Tree> {
-        self.0.get(&row.root)
+        self.0.get(&row.family.root)
     }
 
     /// How many runs stand below, and whether there are more.
@@ -153,8 +153,8 @@ fn line(families: &Families, row: &RunRow, cost: String, task: Option<&str>) -> 
         state,
         format::ago(row.updated_at),
         cost,
-        clean_line(&row.agent, 64),
-        clean_line(&row.model, 80),
+        clean_line(&row.about.agent, 64),
+        clean_line(&row.about.model, 80),
         format!("{}{}", about(row, task), families.about(row)),
     ]
 }
@@ -162,9 +162,9 @@ fn line(families: &Families, row: &RunRow, cost: String, task: Option<&str>) -> 
 /// What a run is about: its label, if it has one, and its task.
 fn about(row: &RunRow, task: Option<&str>) -> String {
     match task {
-        Some(task) if !row.label.is_empty() => {
-            format!("{}: {}", clean_line(&row.label, 60), clean_line(task, 120))
+        Some(task) if !row.about.label.is_empty() => {
+            format!("{}: {}", clean_line(&row.about.label, 60), clean_line(task, 120))
         }
-        _ => label(&row.title),
+        _ => label(&row.about.title),
     }
 }

@@ -26,7 +26,7 @@ pub async fn run(
     }
     let prune = if options.dry_run { Prune::Preview } else { Prune::Now };
     let rows = runtime.prune(options.older_than, prune).await?;
-    let events: u64 = rows.iter().map(|row| row.last_seq.0).sum();
+    let events: u64 = rows.iter().map(|row| row.log.last_seq.0).sum();
     if common.global.json {
         let runs: Vec<_> = rows.iter().map(|row| row.id).collect();
         let removed = prune == Prune::Now;
@@ -53,6 +53,6 @@ const COLUMNS: [Column; 4] = [
 ];
 
 fn line(row: &RunRow) -> [String; 4] {
-    let ended = format::ago(row.finished_at);
-    [row.id.short(), ended, row.last_seq.to_string(), label(&row.title)]
+    let ended = format::ago(row.state.finished_at);
+    [row.id.short(), ended, row.log.last_seq.to_string(), label(&row.about.title)]
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 pub async fn list(common: &Common, runtime: &Runtime, run: Option<&str>) -> Result<Code, Failure> {
     let root = match run {
-        Some(run) => Some(runtime.find(run).await?.root),
+        Some(run) => Some(runtime.find(run).await?.family.root),
         None => None,
     };
     let questions = runtime.questions(root).await?;

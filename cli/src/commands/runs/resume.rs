@@ -46,7 +46,7 @@ pub async fn one(
     extent: Extent,
     form: Form,
 ) -> Result<Code, Failure> {
-    let is_quarantined = row.outcome.as_deref() == Some(Outcome::QUARANTINED);
+    let is_quarantined = row.state.outcome.as_deref() == Some(Outcome::QUARANTINED);
     let text = more.text.or_else(|| is_quarantined.then(|| TRY_AGAIN.to_owned()));
     let family = Tree::of(runtime, row).await?;
     let mut viewer = Viewer::new(common, form)?;
@@ -54,7 +54,7 @@ pub async fn one(
     match &more.asks.model {
         Some(model) => runtime.check_model_for(row.id, model).await.map(drop)?,
         None => runtime
-            .check_model(&row.model)
+            .check_model(&row.about.model)
             .map_err(|error| Failure::from(error).hint(with_another_model(&row.id.short())))?,
     }
     let recalled = viewer.recall(runtime, row).await?;
@@ -95,7 +95,7 @@ pub async fn one(
 
 /// Whether somebody asked `row` to pause, or, if they are meant too, those below it.
 fn is_held(family: &Tree, row: &RunRow, extent: Extent) -> bool {
-    let is_held = |row: &RunRow| row.paused && row.outcome.is_none();
+    let is_held = |row: &RunRow| row.state.paused && row.state.outcome.is_none();
     let below = || family.below(row.id).into_iter().any(is_held);
     is_held(row) || (extent == Extent::Subtree && below())
 }
@@ -106,10 +106,11 @@ async fn tell_who_waits(
     row: &RunRow,
     viewer: &mut Viewer,
 ) -> Result<(), Failure> {
-    let Some(parent) = row.parent else { return Ok(()) };
+    let Some(parent) = row.family.parent else { return Ok(()) };
     let family = Tree::of(runtime, row).await?;
-    let above = family.find(parent).filter(|above| above.runnable && above.owner.is_none());
-    if let Some(above) = above.filter(|above| above.outcome.is_none()) {
+    let above =
+        family.find(parent).filter(|above| above.work.runnable && above.work.owner.is_none());
+    if let Some(above) = above.filter(|above| above.state.outcome.is_none()) {
         let short = above.id.short();
         let waits = format!("run {short} waited for it: `posse runs resume {short}` goes on");
         viewer.screen.remark(&waits);
@@ -119,7 +120,7 @@ async fn tell_who_waits(
 
 /// Tells that the turn of a session is over.
 async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<Code, Failure> {
-    if let Some(question) = first_asked_below(runtime, row).await?.filter(|_| !row.paused) {
+    if let Some(question) = first_asked_below(runtime, row).await?.filter(|_| !row.state.paused) {
         viewer.screen.end_turn()?;
         return Err(waits_for_answer(row.id, &question));
     }
@@ -130,7 +131,7 @@ async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<C
     }
     viewer.end_turn()?;
     viewer.screen.remark(&at_rest(row));
-    Ok(if row.paused { Code::Interrupted } else { Code::Done })
+    Ok(if row.state.paused { Code::Interrupted } else { Code::Done })
 }
 
 /// Refuses to resume what cannot go on as it is. What waits for an answer goes on where `viewer` can
@@ -166,7 +167,7 @@ async fn asks_alone(
     viewer: &Viewer,
 ) -> Result<bool, Failure> {
     let rows = || std::iter::once(row).chain(family.below(row.id));
-    if rows().any(|row| is_open(row) && row.runnable) {
+    if rows().any(|row| is_open(row) && row.work.runnable) {
         return Ok(false);
     }
     match first_asked(runtime, rows()).await? {
@@ -179,7 +180,7 @@ fn refuse(row: &RunRow, standing: Status, text: Option<&str>) -> Result<(), Fail
     let short = row.id.short();
     match standing {
         Status::Damaged => {
-            let reason = row.damaged.as_deref().unwrap_or_default();
+            let reason = row.log.damaged.as_deref().unwrap_or_default();
             let message = format!("run {} is damaged: {reason}", row.id);
             Err(Failure { code: Code::Store, message, hint: None }
                 .hint("the other runs are not affected; start it anew with `posse run`"))
@@ -188,7 +189,7 @@ fn refuse(row: &RunRow, standing: Status, text: Option<&str>) -> Result<(), Fail
             Err(Failure::internal(format!("run {short} is being executed now"))
                 .hint(format!("`posse runs watch {short}` follows it")))
         }
-        Status::Finished | Status::Waiting if text.is_none() && !row.runnable => {
+        Status::Finished | Status::Waiting if text.is_none() && !row.work.runnable => {
             Err(Failure::usage(format!("run {short} has nothing to do"))
                 .hint(format!("say what: posse runs resume {short} \"…\"")))
         }
@@ -202,7 +203,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     let mut rows = targets::all(runtime, filter).await?;
     // Who was paused or interrupted stays so, unless it is those who are asked for.
     if filters.status.iter().any(|it| matches!(it, Status::Paused | Status::Interrupted)) {
-        for row in rows.iter().filter(|row| row.paused) {
+        for row in rows.iter().filter(|row| row.state.paused) {
             match runtime.unpause(row.id, "the user", Extent::Alone).await {
                 Ok(_) | Err(posse::Error::NotNow { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -217,7 +218,10 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     let mut code = Code::Done;
     let mut resumed = Vec::new();
     for head in runtime.heads(&rows).await? {
-        let mut models = rows.iter().filter(|row| row.root == head.root).map(|row| &row.model);
+        let mut models = rows
+            .iter()
+            .filter(|row| row.family.root == head.family.root)
+            .map(|row| &row.about.model);
         match models.find_map(|model| runtime.check_model(model).err()) {
             None => {
                 if let Some(why) = runtime.held_back(head.id).await? {
@@ -239,7 +243,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
                 return Err(viewer.shut_down(runtime, handle, signal).await);
             }
         };
-        if row.outcome.as_deref().is_some_and(|outcome| outcome != "completed") {
+        if row.state.outcome.as_deref().is_some_and(|outcome| outcome != "completed") {
             code = Code::Failed;
         }
         tell(common, runtime, &row).await?;
@@ -265,7 +269,7 @@ fn tell_who_stays(common: &Common, rows: &[RunRow]) {
 
 /// Tells how a run stands now that it rests.
 async fn tell(common: &Common, runtime: &Runtime, row: &RunRow) -> Result<(), Failure> {
-    let outcome = match row.outcome {
+    let outcome = match row.state.outcome {
         Some(_) => Some(runtime.handle(row.id).outcome().await?),
         None => None,
     };

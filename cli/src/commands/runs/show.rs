@@ -23,8 +23,8 @@ use posse::{Budget, RunRow, Runtime, Status};
 pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
     let family = Tree::of(runtime, &row).await?;
-    let sound = row.damaged.is_none() && !row.erased;
-    let outcome = match row.outcome.is_some() && sound {
+    let sound = row.log.damaged.is_none() && !row.log.erased;
+    let outcome = match row.state.outcome.is_some() && sound {
         true => Some(runtime.handle(row.id).outcome().await?),
         false => None,
     };
@@ -85,7 +85,7 @@ const FIRST: usize = 8;
 
 /// The beginning of what a run with a label was asked. The title of other runs tells it.
 pub async fn task(runtime: &Runtime, row: &RunRow) -> Result<Option<String>, Failure> {
-    if row.label.is_empty() || row.damaged.is_some() || row.erased {
+    if row.about.label.is_empty() || row.log.damaged.is_some() || row.log.erased {
         return Ok(None);
     }
     let records = runtime.read(row.id, Seq::ZERO, FIRST).await?;
@@ -107,45 +107,46 @@ fn facts(
         true => format!("{} (the price of the model is not known)", spending::UNKNOWN),
         false => spending::money_in_words(&own),
     };
-    let status = match (&row.outcome, &row.damaged) {
+    let status = match (&row.state.outcome, &row.log.damaged) {
         (Some(_), None) if row.status == Status::Archived => {
-            format!("{}; archived", clean_line(&row.note, 400))
+            format!("{}; archived", clean_line(&row.state.note, 400))
         }
-        (Some(_), None) => clean_line(&row.note, 400),
-        (None, None) if !row.note.is_empty() => {
-            format!("{}: {}", family::word_in(family, row), clean_line(&row.note, 400))
+        (Some(_), None) => clean_line(&row.state.note, 400),
+        (None, None) if !row.state.note.is_empty() => {
+            format!("{}: {}", family::word_in(family, row), clean_line(&row.state.note, 400))
         }
         _ => family::word_in(family, row),
     };
-    let last = format!("{} (event {})", format::timestamp(row.updated_at), row.last_seq);
+    let last = format!("{} (event {})", format::timestamp(row.updated_at), row.log.last_seq);
     let mut facts = vec![
         ("run", row.id.to_string()),
         ("status", status),
-        ("agent", clean_line(&row.agent, 80)),
-        ("model", clean_line(&row.model, 80)),
-        ("folder", clean_line(&row.workspace, 400)),
+        ("agent", clean_line(&row.about.agent, 80)),
+        ("model", clean_line(&row.about.model, 80)),
+        ("folder", clean_line(&row.about.workspace, 400)),
         ("started", format::timestamp(row.created_at)),
         ("last event", last),
         ("spent", spent(&own, &money)),
-        ("task", clean_line(task.unwrap_or(&row.title), 200)),
+        ("task", clean_line(task.unwrap_or(&row.about.title), 200)),
     ];
     if task.is_some() {
-        facts.push(("label", clean_line(&row.label, 200)));
+        facts.push(("label", clean_line(&row.about.label, 200)));
     }
     let budget = spending::of_budget(row, &Budget::DIMENSIONS);
     if !budget.is_empty() {
         facts.push(("budget", budget));
     }
-    if let Some(damage) = &row.damaged {
+    if let Some(damage) = &row.log.damaged {
         facts.push(("damaged", clean_line(damage, 400)));
     }
-    if row.erased {
+    if row.log.erased {
         facts.push(("log", "removed, as was asked for; `posse cost` still counts it".to_owned()));
     }
-    if let Some(parent) = row.parent {
+    if let Some(parent) = row.family.parent {
         let above = family.find(parent);
-        let above =
-            above.map(|row| format!("  [{}] {}", clean_line(&row.agent, 64), label(&row.title)));
+        let above = above.map(|row| {
+            format!("  [{}] {}", clean_line(&row.about.agent, 64), label(&row.about.title))
+        });
         facts.push(("parent", format!("{}{}", parent.short(), above.unwrap_or_default())));
     }
     let below = family.below(row.id).len() as u64;

@@ -118,7 +118,7 @@ pub async fn all(runtime: &Runtime, mut filter: Filter) -> Result<Vec<RunRow>, F
 pub async fn filter(runtime: &Runtime, filters: &Filters, kin: Kin) -> Result<Filter, Failure> {
     let kin = match (&filters.children_of, &filters.tree) {
         (Some(run), _) => Kin::ChildrenOf(runtime.find(run).await?.id),
-        (_, Some(run)) => Kin::TreeOf(runtime.find(run).await?.root),
+        (_, Some(run)) => Kin::TreeOf(runtime.find(run).await?.family.root),
         _ if filters.is_about_each() => Kin::All,
         _ => kin,
     };
@@ -177,6 +177,6 @@ pub fn confirm(common: &Common, rows: &[RunRow], deed: &str, with: &str) -> Resu
 
 /// A run in one line: which, a word about it, whose, what it is about.
 pub fn named_line(row: &RunRow, word: &str) -> String {
-    let agent = clean_line(&row.agent, 64);
-    format!("{}  {word:11}  [{agent}] {}", row.id.short(), label(&row.title))
+    let agent = clean_line(&row.about.agent, 64);
+    format!("{}  {word:11}  [{agent}] {}", row.id.short(), label(&row.about.title))
 }

@@ -102,7 +102,7 @@ impl<'a> Part<'a> {
         for place in &self.places[self.from..self.to] {
             let mut run = Some(place.row.id);
             while let Some(id) = run.filter(|id| shown.insert(*id)) {
-                run = family.find(id).and_then(|row| row.parent);
+                run = family.find(id).and_then(|row| row.family.parent);
             }
         }
         shown
@@ -155,15 +155,15 @@ pub fn line(family: &Tree, row: &RunRow, branch: &str, look: Look) -> String {
     if !budget.is_empty() {
         parts.push(format!("budget: {budget}"));
     }
-    let why = match (&row.damaged, state) {
+    let why = match (&row.log.damaged, state) {
         (Some(damage), _) => clean_line(damage, 400),
         // That it failed is seen.
         (None, State::Failed | State::Cancelled) => {
-            clean_line(row.note.strip_prefix("failed: ").unwrap_or(&row.note), 400)
+            clean_line(row.state.note.strip_prefix("failed: ").unwrap_or(&row.state.note), 400)
         }
         _ => String::new(),
     };
-    let (agent, label) = (clean_line(&row.agent, 64), label(&row.title));
+    let (agent, label) = (clean_line(&row.about.agent, 64), label(&row.about.title));
     let (before, mark) = (format!("{}  {branch}", row.id.short()), mark(state));
     let (agent, label, why) = (agent.as_str(), label.as_str(), why.as_str());
     Line { before, mark, state, agent, color: "", label, apart: " · ", parts, why }.render(look)

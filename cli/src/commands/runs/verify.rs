@@ -79,7 +79,7 @@ impl Findings {
 
     async fn check(&mut self, runtime: &Runtime, row: &RunRow) -> Result<(), Error> {
         self.runs += 1;
-        self.removed += u64::from(row.erased);
+        self.removed += u64::from(row.log.erased);
         let verified = match runtime.verify(row).await {
             // One that cannot be read, or found by its id, says nothing about the others.
             Err(Error::Store(

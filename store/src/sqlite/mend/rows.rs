@@ -40,7 +40,7 @@ enum Found {
 async fn mend_run(new: &mut SqliteConnection, id: RunId) -> Result<Found, Error> {
     let query = sqlx::query(AssertSqlSafe(bare(&sql::runs_by_id(1)))).bind(id.to_string());
     let row = query.fetch_optional(&mut *new).await?.as_ref().and_then(run_row);
-    if row.as_ref().is_some_and(|row| row.erased) {
+    if row.as_ref().is_some_and(|row| row.log.erased) {
         return Ok(Found::Sound);
     }
     let events = sqlx::query(sql::EVENTS_FROM).bind(id.to_string()).bind(1_i64).bind(most());
@@ -53,11 +53,11 @@ async fn mend_run(new: &mut SqliteConnection, id: RunId) -> Result<Found, Error>
     let mut projection = Projection::new(id);
     log.iter().for_each(|record| projection.apply(record));
     let is_sound = readable.as_ref().is_some_and(|row| {
-        let end = (row.last_seq, &row.last_hash) == (tail.seq, &tail.hash);
-        end && row.damaged.is_none() && projection.difference(row).is_none()
+        let end = (row.log.last_seq, &row.log.last_hash) == (tail.seq, &tail.hash);
+        end && row.log.damaged.is_none() && projection.difference(row).is_none()
     });
     // How many results one that sleeps waits for, no row can tell: whoever claims it finds out.
-    if !is_sound || readable.as_ref().is_some_and(|row| row.awaits > 0) {
+    if !is_sound || readable.as_ref().is_some_and(|row| row.family.awaits > 0) {
         save(new, made_again(projection.into_row(), &tail, readable)).await?;
     }
     let is_counted = recount(new, id, &log).await?;
@@ -75,7 +75,8 @@ fn believed(
     let versions = events.iter().flatten().map(|event| event.version);
     let (seq, hash) = (last.seq, last.hash.clone());
     let tail = Tail { seq, hash, version: versions.max().unwrap_or(0) };
-    let is_cut = row.is_some_and(|row| row.last_seq > tail.seq && row.last_hash != tail.hash);
+    let is_cut =
+        row.is_some_and(|row| row.log.last_seq > tail.seq && row.log.last_hash != tail.hash);
     if is_cut {
         return None;
     }
@@ -85,33 +86,33 @@ fn believed(
 
 /// The row that follows from a log, with what no log tells from the row there was.
 fn made_again(mut row: RunRow, tail: &Tail, before: Option<RunRow>) -> RunRow {
-    (row.last_seq, row.last_hash) = (tail.seq, tail.hash.clone());
-    row.version = tail.version;
-    let has_ended = row.outcome.is_some() || row.archived;
-    row.owner = None;
+    (row.log.last_seq, row.log.last_hash) = (tail.seq, tail.hash.clone());
+    row.log.version = tail.version;
+    let has_ended = row.state.outcome.is_some() || row.state.archived;
+    row.work.owner = None;
     match before {
         Some(before) => {
-            row.workspace = before.workspace;
-            (row.epoch, row.ready_at) = (before.epoch, before.ready_at);
-            (row.drawn, row.held) = (before.drawn, before.held);
-            row.runnable = before.runnable || before.awaits > 0;
+            row.about.workspace = before.about.workspace;
+            (row.work.epoch, row.work.ready_at) = (before.work.epoch, before.work.ready_at);
+            (row.funds.drawn, row.funds.held) = (before.funds.drawn, before.funds.held);
+            row.work.runnable = before.work.runnable || before.family.awaits > 0;
         }
         None => {
             // Nobody knows what others drew: what it has spent itself was drawn.
-            row.drawn = row.budget.as_ref().map(|_| Amount {
-                input_tokens: row.spent.input_tokens,
-                output_tokens: row.spent.output_tokens,
-                cost: row.spent.cost,
-                turns: row.turns,
-                tool_calls: row.tool_calls,
+            row.funds.drawn = row.funds.budget.as_ref().map(|_| Amount {
+                input_tokens: row.spending.spent.input_tokens,
+                output_tokens: row.spending.spent.output_tokens,
+                cost: row.spending.spent.cost,
+                turns: row.spending.turns,
+                tool_calls: row.spending.tool_calls,
                 children: 0,
             });
-            row.runnable = true;
-            row.ready_at = row.updated_at;
+            row.work.runnable = true;
+            row.work.ready_at = row.updated_at;
         }
     }
-    row.awaits = 0;
-    row.runnable &= !has_ended;
+    row.family.awaits = 0;
+    row.work.runnable &= !has_ended;
     row
 }
 
@@ -120,9 +121,9 @@ async fn save(new: &mut SqliteConnection, mut row: RunRow) -> Result<(), Error> 
     let delete = sqlx::query("DELETE FROM runs WHERE id = ?").bind(row.id.to_string());
     delete.execute(&mut *new).await?;
     // A key finds one run: where two were started with it, the first. `verify` names the other.
-    let taken = sqlx::query("SELECT id FROM runs WHERE key = ?").bind(row.key.clone());
+    let taken = sqlx::query("SELECT id FROM runs WHERE key = ?").bind(row.about.key.clone());
     if taken.fetch_optional(&mut *new).await?.is_some() {
-        row.key = None;
+        row.about.key = None;
     }
     let insert = sqlx::query(AssertSqlSafe(bare(&sql::save_runs(1, Columns::All))));
     bind_run(insert, &row).execute(new).await.map(|_| ())

@@ -120,7 +120,7 @@ async fn look_on(
             for child in runtime.list(&open).await? {
                 // One that has just ended cannot be cancelled any more.
                 let told = runtime.cancel(child.id, "the benchmark", CancelScope::Run).await;
-                cancelled += usize::from(told.is_ok() && !child.stopping);
+                cancelled += usize::from(told.is_ok() && !child.state.stopping);
             }
         }
     }
@@ -133,7 +133,7 @@ async fn stopped(runtime: &Runtime, sessions: &[RunId]) -> Result<usize> {
     for session in sessions {
         let all = Filter { kin: Kin::ChildrenOf(*session), limit: 100_000, ..Filter::default() };
         let is_stopped =
-            |row: &&RunRow| row.stopping || row.outcome.as_deref() == Some("cancelled");
+            |row: &&RunRow| row.state.stopping || row.state.outcome.as_deref() == Some("cancelled");
         count += runtime.list(&all).await?.iter().filter(is_stopped).count();
     }
     Ok(count)

@@ -60,7 +60,7 @@ pub async fn tally(runtime: &Runtime, sessions: &[RunId]) -> Result<Tally> {
         tally.announcements += told.values().sum::<usize>();
         for row in rows {
             tally.once += usize::from(told.get(&row.id) == Some(&1));
-            match row.outcome {
+            match row.state.outcome {
                 Some(outcome) => *tally.outcomes.entry(outcome).or_default() += 1,
                 None => tally.open += 1,
             }

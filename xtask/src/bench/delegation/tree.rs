@@ -68,7 +68,8 @@ impl Tree {
         let kin = Kin::ChildrenOf(run.id());
         let below = Filter { kin, limit: self.children + 1, ..Filter::default() };
         let rows = runtime.list(&below).await?;
-        let ended = rows.iter().filter(|row| row.outcome.as_deref() == Some("completed")).count();
+        let ended =
+            rows.iter().filter(|row| row.state.outcome.as_deref() == Some("completed")).count();
         runtime.shutdown().await;
         if !outcome.is_completed() || ended != self.children {
             return Err(format!(
