@@ -5,7 +5,7 @@ use crate::feed::Update;
 use crate::runtime::{Inner, Runtime};
 use futures_util::{Stream, stream};
 use posse_protocol::{Delta, Event, Outcome, Record, RunId, Seq};
-use posse_store::{Filter, RunRow, StoreError};
+use posse_store::{Filter, RunRow, StoreError, Wanted};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -38,6 +38,18 @@ impl Runtime {
     /// A handle to a run.
     pub fn handle(&self, run: RunId) -> RunHandle {
         RunHandle { run, inner: self.inner.clone() }
+    }
+
+    /// Refuses when nothing can be stored now, so that no run could be continued: on read-only media,
+    /// for instance.
+    ///
+    /// # Errors
+    /// Why nothing can be stored.
+    pub async fn check_can_work(&self) -> Result<(), Error> {
+        // To claim nothing takes the same way as to claim something.
+        let nothing = Wanted { limit: 0, runs: Vec::new(), workspace: None };
+        self.inner.store.claim(&nothing).await?;
+        Ok(())
     }
 
     /// Goes on with a run that is unfinished and that nobody executes.

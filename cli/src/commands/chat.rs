@@ -189,6 +189,7 @@ async fn resume(
         return Err(Failure::usage(format!("run {short} is not a chat"))
             .hint(format!("`posse runs resume {short} \"…\"` goes on with it")));
     }
+    runtime.check_can_work().await?;
     match &asks.model {
         Some(model) => runtime.check_model_for(row.id, model).await.map(drop)?,
         None => runtime.check_model(&row.about.model)?,
@@ -237,12 +238,12 @@ async fn converse(
                     next = lines.next(&mut viewer.signals) => next?,
                     told = session.told() => {
                         let what = match told? {
-                            Told::End => "a task in the background has ended",
-                            Told::Message => "this chat got a message from elsewhere",
+                            Told::End => "a task in the background has ended; Enter shows what comes of it",
+                            Told::Message => "this chat got a message from elsewhere; Enter shows what comes of it",
+                            Told::Question => "a task in the background asks you something; Enter shows the question",
                         };
-                        if lines::is_interactive() && !waiting {
-                            lines.say(&format!("◇ {what}; Enter shows what comes of it"));
-                            waiting = true;
+                        if lines::is_interactive() && !std::mem::replace(&mut waiting, true) {
+                            lines.say(&format!("◇ {what}"));
                         }
                         continue;
                     }

@@ -88,6 +88,8 @@ pub enum Told {
     End,
     /// What a person says.
     Message,
+    /// One below it asks the person something.
+    Question,
 }
 
 /// How far a run and those at work below it were told.
@@ -127,7 +129,8 @@ impl Followee {
         !self.ahead.is_empty()
     }
 
-    /// Waits until the run, which nobody follows now, has been told something that sets it to work.
+    /// Waits until the run, which nobody follows now, has been told something that sets it to work, or
+    /// until one below it asks something.
     /// Whoever follows it next is shown all that was heard. May be dropped while it waits.
     pub async fn told(&mut self) -> Result<Told, Failure> {
         loop {
@@ -136,7 +139,10 @@ impl Followee {
             };
             let (about, update) = update?;
             let Update::Event(record) = &update else { continue };
-            let told = told_by(&record.event).filter(|_| about == self.run.id());
+            let told = match &record.event {
+                event if is_question(event) => Some(Told::Question),
+                event => told_by(event).filter(|_| about == self.run.id()),
+            };
             self.ahead.push_back((about, update));
             if let Some(told) = told {
                 return Ok(told);

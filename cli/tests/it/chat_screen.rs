@@ -335,3 +335,36 @@ async fn beside_tasks_in_the_background_every_line_stays() {
     terminal.press("C-d").await;
     terminal.shows("code 0").await;
 }
+
+/// Nobody follows an idle chat, but what those below it ask is told at once, and Enter shows it.
+#[tokio::test]
+async fn an_idle_chat_tells_that_a_task_in_the_background_asks() {
+    let gate = Gate::new();
+    let spawn = json!({"task": "kid: touch the file", "label": "kid"});
+    let lead = Conversation::when(When::any().first_user_contains("lead"))
+        .reply(Reply::tool_call("spawn_subagent", spawn))
+        .reply(Reply::text("I wait."))
+        .reply(Reply::text("It came."));
+    let touch = json!({"command": "touch made.txt"});
+    let kid = Conversation::when(When::any().first_user_contains("kid"))
+        .reply(Reply::tool_call("Bash", touch).held_by(&gate))
+        .reply(Reply::text("touched"));
+    let world = World::new(Script::new().conversation(kid).conversation(lead)).await;
+    let Some(terminal) = Terminal::open(&world, 100, 40).await else { return };
+    terminal.enter("posse chat --mode ask; echo co''de $?").await;
+    prompt(&terminal).await;
+    terminal.enter("lead the way").await;
+    terminal.shows("1 running in the background\n›").await;
+    gate.open();
+    terminal.shows("asks you something; Enter shows the question").await;
+    terminal.press("Enter").await;
+    terminal.shows("touch made.txt").await;
+    terminal.shows("allow it?").await;
+    terminal.enter("y").await;
+    terminal.shows("has ended; Enter shows what comes of it").await;
+    assert!(world.work().join("made.txt").exists());
+    terminal.press("Enter").await;
+    terminal.shows("It came.").await;
+    terminal.press("C-d").await;
+    terminal.shows("code 0").await;
+}

@@ -2,6 +2,7 @@
 
 use crate::world::{World, bash, started};
 use posse_testkit::{Conversation, Reply, Script, When};
+use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
@@ -215,4 +216,73 @@ async fn a_home_among_those_of_others_is_shown_as_far_as_any_other() {
     let exit = started(command).end().await.expect(0);
     assert!(exit.out.contains("name = Ada") && exit.out.contains("over"), "{}", exit.out);
     assert!(!exit.out.contains("canary"), "{}", exit.out);
+}
+
+/// People keep their settings in a repository and have links to it in their home folder. What the
+/// links lead to is run or obeyed all the same, and so it is closed to agents.
+#[tokio::test]
+async fn what_links_in_the_home_folder_lead_to_is_closed() {
+    let linked = [
+        (".bashrc", "bashrc"),
+        (".vimrc", "vimrc"),
+        (".ssh/config", "ssh"),
+        ("bin", "scripts"),
+        (".config/posse/config.toml", "posse.toml.mine"),
+        (".config/posse/agents/helper.md", "helper.md"),
+        (".claude/settings.json", "claude/settings.json"),
+        (".claude/agents", "claude/agents"),
+    ];
+    let files = ["bashrc", "vimrc", "ssh", "posse.toml.mine", "helper.md", "claude/settings.json"];
+    let all = files.join(" ");
+    let evil = format!(
+        "for file in {all} scripts/git claude/agents/x.md; do echo evil >> $file; done; echo END > other"
+    );
+    let written = files.iter().chain(&["scripts/git", "claude/agents/x.md"]);
+    let writes = written
+        .map(|path| Reply::tool_call("Write", json!({"file_path": path, "content": "evil"})));
+    let calls = std::iter::once(bash(&evil)).chain(writes);
+    let conversation = calls.fold(Conversation::when(When::any()), Conversation::reply);
+    let conversation = conversation.reply(Reply::text("{{last_tool_result}}"));
+    let world = World::new(Script::new().conversation(conversation)).await;
+    let (home, folder) = (world.home(), world.home().join("dotfiles"));
+    for file in files {
+        put(&folder.join(file), "mine\n");
+    }
+    for made in ["scripts", "claude/agents"] {
+        std::fs::create_dir_all(folder.join(made)).unwrap();
+    }
+    for (from, to) in linked {
+        std::fs::create_dir_all(home.join(from).parent().unwrap()).unwrap();
+        symlink(folder.join(to), home.join(from)).unwrap();
+    }
+    let mut command = world.command(&["run", "--mode", "bypass", "go"]);
+    command.current_dir(&folder);
+    let said = started(command).end().await.expect(0).out;
+    for file in files {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        assert_eq!(text, "mine\n", "{file}: {said}");
+    }
+    assert!(!folder.join("scripts/git").exists(), "{said}");
+    assert!(!folder.join("claude/agents/x.md").exists(), "{said}");
+    assert!(folder.join("other").exists(), "{said}");
+}
+
+/// Who works in the folder of Claude Code's settings, which Posse obeys too, does not change them.
+#[tokio::test]
+async fn the_user_s_settings_of_claude_code_are_closed() {
+    let evil = "echo '{}' > settings.json; mkdir -p agents skills; echo x > agents/x.md; \
+        echo x > skills/y; mkdir notes && echo END > notes/f";
+    let conversation = Conversation::when(When::any()).reply(bash(evil)).reply(Reply::text("done"));
+    let world = World::new(Script::new().conversation(conversation)).await;
+    let folder = world.home().join(".claude");
+    put(&folder.join("settings.json"), "{\"permissions\": {\"deny\": [\"Read(**/.env)\"]}}");
+    let mut command = world.command(&["run", "--mode", "bypass", "go"]);
+    command.current_dir(&folder);
+    let said = started(command).end().await.expect(0).out;
+    let text = std::fs::read_to_string(folder.join("settings.json")).unwrap();
+    assert!(text.contains("deny"), "{text}: {said}");
+    for made in ["agents/x.md", "skills/y"] {
+        assert!(!folder.join(made).exists(), "{made}: {said}");
+    }
+    assert!(folder.join("notes/f").exists(), "{said}");
 }

@@ -197,8 +197,8 @@ const HOOKS: [&str; 28] = [
 ];
 
 /// What below a home folder decides what programs of the user run, should somebody work in a part of
-/// it: settings of git, of Posse and of the desktop, and programs.
-const OBEYED_BELOW_HOME: [&str; 15] = [
+/// it or where links from it lead: settings of git, of agents and of the desktop, and programs.
+const OBEYED_BELOW_HOME: [&str; 22] = [
     ".config/git/config",
     ".config/git/attributes",
     ".config/posse",
@@ -209,12 +209,32 @@ const OBEYED_BELOW_HOME: [&str; 15] = [
     ".config/plasma-workspace",
     ".config/direnv",
     ".config/mise",
+    ".config/nvim",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".claude/agents",
+    ".claude/skills",
+    ".claude/plugins",
     ".local/bin",
     ".local/share/applications",
     ".cargo/bin",
     ".cargo/config.toml",
     ".ssh/config",
+    "bin",
 ];
+
+/// Folders below a home folder in which each link leads to something that Posse obeys.
+const LINKED_FROM: [&str; 6] = [
+    ".config/posse",
+    ".config/posse/agents",
+    ".config/posse/skills",
+    ".config/posse/plugins",
+    ".claude/agents",
+    ".claude/skills",
+];
+
+/// How many names of such a folder are looked at, at most.
+const LINKS: usize = 1_000;
 
 /// Those of them that are in `workspace`, wherever links lead on the way, and of `own`, which are
 /// Posse's: what is there, or the first folder on the way that is missing.
@@ -223,9 +243,12 @@ pub(super) fn obeyed_below_home(
     homes: &[PathBuf],
     own: &[PathBuf],
 ) -> Vec<PathBuf> {
-    let below = homes.iter().flat_map(|home| OBEYED_BELOW_HOME.map(|name| home.join(name)));
+    let named = OBEYED_BELOW_HOME.iter().chain(IN_HOME.iter().filter(|it| !is_folder_in_home(it)));
+    let below = homes.iter().flat_map(|home| named.clone().map(|name| home.join(name)));
+    let linked = homes.iter().flat_map(|home| LINKED_FROM.map(|name| home.join(name)));
     let own = own.iter().filter(|path| path.file_name().is_some_and(|name| name == OWN)).cloned();
-    let all = below.chain(own).map(|path| real(&path));
+    let all = below.chain(linked.flat_map(|folder| links_in(&folder))).chain(own);
+    let all = all.map(|path| real(&path));
     let inside = all.filter(|path| path.starts_with(workspace) && path != workspace);
     // In a home folder that is in the workspace, all around it is protected.
     let is_protected = |path: &PathBuf| {
@@ -237,7 +260,22 @@ pub(super) fn obeyed_below_home(
         let missing = around.filter(|it| it.symlink_metadata().is_err()).last();
         missing.map_or_else(|| path.clone(), Path::to_owned)
     };
-    inside.filter(|path| !is_protected(path)).map(first_missing).collect()
+    let mut found: Vec<PathBuf> =
+        inside.filter(|path| !is_protected(path)).map(first_missing).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn is_folder_in_home(name: &str) -> bool {
+    FOLDERS_IN_HOME.contains(&name)
+}
+
+/// The links in `folder`.
+fn links_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(LINKS);
+    let is_link = |it: &std::fs::DirEntry| it.file_type().is_ok_and(|kind| kind.is_symlink());
+    entries.filter(is_link).map(|it| it.path()).collect()
 }
 
 /// What the folders are called in which Posse keeps its own.

@@ -46,6 +46,7 @@ pub async fn one(
     extent: Extent,
     form: Form,
 ) -> Result<Code, Failure> {
+    runtime.check_can_work().await?;
     let is_quarantined = row.state.outcome.as_deref() == Some(Outcome::QUARANTINED);
     let text = more.text.or_else(|| is_quarantined.then(|| TRY_AGAIN.to_owned()));
     let family = Tree::of(runtime, row).await?;
@@ -198,6 +199,7 @@ fn refuse(row: &RunRow, standing: Status, text: Option<&str>) -> Result<(), Fail
 }
 
 pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Result<Code, Failure> {
+    runtime.check_can_work().await?;
     let mut filter = targets::filter(runtime, filters, Kin::All).await?;
     filter.unfinished = Unfinished::Only;
     let mut rows = targets::all(runtime, filter).await?;
