@@ -245,8 +245,9 @@ async fn what_links_in_the_home_folder_lead_to_is_closed() {
     let conversation = conversation.reply(Reply::text("{{last_tool_result}}"));
     let world = World::new(Script::new().conversation(conversation)).await;
     let (home, folder) = (world.home(), world.home().join("dotfiles"));
+    let mine = |file: &str| if file.ends_with("json") { "{}\n" } else { "# mine\n" };
     for file in files {
-        put(&folder.join(file), "mine\n");
+        put(&folder.join(file), mine(file));
     }
     for made in ["scripts", "claude/agents"] {
         std::fs::create_dir_all(folder.join(made)).unwrap();
@@ -260,7 +261,7 @@ async fn what_links_in_the_home_folder_lead_to_is_closed() {
     let said = started(command).end().await.expect(0).out;
     for file in files {
         let text = std::fs::read_to_string(folder.join(file)).unwrap();
-        assert_eq!(text, "mine\n", "{file}: {said}");
+        assert_eq!(text, mine(file), "{file}: {said}");
     }
     assert!(!folder.join("scripts/git").exists(), "{said}");
     assert!(!folder.join("claude/agents/x.md").exists(), "{said}");

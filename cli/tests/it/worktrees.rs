@@ -638,3 +638,20 @@ async fn what_is_denied_in_the_checkout_is_denied_in_its_copy() {
         assert!(!sent.contains("CANARY-ENV"), "{rule}: {sent}");
     }
 }
+
+/// An agent may write to folders of PATH, such as those of an activated environment. Posse's own git is
+/// the system's.
+#[tokio::test]
+async fn a_git_in_the_workspace_is_not_posse_s() {
+    let world = repository(edit()).await;
+    let (folder, ran) = (world.work().join(".venv/bin"), world.home().join("ran"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let fake = format!("#!/bin/sh\necho x >> {}\nexec /usr/bin/git \"$@\"\n", ran.display());
+    std::fs::write(folder.join("git"), fake).unwrap();
+    std::fs::set_permissions(folder.join("git"), PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = world.command(&["run", "--agents", AGENTS, "lead"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    let exit = started(command).end().await.expect(0);
+    assert!(exit.out.contains("git merge"), "{}", exit.out);
+    assert!(!ran.exists(), "the git of the workspace ran");
+}

@@ -3,7 +3,7 @@
 use posse_protocol::Worktree;
 use posse_tools::Workspace;
 use posse_tools::confine::{Confinement, nested_repositories};
-use posse_tools::launch::{Command, Launcher, Status};
+use posse_tools::launch::{Command, Launcher, SYSTEM_FOLDERS, Status, system_program};
 use std::char::REPLACEMENT_CHARACTER;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -207,8 +207,9 @@ impl<'a> Git<'a> {
             all.push(option("--work-tree=", files));
         }
         all.extend(args.iter().map(Into::into));
+        let program = system_program("git").ok_or_else(no_git)?;
         let command = Command {
-            program: "git".into(),
+            program: program.into(),
             args: all,
             cwd: PathBuf::from("."),
             variables: variables(empty, self.common.as_deref()),
@@ -227,6 +228,10 @@ impl<'a> Git<'a> {
     }
 }
 
+fn no_git() -> String {
+    format!("git is not installed: it is in none of {}", SYSTEM_FOLDERS.join(", "))
+}
+
 /// What is in its environment. A setting of any name can be given there, and only there.
 fn variables(empty: &[String], common: Option<&Path>) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = [
@@ -238,6 +243,8 @@ fn variables(empty: &[String], common: Option<&Path>) -> Vec<(OsString, OsString
     ]
     .map(|(name, value)| (name.into(), value.into()))
     .to_vec();
+    // Whatever git starts is the system's too.
+    variables.push(("PATH".into(), SYSTEM_FOLDERS.join(":").into()));
     variables.extend(common.map(|data| ("GIT_COMMON_DIR".into(), data.into())));
     variables.push(("GIT_CONFIG_COUNT".into(), empty.len().to_string().into()));
     for (index, key) in empty.iter().enumerate() {

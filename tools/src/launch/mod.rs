@@ -19,6 +19,7 @@ mod trial;
 
 pub use command::{Command, Finished, LaunchError, Status};
 pub use environment::{Environment, allowed_environment};
+pub use trial::{SYSTEM_FOLDERS, system_program};
 
 use crate::confine::{
     Backend, Backends, CommandLimits, Confinement, ENTER, Unavailable, enter, is_root,

@@ -16,16 +16,25 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// The program, and where systems install it. It is looked for nowhere else: what it confines may
-/// write to other folders that PATH names, and it runs outside of any confinement itself.
+/// The program. It is looked for nowhere but where systems install it: it runs outside of any
+/// confinement.
 const BUBBLEWRAP: &str = "bwrap";
-const FOLDERS: [&str; 5] = [
+
+/// Where systems install programs. Agents may write to other folders that PATH names, such as those of
+/// an activated environment.
+pub const SYSTEM_FOLDERS: [&str; 5] = [
     "/usr/bin",
     "/usr/local/bin",
     "/bin",
     "/run/current-system/sw/bin",
     "/nix/var/nix/profiles/default/bin",
 ];
+
+/// Where the system has installed the program `name`.
+pub fn system_program(name: &str) -> Option<PathBuf> {
+    let mut all = SYSTEM_FOLDERS.iter().map(|folder| Path::new(folder).join(name));
+    all.find(|path| path.exists())
+}
 
 /// Files that are found in containers.
 const CONTAINERS: [&str; 2] = ["/.dockerenv", "/run/.containerenv"];
@@ -166,8 +175,7 @@ impl Launcher {
 
     /// Where the program is.
     fn bubblewrap(&self) -> Option<PathBuf> {
-        let mut all = FOLDERS.iter().map(|folder| Path::new(folder).join(BUBBLEWRAP));
-        all.find_map(|path| path.canonicalize().ok())
+        system_program(BUBBLEWRAP).and_then(|path| path.canonicalize().ok())
     }
 
     /// The user's home folders: as the environment names it, and as the system does.
