@@ -57,6 +57,8 @@ pub struct Screen {
     paint: Paint,
     manner: Manner,
     speech: Speech,
+    /// An answer may not match the schema that it has to; then the agent is asked again.
+    is_judged: bool,
     /// What is being said, where it is laid out for a terminal; `None` where it is printed as it comes.
     prose: Option<Prose>,
     /// Colours of what is said.
@@ -107,6 +109,7 @@ impl Screen {
             }),
             mid_line: false,
             status: None,
+            is_judged: false,
             typed: Vec::new(),
             foot: Foot::default(),
             began: Instant::now(),
@@ -146,6 +149,7 @@ impl Screen {
             Event::ModelReplied(replied) => self.expect(&replied.message),
             Event::ToolFinished(finished) => {
                 self.calls.retain(|(call, _)| call.id != finished.call);
+            Event::RunStarted(started) => self.is_judged = started.agent.output_schema.is_some(),
             }
             _ => {}
         }
@@ -237,9 +241,10 @@ impl Screen {
                 for line in self.provider.started(record.run, started).lines() {
                     self.remark(line);
                 }
+                self.is_judged = started.agent.output_schema.is_some();
             }
             Event::ModelCalled(called) => {
-                // The turn before ended in an answer, and the run goes on.
+                // The turn before ended in an answer that stood, and the run goes on.
                 if called.purpose == Purpose::Turn {
                     self.say_answer();
                 }
@@ -353,6 +358,10 @@ impl Screen {
     }
 
     fn pending(&mut self, pending: &ToolPending) {
+        // Nothing more comes of it: whoever reads a pipe need not wait until the run goes on.
+        if !self.is_judged {
+            self.say_answer();
+        }
         // The result may have been faster.
         let is_open = self.call(&pending.call).0.is_some();
         let child = self.children.as_ref().is_some_and(|it| it.will_answer(&pending.call));
