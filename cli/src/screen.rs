@@ -69,6 +69,8 @@ pub struct Screen {
     status: Option<(String, Instant)>,
     /// What the person types meanwhile.
     typed: Vec<String>,
+    /// The line in which the person answers a question: nothing else stands there meanwhile.
+    prompt: Option<String>,
     foot: Foot,
     began: Instant,
     /// When the present call of the model began, or the last call of a tool ended.
@@ -107,10 +109,11 @@ impl Screen {
                 Volume::Usual | Volume::Quiet => Voice::AtTheEnd,
                 Volume::Silent => Voice::Silent,
             }),
+            is_judged: false,
             mid_line: false,
             status: None,
-            is_judged: false,
             typed: Vec::new(),
+            prompt: None,
             foot: Foot::default(),
             began: Instant::now(),
             since: Instant::now(),
@@ -146,10 +149,10 @@ impl Screen {
         self.worktree.observe(&record.event);
         self.provider.recall(&record.event);
         match &record.event {
+            Event::RunStarted(started) => self.is_judged = started.agent.output_schema.is_some(),
             Event::ModelReplied(replied) => self.expect(&replied.message),
             Event::ToolFinished(finished) => {
                 self.calls.retain(|(call, _)| call.id != finished.call);
-            Event::RunStarted(started) => self.is_judged = started.agent.output_schema.is_some(),
             }
             _ => {}
         }
@@ -238,10 +241,10 @@ impl Screen {
         let todos = self.todos.observe(&record.event);
         match &record.event {
             Event::RunStarted(started) => {
+                self.is_judged = started.agent.output_schema.is_some();
                 for line in self.provider.started(record.run, started).lines() {
                     self.remark(line);
                 }
-                self.is_judged = started.agent.output_schema.is_some();
             }
             Event::ModelCalled(called) => {
                 // The turn before ended in an answer that stood, and the run goes on.
@@ -355,13 +358,13 @@ impl Screen {
             }
         }
         self.pause();
-    }
-
-    fn pending(&mut self, pending: &ToolPending) {
         // Nothing more comes of it: whoever reads a pipe need not wait until the run goes on.
         if !self.is_judged {
             self.say_answer();
         }
+    }
+
+    fn pending(&mut self, pending: &ToolPending) {
         // The result may have been faster.
         let is_open = self.call(&pending.call).0.is_some();
         let child = self.children.as_ref().is_some_and(|it| it.will_answer(&pending.call));
@@ -538,6 +541,22 @@ impl Screen {
         }
     }
 
+    /// Shows at the end of the terminal, and nothing but it, the line in which a person answers.
+    pub fn prompt(&mut self, line: String) {
+        if self.prompt.as_ref() != Some(&line) || !self.foot.stands() {
+            self.foot.draw(std::slice::from_ref(&line));
+            self.prompt = Some(line);
+        }
+    }
+
+    /// The person has answered, or need not any more. The line stays.
+    pub fn end_prompt(&mut self) {
+        if let Some(line) = self.prompt.take() {
+            self.clear_foot();
+            print::note(line.trim_end());
+        }
+    }
+
     /// Nothing is typed any more, and somebody else writes to the terminal from now on.
     pub fn yield_terminal(&mut self) {
         self.typed.clear();
@@ -568,6 +587,9 @@ impl Screen {
     fn foot_lines(&self) -> Vec<String> {
         // A line that fills the last column would wrap, and could not be taken away whole.
         let look = Look { columns: terminal::width() - 1, ..self.look() };
+        if let Some(line) = &self.prompt {
+            return vec![line.clone()];
+        }
         let mut lines = Vec::new();
         if let Some(prose) = &self.prose {
             let page = Look { columns: look.columns, ..self.page() };
