@@ -4,6 +4,7 @@ mod call;
 pub mod change;
 mod children;
 mod foot;
+mod life;
 pub mod line;
 mod markdown;
 mod prose;
@@ -26,6 +27,7 @@ use crate::spending;
 use crate::terminal::{self, fitted};
 use call::Detail;
 use children::{Children, Manner};
+use life::Life;
 use line::{Below, Look};
 use posse::protocol::{
     CallId, Delta, Event, Message, Outcome, Purpose, Record, Sender, ToolCall, ToolFinished,
@@ -82,7 +84,7 @@ pub struct Screen {
     worktree: WorktreeView,
     spending: Spending,
     /// What the run and those below it took, where that is not all that was seen.
-    life: Option<(Spending, Option<Below>)>,
+    life: Life,
     children: Option<Children>,
     /// The run waits because its log cannot be written.
     held: bool,
@@ -122,7 +124,7 @@ impl Screen {
             todos: Todos::default(),
             worktree: WorktreeView::default(),
             spending: Spending::default(),
-            life: None,
+            life: Life::default(),
             children: None,
             held: false,
         }
@@ -640,11 +642,9 @@ impl Screen {
         &self.spending
     }
 
-    /// What the run at hand and all below it took in their whole life, by `rows`: not all of it was
-    /// seen here.
-    pub fn sum_up(&mut self, rows: &[RunRow], top: RunId) {
-        let own = rows.iter().find(|row| row.id == top).map(Spending::of);
-        self.life = own.map(|own| (own, Below::stored(rows, top)));
+    /// What the run at hand and all below it took in their whole life: not all of it was seen here.
+    pub fn life(&mut self) -> &mut Life {
+        &mut self.life
     }
 
     /// Shows how the run ended, and the answer if it has not been shown.
@@ -668,10 +668,8 @@ impl Screen {
             return Ok(());
         }
         let took_ms = self.began.elapsed().as_millis() as u64;
-        let totals = match &self.life {
-            Some((own, below)) => {
-                format!("since it began: {}", line::totals(own, None, below.as_ref()))
-            }
+        let totals = match self.life.totals() {
+            Some(totals) => totals,
             None => {
                 let below =
                     self.children.as_ref().and_then(|children| Below::in_tree(children.tree()));

@@ -311,6 +311,7 @@ impl Viewer {
         self.screen.attend(row.id);
         self.warn_of_distrust(runtime, row.id).await?;
         let tree = runtime.handle(row.id).tree().await?;
+        self.screen.life().begin(&tree);
         let open: Vec<&RunRow> =
             tree.iter().filter(|below| below.id != row.id && is_open(below)).collect();
         let started: HashSet<RunId> = open.iter().map(|below| below.id).collect();
@@ -439,7 +440,7 @@ impl Viewer {
             if let Some(outcome) = self.show(followee, about, &update)? {
                 self.settle(&run).await?;
                 if followee.is_old && self.form == Form::Screen {
-                    self.screen.sum_up(&run.tree().await?, run.id());
+                    self.screen.life().sum_up(&run.tree().await?, run.id());
                 }
                 self.look_who_executes(followee).await?;
                 if !went_on(runtime, &update).await? {
