@@ -126,7 +126,11 @@ pub(crate) fn narrow(
     }
     let modes = match above {
         Some(above) => [Some(above.mode), spec.mode, agent.mode],
-        None => [Some(spec.mode.unwrap_or(config.permissions.mode)), agent.mode, None],
+        None if spec.mode.is_some() => [spec.mode, agent.mode, None],
+        None => {
+            let around = rule_files::mode_of(config.permissions.rule_files.as_ref(), grant)?;
+            [Some(config.permissions.mode), around, agent.mode]
+        }
     };
     grant.mode = modes.into_iter().flatten().min().unwrap_or(Mode::Plan);
     grant.attended = above.map_or(spec.attended, |above| above.attended);
