@@ -399,6 +399,21 @@ async fn a_question_that_was_left_is_not_forgotten() {
     terminal.shows("waits for your answer: posse runs questions").await;
 }
 
+/// What cannot be seen, or looks like something else, is written out.
+#[tokio::test]
+async fn a_question_shows_rare_characters_escaped() {
+    let hidden = "echo a\u{61c}b\u{2800}c\u{335}d\u{1d173}e\u{1680}f\u{200b}g é 中 | cat";
+    let call = Reply::tool_call("Bash", json!({"command": hidden}));
+    let world = World::new(Script::turns([call, Reply::text("done")])).await;
+    let Some(terminal) = Terminal::open(&world, 160, 30).await else { return };
+    terminal.enter("posse run --mode ask one; echo code $?").await;
+    let screen = terminal.shows("allow it?").await;
+    let shown = "a\\u{61c}b\\u{2800}c\\u{335}d\\u{1d173}e\\u{1680}f\\u{200b}g é 中 | cat";
+    assert!(screen.contains(shown), "{screen}");
+    terminal.press("C-c").await;
+    terminal.shows("code ").await;
+}
+
 /// What stands far above the question is named beside it.
 #[tokio::test]
 async fn a_long_command_is_told_by_its_size_and_its_programs() {
