@@ -115,6 +115,8 @@ pub(crate) struct Phase {
     leg_began_ms: u64,
     /// How much time was left then to whoever set it to work.
     leg_left_ms: Option<u64>,
+    /// How far whoever set it to work lets it go.
+    leg_limits: Option<Limits>,
     /// It has been set to work before.
     begun: bool,
     worked_ms: u64,
@@ -281,7 +283,17 @@ impl Transcript {
     /// How long it may be at work from when it was last set to work on: as long as `limits` say, and
     /// no longer than whoever set it to work.
     pub(crate) fn wall_ms(&self, limits: &Limits) -> Option<u64> {
-        limits.wall_ms.into_iter().chain(self.phase.leg_left_ms).min()
+        let asked = self.phase.leg_limits.as_ref().and_then(|limits| limits.wall_ms);
+        limits.wall_ms.into_iter().chain(self.phase.leg_left_ms).chain(asked).min()
+    }
+
+    /// How far it may go since it was last set to work: as far as `limits` say, and no further than
+    /// whoever set it to work says.
+    pub(crate) fn leg_limits(&self, limits: &Limits) -> Limits {
+        match &self.phase.leg_limits {
+            Some(asked) => limits.clone().stricter(asked),
+            None => limits.clone(),
+        }
     }
 
     /// How it stands with the time of a run that has these `limits`.

@@ -177,7 +177,7 @@ pub struct AgentOptions {
     /// Reasoning effort
     #[arg(long, value_name = "EFFORT", value_parser = efforts())]
     pub effort: Option<Effort>,
-    /// Stop after this many model calls
+    /// Stop after this many model calls; with --continue or --resume, counted from this message on
     #[arg(long, value_name = "N", value_parser = whole::<1, { u32::MAX }>)]
     pub max_turns: Option<u32>,
     /// Stop before the cost exceeds this many dollars
@@ -193,7 +193,7 @@ pub struct AgentOptions {
     /// tool_calls, tokens, input_tokens, output_tokens and children
     #[arg(long, value_name = "BUDGET", value_parser = posse::config::parse_budget)]
     pub budget: Option<Budget>,
-    /// Stop after this much working time, such as 90s, 10m or 2h
+    /// Stop after this much working time, such as 90s, 10m or 2h; counted like --max-turns
     #[arg(long, value_name = "TIME", value_parser = posse::config::parse_duration)]
     pub timeout: Option<u64>,
     /// Permission mode for tool calls that no rule covers

@@ -61,16 +61,28 @@ pub fn exact(text: &str) -> String {
             '\n' => out.push('\n'),
             '\r' => out.push_str("\\r"),
             // Nothing to see, or not what it looks like: spaces of other widths, joiners, marks of
-            // direction, tags, private characters.
+            // direction or layout, strokes through other characters, tags, private characters.
             '\u{a0}'
             | '\u{ad}'
+            | '\u{334}'..='\u{338}'
             | '\u{34f}'
+            | '\u{600}'..='\u{605}'
+            | '\u{61c}'
+            | '\u{6dd}'
+            | '\u{70f}'
+            | '\u{8e2}'
             | '\u{115f}'..='\u{1160}'
+            | '\u{1680}'
             | '\u{17b4}'..='\u{17b5}'
             | '\u{180b}'..='\u{180f}'
             | '\u{2000}'..='\u{200f}'
             | '\u{2028}'..='\u{202f}'
             | '\u{205f}'..='\u{206f}'
+            | '\u{20d2}'..='\u{20d3}'
+            | '\u{20d8}'..='\u{20da}'
+            | '\u{20e5}'..='\u{20e6}'
+            | '\u{20ea}'..='\u{20eb}'
+            | '\u{2800}'
             | '\u{3000}'
             | '\u{3164}'
             | '\u{fe00}'..='\u{fe0f}'
@@ -78,6 +90,11 @@ pub fn exact(text: &str) -> String {
             | '\u{ffa0}'
             | '\u{fff0}'..='\u{fffb}'
             | '\u{e000}'..='\u{f8ff}'
+            | '\u{110bd}'
+            | '\u{110cd}'
+            | '\u{13430}'..='\u{13455}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{10ffff}' => {
                 let _ = write!(out, "\\u{{{:x}}}", character as u32);
             }

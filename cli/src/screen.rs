@@ -4,6 +4,7 @@ mod call;
 pub mod change;
 mod children;
 mod foot;
+mod life;
 pub mod line;
 mod markdown;
 mod prose;
@@ -26,6 +27,7 @@ use crate::spending;
 use crate::terminal::{self, fitted};
 use call::Detail;
 use children::{Children, Manner};
+use life::Life;
 use line::{Below, Look};
 use posse::protocol::{
     CallId, Delta, Event, Message, Outcome, Purpose, Record, Sender, ToolCall, ToolFinished,
@@ -57,6 +59,8 @@ pub struct Screen {
     paint: Paint,
     manner: Manner,
     speech: Speech,
+    /// An answer may not match the schema that it has to; then the agent is asked again.
+    is_judged: bool,
     /// What is being said, where it is laid out for a terminal; `None` where it is printed as it comes.
     prose: Option<Prose>,
     /// Colours of what is said.
@@ -67,6 +71,8 @@ pub struct Screen {
     status: Option<(String, Instant)>,
     /// What the person types meanwhile.
     typed: Vec<String>,
+    /// The line in which the person answers a question: nothing else stands there meanwhile.
+    prompt: Option<String>,
     foot: Foot,
     began: Instant,
     /// When the present call of the model began, or the last call of a tool ended.
@@ -78,7 +84,7 @@ pub struct Screen {
     worktree: WorktreeView,
     spending: Spending,
     /// What the run and those below it took, where that is not all that was seen.
-    life: Option<(Spending, Option<Below>)>,
+    life: Life,
     children: Option<Children>,
     /// The run waits because its log cannot be written.
     held: bool,
@@ -105,9 +111,11 @@ impl Screen {
                 Volume::Usual | Volume::Quiet => Voice::AtTheEnd,
                 Volume::Silent => Voice::Silent,
             }),
+            is_judged: false,
             mid_line: false,
             status: None,
             typed: Vec::new(),
+            prompt: None,
             foot: Foot::default(),
             began: Instant::now(),
             since: Instant::now(),
@@ -116,7 +124,7 @@ impl Screen {
             todos: Todos::default(),
             worktree: WorktreeView::default(),
             spending: Spending::default(),
-            life: None,
+            life: Life::default(),
             children: None,
             held: false,
         }
@@ -143,6 +151,7 @@ impl Screen {
         self.worktree.observe(&record.event);
         self.provider.recall(&record.event);
         match &record.event {
+            Event::RunStarted(started) => self.is_judged = started.agent.output_schema.is_some(),
             Event::ModelReplied(replied) => self.expect(&replied.message),
             Event::ToolFinished(finished) => {
                 self.calls.retain(|(call, _)| call.id != finished.call);
@@ -234,12 +243,13 @@ impl Screen {
         let todos = self.todos.observe(&record.event);
         match &record.event {
             Event::RunStarted(started) => {
+                self.is_judged = started.agent.output_schema.is_some();
                 for line in self.provider.started(record.run, started).lines() {
                     self.remark(line);
                 }
             }
             Event::ModelCalled(called) => {
-                // The turn before ended in an answer, and the run goes on.
+                // The turn before ended in an answer that stood, and the run goes on.
                 if called.purpose == Purpose::Turn {
                     self.say_answer();
                 }
@@ -350,6 +360,10 @@ impl Screen {
             }
         }
         self.pause();
+        // Nothing more comes of it: whoever reads a pipe need not wait until the run goes on.
+        if !self.is_judged {
+            self.say_answer();
+        }
     }
 
     fn pending(&mut self, pending: &ToolPending) {
@@ -529,6 +543,22 @@ impl Screen {
         }
     }
 
+    /// Shows at the end of the terminal, and nothing but it, the line in which a person answers.
+    pub fn prompt(&mut self, line: String) {
+        if self.prompt.as_ref() != Some(&line) || !self.foot.stands() {
+            self.foot.draw(std::slice::from_ref(&line));
+            self.prompt = Some(line);
+        }
+    }
+
+    /// The person has answered, or need not any more. The line stays.
+    pub fn end_prompt(&mut self) {
+        if let Some(line) = self.prompt.take() {
+            self.clear_foot();
+            print::note(line.trim_end());
+        }
+    }
+
     /// Nothing is typed any more, and somebody else writes to the terminal from now on.
     pub fn yield_terminal(&mut self) {
         self.typed.clear();
@@ -559,6 +589,9 @@ impl Screen {
     fn foot_lines(&self) -> Vec<String> {
         // A line that fills the last column would wrap, and could not be taken away whole.
         let look = Look { columns: terminal::width() - 1, ..self.look() };
+        if let Some(line) = &self.prompt {
+            return vec![line.clone()];
+        }
         let mut lines = Vec::new();
         if let Some(prose) = &self.prose {
             let page = Look { columns: look.columns, ..self.page() };
@@ -609,11 +642,9 @@ impl Screen {
         &self.spending
     }
 
-    /// What the run at hand and all below it took in their whole life, by `rows`: not all of it was
-    /// seen here.
-    pub fn sum_up(&mut self, rows: &[RunRow], top: RunId) {
-        let own = rows.iter().find(|row| row.id == top).map(Spending::of);
-        self.life = own.map(|own| (own, Below::stored(rows, top)));
+    /// What the run at hand and all below it took in their whole life: not all of it was seen here.
+    pub fn life(&mut self) -> &mut Life {
+        &mut self.life
     }
 
     /// Shows how the run ended, and the answer if it has not been shown.
@@ -637,10 +668,8 @@ impl Screen {
             return Ok(());
         }
         let took_ms = self.began.elapsed().as_millis() as u64;
-        let totals = match &self.life {
-            Some((own, below)) => {
-                format!("since it began: {}", line::totals(own, None, below.as_ref()))
-            }
+        let totals = match self.life.totals() {
+            Some(totals) => totals,
             None => {
                 let below =
                     self.children.as_ref().and_then(|children| Below::in_tree(children.tree()));

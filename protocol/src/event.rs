@@ -242,6 +242,10 @@ pub struct Asks {
     /// The conversation so far is replaced by a summary first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compact: bool,
+    /// How far the run may go with this message, within its own limits. Heard where the message sets
+    /// it to work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,

@@ -35,6 +35,26 @@ pub struct Limits {
     pub extra: Extra,
 }
 
+impl Limits {
+    /// The stricter of each.
+    #[must_use]
+    pub fn stricter(self, other: &Limits) -> Limits {
+        fn least<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
+        }
+        Limits {
+            turns: least(self.turns, other.turns),
+            tool_calls: least(self.tool_calls, other.tool_calls),
+            input_tokens: least(self.input_tokens, other.input_tokens),
+            output_tokens: least(self.output_tokens, other.output_tokens),
+            cost: least(self.cost, other.cost),
+            wall_ms: least(self.wall_ms, other.wall_ms),
+            written_bytes: least(self.written_bytes, other.written_bytes),
+            extra: self.extra,
+        }
+    }
+}
+
 /// Which limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

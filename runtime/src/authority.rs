@@ -4,7 +4,7 @@
 
 use crate::child::rules::Rules;
 use crate::error::Error;
-use crate::policy::{Policy, Rule, RuleError, Today, denials, scopes};
+use crate::policy::{Policy, READING, Rule, RuleError, Today, WRITING, denials, scopes};
 use crate::rule_files;
 use crate::runtime_config::RuntimeConfig;
 use crate::tool_facts::ToolFacts;
@@ -57,6 +57,25 @@ fn secret_files(allow: &[String], workspace: &str) -> impl Iterator<Item = Strin
         };
         above.iter().map(|folders| rule(folders, name)).chain([inside]).collect()
     })
+}
+
+/// Lets denials of files that lie in any folder hold in the rest of the checkout too that `workspace`
+/// is a part of: commands see it.
+fn widen_to_checkout(denied: &mut Vec<String>, workspace: &str) {
+    let Some(top) = checkout_above(Path::new(workspace)) else { return };
+    let wider = |rule: &String| {
+        let (tool, pattern) = rule.strip_suffix(')')?.split_once('(')?;
+        let name = pattern.strip_prefix("**/").unwrap_or(pattern);
+        let is_anywhere =
+            pattern.len() > name.len() || !pattern.trim_end_matches('/').contains('/');
+        // What says only that it is about every file is about those of the workspace.
+        let is_open = name.chars().all(|char| "*/".contains(char));
+        let takes_paths = READING.contains(&tool) || WRITING.contains(&tool);
+        (takes_paths && is_anywhere && !is_open && name != "~")
+            .then(|| format!("{tool}(/{top}/**/{name})"))
+    };
+    let wider: Vec<String> = denied.iter().filter_map(wider).collect();
+    denied.extend(wider);
 }
 
 /// The top of the checkout that `workspace` is in, if it is not the top itself. Not if its name could
@@ -120,13 +139,18 @@ pub(crate) fn narrow(
     ask.extend(spec.permissions.ask.iter().cloned());
     denied.extend(spec.permissions.deny.iter().cloned());
     denied.extend(deny.flat_map(denials));
+    widen_to_checkout(denied, &grant.workspace);
     for rules in [ask, denied] {
         let mut seen = std::collections::HashSet::new();
         rules.retain(|rule| seen.insert(rule.clone()));
     }
     let modes = match above {
         Some(above) => [Some(above.mode), spec.mode, agent.mode],
-        None => [Some(spec.mode.unwrap_or(config.permissions.mode)), agent.mode, None],
+        None if spec.mode.is_some() => [spec.mode, agent.mode, None],
+        None => {
+            let around = rule_files::mode_of(config.permissions.rule_files.as_ref(), grant)?;
+            [Some(config.permissions.mode), around, agent.mode]
+        }
     };
     grant.mode = modes.into_iter().flatten().min().unwrap_or(Mode::Plan);
     grant.attended = above.map_or(spec.attended, |above| above.attended);
@@ -158,6 +182,7 @@ pub(crate) fn policy(
     let (around, files) = rule_files::of_grant(config.permissions.rule_files.as_ref(), grant)?;
     permissions.ask.extend(around.ask);
     permissions.deny.extend(around.deny);
+    widen_to_checkout(&mut permissions.deny, &grant.workspace);
     let today = Today { permissions, home, files };
     Policy::new(grant, &today, tools).map_err(told)
 }

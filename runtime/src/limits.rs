@@ -13,19 +13,7 @@ pub(crate) const LONGEST_MINUTES: u64 = 100 * 366 * 24 * 60;
 
 /// The stricter of two in each limit.
 pub(crate) fn stricter(one: Limits, other: &Limits) -> Limits {
-    fn least<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
-        one.into_iter().chain(other).min()
-    }
-    Limits {
-        turns: least(one.turns, other.turns),
-        tool_calls: least(one.tool_calls, other.tool_calls),
-        input_tokens: least(one.input_tokens, other.input_tokens),
-        output_tokens: least(one.output_tokens, other.output_tokens),
-        cost: least(one.cost, other.cost),
-        wall_ms: least(one.wall_ms, other.wall_ms),
-        written_bytes: least(one.written_bytes, other.written_bytes),
-        extra: one.extra,
-    }
+    one.stricter(other)
 }
 
 /// What `change` sets, in place of what `limits` says.

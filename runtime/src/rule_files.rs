@@ -1,5 +1,5 @@
 //! Rules that files around a folder set for every run in it: the `deny` and `ask` lists of
-//! `posse.toml` and of Claude Code's settings. They only narrow, so nobody has to trust them. They
+//! `posse.toml` and of Claude Code's settings, and the mode of these. They only narrow, so nobody has to trust them. They
 //! are read whenever a run starts or goes on, so that a new denial holds at once. A file that
 //! cannot be understood stops the run: a fence must not fall silently.
 
@@ -11,7 +11,7 @@ pub use claude::ClaudeSettings;
 use crate::config::{ConfigError, project_rules};
 use crate::error::Error;
 use crate::files::{up_to_outermost_root, up_to_root};
-use posse_protocol::{Grant, Permissions};
+use posse_protocol::{Grant, Mode, Permissions};
 use posse_tools::confine::is_placeholder;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,14 @@ impl RuleFiles {
     /// When a file cannot be read or understood, or has a rule that could not be enforced.
     pub fn rules(&self, folder: &Path) -> Result<Permissions, ConfigError> {
         self.rules_and_files(folder).map(|(rules, _)| rules)
+    }
+
+    /// The strictest mode that Claude Code's settings name for runs in `folder`.
+    ///
+    /// # Errors
+    /// As [`RuleFiles::rules`].
+    pub fn mode(&self, folder: &Path) -> Result<Option<Mode>, ConfigError> {
+        Ok(self.claude(folder)?.into_iter().filter_map(|settings| settings.mode).min())
     }
 
     /// The same, and the file that each is from.
@@ -130,10 +138,21 @@ pub(crate) fn of_grant(
     grant: &Grant,
 ) -> Result<(Permissions, Files), Error> {
     let Some(files) = files else { return Ok(Default::default()) };
-    // A worktree is a copy: what holds for the checkout holds for it.
+    files.rules_and_files(folder_of(grant)).map_err(|error| Error::InvalidInput(error.to_string()))
+}
+
+/// The mode that `files` set for a run with `grant` for which nobody names one.
+pub(crate) fn mode_of(files: Option<&RuleFiles>, grant: &Grant) -> Result<Option<Mode>, Error> {
+    let Some(files) = files else { return Ok(None) };
+    let found = files.mode(folder_of(grant));
+    found.map_err(|error| Error::InvalidInput(error.to_string()))
+}
+
+/// Where the rules for a run with `grant` are looked for. A worktree is a copy: what holds for the
+/// checkout holds for it.
+fn folder_of(grant: &Grant) -> &Path {
     let origin = grant.worktree.as_ref().map(|worktree| &worktree.origin);
-    let folder = Path::new(origin.unwrap_or(&grant.workspace));
-    files.rules_and_files(folder).map_err(|error| Error::InvalidInput(error.to_string()))
+    Path::new(origin.unwrap_or(&grant.workspace))
 }
 
 /// Refuses a link to nothing: somebody meant rules to be there.

@@ -69,11 +69,12 @@ impl<'a> Shift<'a> {
         Ok(Shift { agent, model, bounds, desk, schema, without_budget, money, refused })
     }
 
-    /// Sees what may still be drawn of budgets.
+    /// Sees how far the run may go, and what may still be drawn of budgets.
     ///
     /// A budget knows only what is stored. A reply that is noted and not stored has not given back
     /// what its call reserved, so it is stored first.
     pub(crate) async fn take_stock(&mut self) -> Result<(), JournalError> {
+        self.bounds.limits = self.desk.transcript.leg_limits(&self.agent.limits);
         if !self.bounds.allowance.is_empty() {
             self.desk.store().await?;
         }

@@ -21,6 +21,8 @@ impl Transcript {
             Sender::User | Sender::Run(_) => {
                 if idle {
                     self.begin_leg(self.time_left_to(&received.from));
+                    let limits = received.asks.as_ref().and_then(|asks| asks.limits.clone());
+                    self.phase.leg_limits = limits;
                 }
                 self.phase.awake |= idle || !received.later;
             }

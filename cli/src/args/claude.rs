@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, ValueEnum};
-use posse::protocol::{Asks, Instructions, Mode};
+use posse::protocol::{Asks, Instructions, Limits, Mode};
 
 /// Where they stand in the help.
 const HEADING: &str = "Options that Claude Code has, too";
@@ -80,13 +80,9 @@ pub const NEW_CHAT: [&str; 19] = [
 ];
 
 /// Options that say what a new run is like, and what it may do.
-const NEW_RUN: [&str; 24] = [
+const NEW_RUN: [&str; 20] = [
     "agent",
     "effort",
-    "max_turns",
-    "max_cost",
-    "budget",
-    "timeout",
     "mode",
     "sandbox",
     "network",
@@ -156,12 +152,15 @@ impl RunOptions {
     }
 }
 
-/// What is to change before an earlier run answers: `--model` beside `--continue` or `--resume`.
+/// What is to change before an earlier run answers: `--model`, and how far it may go with this
+/// message, beside `--continue` or `--resume`.
 pub fn asks(agent: &AgentOptions) -> Result<Asks, Failure> {
+    let limits = Limits { turns: agent.max_turns, wall_ms: agent.timeout, ..Limits::default() };
+    let limits = (limits != Limits::default()).then_some(limits);
     let named: Vec<&String> = agent.model.iter().chain(&agent.fallback).collect();
     match named.as_slice() {
-        [] => Ok(Asks::default()),
-        [model] => Ok(Asks { model: Some((*model).clone()), ..Asks::default() }),
+        [] => Ok(Asks { limits, ..Asks::default() }),
+        [model] => Ok(Asks { model: Some((*model).clone()), limits, ..Asks::default() }),
         _ => Err(Failure::usage("an earlier run goes on with one model, and several are named")
             .hint("name the one that is to answer from now on")),
     }

@@ -4,11 +4,13 @@ use super::follow::Form;
 use super::prompt::prompt;
 use super::runs::resume::{self, More};
 use super::{Common, folder};
-use crate::args::{self, Earlier, RunOptions};
+use crate::args::{self, AgentOptions, Earlier, RunOptions};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
+use crate::spending;
 use posse::store::{Filter, Kin};
+use posse::views::Spending;
 use posse::{Extent, RunRow, Runtime};
 use std::path::Path;
 
@@ -32,6 +34,9 @@ pub async fn run(
             Earlier::Named(run) => runtime.find(run).await?,
             Earlier::Newest => newest(&runtime, &folder).await?,
         };
+        if let Some(option) = about_money(options) {
+            return Err(keeps_its_money(&row, option));
+        }
         if !common.global.quiet && form == Form::Screen {
             let model = asks.model.as_deref().unwrap_or(&row.about.model);
             let (model, title) = (clean_line(model, 100), clean_line(&row.about.title, 100));
@@ -43,6 +48,30 @@ pub async fn run(
     .await;
     runtime.shutdown().await;
     result
+}
+
+/// The option that is about money, if there is one: it would be that of all who work on the task, and of
+/// those some may be at work already.
+fn about_money(options: &RunOptions) -> Option<&'static str> {
+    let AgentOptions { max_cost, budget, .. } = &options.agent;
+    max_cost.map(|_| "--max-cost").or(budget.as_ref().map(|_| "--budget"))
+}
+
+/// Says what `row` may spend and has spent, and what can be typed instead of `option`.
+fn keeps_its_money(row: &RunRow, option: &str) -> Failure {
+    let spent = Spending::of(row);
+    let keeps = match row.funds.budget.as_ref().and_then(|budget| budget.cost) {
+        Some(most) => format!("keeps its budget of {most}, which its subagents share"),
+        None => "was started without a limit of money".to_owned(),
+    };
+    let (short, spent) = (row.id.short(), spending::money_in_words(&spent));
+    Failure::usage(format!(
+        "`{option}` holds from the start of a run: run {short} {keeps}, and has spent {spent} itself"
+    ))
+    .hint(format!(
+        "`--max-turns N` or `--timeout TIME` limits what this message may take; leave out \
+         `--continue` or `--resume` to start a new run with `{option}`"
+    ))
 }
 
 /// The run or chat of `folder` that something was last said to or by.

@@ -1,53 +1,35 @@
 //! Asking the person at the terminal about calls of runs.
 
 mod glance;
+mod prompt;
+
+pub use prompt::{Prompt, Said};
 
 use super::Common;
-
 use crate::clean::{clean_line, exact};
 use crate::exit::Failure;
 use crate::paint::Paint;
 use crate::print;
 use crate::screen::change;
-use crate::signals::{Signal, Signals};
 use glance::{Screen, counted, middle_cut, short};
 use posse::is_open;
 use posse::protocol::{Approval, ApprovalGiven, Event};
 use posse::{Question, RunId, RunRow, Runtime, Update};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{QueueSelector, tcflush};
-use std::fs::File;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::Semaphore;
 
 /// Who answers at the terminal.
 pub const PERSON: &str = "the user";
-
-/// The longest answer that is read.
-const LONGEST: usize = 4_096;
 
 /// Asks the person at the terminal.
 pub struct Asker {
     /// Where rules are written that always hold.
     settings: Option<PathBuf>,
     paint: Paint,
-    /// Held by whoever reads what is typed.
-    reading: Arc<Semaphore>,
+    /// The terminal draws nothing anew.
+    is_dumb: bool,
     /// Where a run goes on that has its answer.
     goes: Goes,
-}
-
-/// What came of asking.
-pub enum Replied {
-    /// Every question has its answer.
-    Answered,
-    /// A signal came instead.
-    Signal(Signal),
-    /// The input has ended: there is nobody.
-    Gone,
 }
 
 /// True when there is someone at a terminal who reads and writes.
@@ -61,7 +43,7 @@ impl Asker {
         is_attended().then(|| Asker {
             settings: common.user_settings(),
             paint: Paint { on: !common.environment.no_color },
-            reading: Arc::new(Semaphore::new(1)),
+            is_dumb: common.environment.dumb_terminal,
             goes: Goes::Here,
         })
     }
@@ -71,86 +53,38 @@ impl Asker {
         Asker { goes: Goes::Elsewhere, ..self }
     }
 
-    /// Asks what `run` and the others of its tree want to know.
-    pub async fn ask(
+    /// Puts a question, and lets the person answer.
+    pub fn put(&self, question: &Question) -> Prompt {
+        let settings = self.settings.as_deref().map(|it| it.display().to_string());
+        print::note(painted(question, settings, self.paint, Screen::now()));
+        Prompt::open(self.is_dumb)
+    }
+
+    /// Stores an answer, and says so if somebody was faster.
+    pub async fn give(
         &self,
         runtime: &Runtime,
-        run: RunId,
-        signals: &mut Signals,
-    ) -> Result<Replied, Failure> {
-        let root = runtime.find(&run.to_string()).await?.family.root;
-        loop {
-            let questions = runtime.questions(Some(root)).await?;
-            let Some(question) = questions.first() else { return Ok(Replied::Answered) };
-            forget_typed();
-            let settings = self.settings.as_deref().map(|it| it.display().to_string());
-            print::note(painted(question, settings, self.paint, Screen::now()));
-            let answer = tokio::select! {
-                biased;
-                signal = signals.next() => {
-                    self.stopped_reading().await;
-                    return Ok(Replied::Signal(signal));
-                }
-                answer = self.answer_to(question) => answer,
-                why = withdrawn(runtime, question) => {
-                    print::note(format!("\n  {}", why?));
-                    self.stopped_reading().await;
-                    forget_typed();
-                    continue;
-                }
-            };
-            let Some(answer) = answer else { return Ok(Replied::Gone) };
-            if let Given::TooLate(why) =
-                give(runtime, question, answer, self.settings.as_deref(), self.goes).await?
-            {
-                print::note(format!("  {why}"));
-            }
+        question: &Question,
+        answer: Approval,
+    ) -> Result<(), Failure> {
+        let settings = self.settings.as_deref();
+        if let Given::TooLate(why) = give(runtime, question, answer, settings, self.goes).await? {
+            print::note(format!("  {why}"));
         }
+        Ok(())
     }
+}
 
-    /// What the person says about `question`, who is asked until it is understood; nothing when the
-    /// input has ended.
-    async fn answer_to(&self, question: &Question) -> Option<Approval> {
-        loop {
-            print::note_piece("  allow it? ");
-            match understood(&self.read_line().await?, question) {
-                Some(answer) => return Some(answer),
-                None => print::note(match question.asked.rule {
-                    Some(_) => "  type y, r, a or n alone; after n you can say why",
-                    None => "  type y or n alone; after n you can say why",
-                }),
-            }
-        }
-    }
-
-    /// The next line of the terminal; nothing at its end. Gives up when it is dropped.
-    async fn read_line(&self) -> Option<String> {
-        struct Stop(Arc<AtomicBool>);
-        impl Drop for Stop {
-            fn drop(&mut self) {
-                self.0.store(true, Ordering::Relaxed);
-            }
-        }
-        let turn = self.reading.clone().acquire_owned().await.ok()?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let _stop = Stop(stop.clone());
-        let reading = move || {
-            let _turn = turn;
-            read_until(&stop)
-        };
-        tokio::task::spawn_blocking(reading).await.ok().flatten()
-    }
-
-    /// Waits until a reader that was told to give up has done so: it would take from the next one
-    /// what was typed for it.
-    async fn stopped_reading(&self) {
-        // Nobody closes it.
-        let _ = self.reading.acquire().await;
+/// What can be said about `question`.
+pub fn choices(question: &Question) -> &'static str {
+    match question.asked.rule {
+        Some(_) => "  type y, r, a or n alone; after n you can say why",
+        None => "  type y or n alone; after n you can say why",
     }
 }
 
 /// Waits until `question` needs no answer from here any more, and says why.
-async fn withdrawn(runtime: &Runtime, question: &Question) -> Result<&'static str, Failure> {
+pub async fn withdrawn(runtime: &Runtime, question: &Question) -> Result<&'static str, Failure> {
     let Question { run, asked, .. } = question;
     let row = runtime.find(&run.to_string()).await?;
     let mut events = runtime.handle(*run).events(row.log.last_seq);
@@ -252,7 +186,7 @@ pub async fn give(
 /// A question, whole, the keys that answer it, and right above the prompt what must be seen.
 fn painted(question: &Question, settings: Option<String>, paint: Paint, screen: Screen) -> String {
     let mut text = described(question, paint);
-    text.push_str("\n  [y] once   [n] no, [n why] no and say why");
+    text.push_str("\n  [y] once   [n] or Esc no, [n why] no and say why");
     if let Some(rule) = &question.asked.rule {
         let rule = middle_cut(&counted(&exact(rule)), LONGEST_RULE);
         text.push_str(&format!("\n  [r] for this run: {rule}"));
@@ -359,13 +293,7 @@ fn shown(question: &Question, paint: Paint) -> Vec<String> {
 }
 
 /// What a line says about `question`.
-fn understood(line: &str, question: &Question) -> Option<Approval> {
-    // Esc says no, and nothing beside a word.
-    let typed = line.replace('\x1b', "");
-    if typed.trim().is_empty() && typed != line {
-        return Some(Approval::Denied { reason: String::new() });
-    }
-    let line = typed.as_str();
+pub fn understood(line: &str, question: &Question) -> Option<Approval> {
     let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
     let rule = question.asked.rule.clone();
     // Only a refusal may have more words: what a person adds to a yes is a condition.
@@ -378,35 +306,6 @@ fn understood(line: &str, question: &Question) -> Option<Approval> {
         }
         _ => None,
     }
-}
-
-/// Throws away what was typed before a question is shown: it was meant for something else.
-fn forget_typed() {
-    if let Ok(terminal) = File::open("/dev/tty") {
-        let _ = tcflush(&terminal, QueueSelector::IFlush);
-    }
-}
-
-fn read_until(stop: &AtomicBool) -> Option<String> {
-    let mut terminal = File::open("/dev/tty").ok()?;
-    let mut line = Vec::new();
-    let tick = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-    while !stop.load(Ordering::Relaxed) && line.len() < LONGEST {
-        let mut events = [PollFd::new(&terminal, PollFlags::IN)];
-        if poll(&mut events, Some(&tick)).is_ok_and(|ready| ready == 0)
-            || stop.load(Ordering::Relaxed)
-        {
-            continue;
-        }
-        let mut byte = [0];
-        match terminal.read(&mut byte) {
-            Ok(1) if byte[0] == b'\n' => break,
-            Ok(1) => line.push(byte[0]),
-            _ if line.is_empty() => return None,
-            _ => break,
-        }
-    }
-    Some(String::from_utf8_lossy(&line).into_owned())
 }
 
 #[cfg(test)]
@@ -496,9 +395,6 @@ mod tests {
         let denied = Approval::Denied { reason: String::new() };
         assert_eq!(understood("never", &with), Some(denied));
         assert_eq!(understood("", &with), None, "Enter alone decides nothing");
-        assert_eq!(understood("\x1by", &with), Some(Approval::Once), "Esc, and then a word");
-        let denied = Approval::Denied { reason: String::new() };
-        assert_eq!(understood("\x1b\x1b", &with), Some(denied), "Esc alone");
         assert_eq!(understood("r", &question("ls", None)), None, "there is no rule to allow");
     }
 }

@@ -149,6 +149,10 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     }
     let claude = common.rule_files().claude(&folder)?;
     for settings in &claude {
+        // It only narrows.
+        if let Some(mode) = settings.mode.filter(|mode| *mode < permissions.mode.value) {
+            row("permissions.mode", json!(mode), &settings.path.display());
+        }
         let lists = [("permissions.deny", &settings.deny), ("permissions.ask", &settings.ask)];
         for (key, rules) in lists.into_iter().filter(|(_, rules)| !rules.is_empty()) {
             row(key, json!(rules), &settings.path.display());

@@ -1,9 +1,10 @@
 //! Following runs until they end or rest, or until a signal asks to stop.
 
+mod answering;
 mod stopping;
 
 use super::Common;
-use super::asking::{Asker, Replied};
+use super::asking::Asker;
 use super::rest::at_rest;
 use super::runs::PAGE;
 use super::typing::{Typing, Wish};
@@ -23,6 +24,7 @@ use posse::{
 use serde::Serialize;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How a run is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -162,6 +164,17 @@ impl Followee {
 
 fn is_question(event: &Event) -> bool {
     matches!(event, Event::ApprovalAsked(_))
+}
+
+/// How long a question waits for what is done beside it, so that this stands above it.
+const SOON: Duration = Duration::from_millis(300);
+
+/// Waits until then; for ever if there is no such moment.
+async fn reached(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// A delta as a line of JSON.
@@ -304,6 +317,7 @@ impl Viewer {
         self.screen.attend(row.id);
         self.warn_of_distrust(runtime, row.id).await?;
         let tree = runtime.handle(row.id).tree().await?;
+        self.screen.life().begin(&tree);
         let open: Vec<&RunRow> =
             tree.iter().filter(|below| below.id != row.id && is_open(below)).collect();
         let started: HashSet<RunId> = open.iter().map(|below| below.id).collect();
@@ -350,17 +364,20 @@ impl Viewer {
         let mut ticks = tokio::time::interval(Duration::from_millis(100));
         let mut checks = tokio::time::interval(Duration::from_secs(1));
         if std::mem::take(&mut followee.may_ask)
-            && let Some(signal) = self.ask(runtime, run.id()).await?
+            && let Some(signal) = self.ask(runtime, followee).await?
         {
             return Ok(Followed::Signal(signal));
         }
+        let mut ask_at: Option<Instant> = None;
         loop {
             followee.claim = followee.claim.max(run.executed_here());
             // What happened before the rest is shown before it is believed.
             if let Some(row) = rested.take_if(|row| row.log.last_seq <= followee.shown) {
                 self.settle(&run).await?;
-                if row.state.asks > 0 && self.asker.is_some() {
-                    if let Some(signal) = self.ask(runtime, run.id()).await? {
+                // It may also wait for one below it that asks.
+                let asks = ask_at.take().is_some() || row.state.asks > 0;
+                if asks && self.asker.is_some() {
+                    if let Some(signal) = self.ask(runtime, followee).await? {
                         return Ok(Followed::Signal(signal));
                     }
                     if self.asker.is_some() {
@@ -398,6 +415,13 @@ impl Viewer {
                     (looking, rested) = (false, Some(row?));
                     continue;
                 }
+                () = reached(ask_at) => {
+                    ask_at = None;
+                    match self.ask(runtime, followee).await? {
+                        Some(signal) => return Ok(Followed::Signal(signal)),
+                        None => continue,
+                    }
+                }
                 _ = ticks.tick() => {
                     self.screen.tick();
                     continue;
@@ -422,7 +446,7 @@ impl Viewer {
             if let Some(outcome) = self.show(followee, about, &update)? {
                 self.settle(&run).await?;
                 if followee.is_old && self.form == Form::Screen {
-                    self.screen.sum_up(&run.tree().await?, run.id());
+                    self.screen.life().sum_up(&run.tree().await?, run.id());
                 }
                 self.look_who_executes(followee).await?;
                 if !went_on(runtime, &update).await? {
@@ -434,9 +458,8 @@ impl Viewer {
                 }
                 continue;
             }
-            let asks = matches!(&update, Update::Event(it) if is_question(&it.event));
-            if asks && let Some(signal) = self.ask(runtime, run.id()).await? {
-                return Ok(Followed::Signal(signal));
+            if matches!(&update, Update::Event(it) if is_question(&it.event)) {
+                ask_at = ask_at.or(Some(Instant::now() + SOON));
             }
             if about == run.id() && !looking && rested.is_none() {
                 looking = true;
@@ -448,36 +471,6 @@ impl Viewer {
     /// True when there is somebody who answers what runs ask.
     pub fn can_ask(&self) -> bool {
         self.asker.is_some()
-    }
-
-    /// Asks what the tree of `run` wants to know, if there is somebody. Returns the signal that came
-    /// instead of an answer.
-    async fn ask(&mut self, runtime: &Runtime, run: RunId) -> Result<Option<Signal>, Failure> {
-        let Some(asker) = &self.asker else { return Ok(None) };
-        // The question reads the terminal itself; what was typed before does not answer it.
-        let is_typing = self.typing.is_listening();
-        self.typing.stop();
-        self.screen.show_typed(Vec::new());
-        self.screen.pause();
-        let replied = asker.ask(runtime, run, &mut self.signals).await;
-        if is_typing {
-            self.typing.listen();
-            self.screen.show_typed(self.typing.lines(self.screen.paint()));
-        }
-        match replied? {
-            Replied::Answered => Ok(None),
-            Replied::Signal(signal) => Ok(Some(signal)),
-            // Nobody answers what is typed as long as the question is open.
-            Replied::Gone if self.leaves_questions => {
-                self.screen
-                    .remark("the question stays open, and is asked again when you come back");
-                Ok(Some(Signal::Hangup))
-            }
-            Replied::Gone => {
-                self.asker = None;
-                Ok(None)
-            }
-        }
     }
 
     /// Shows what was said last, if it has not been shown.

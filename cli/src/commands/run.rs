@@ -130,7 +130,9 @@ pub async fn follow_to_end(
             viewer.screen.note(&at_rest(&row));
             Ok(Code::Done)
         }
-        Followed::Signal(signal) => Err(viewer.shut_down(runtime, run, signal).await),
+        Followed::Signal(signal) => {
+            Err(viewer.shut_down_following(runtime, followee, signal).await)
+        }
     }
 }
 

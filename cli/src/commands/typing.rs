@@ -111,7 +111,7 @@ impl Draft {
                 self.text = self.queued.pop_back().unwrap_or_default();
             }
             Key::Escape => return Wish::Stop,
-            Key::Up | Key::Down | Key::Clear | Key::Other => {}
+            Key::Up | Key::Down | Key::Clear | Key::End | Key::Other => {}
         }
         Wish::Nothing
     }
@@ -148,7 +148,7 @@ impl Draft {
 }
 
 /// The end of what is typed, in one line of `room` columns.
-fn ending(text: &str, room: usize) -> String {
+pub fn ending(text: &str, room: usize) -> String {
     // A break is shown, and a space at the end stays: the cursor stands behind it.
     let text = text.replace('\n', "⏎ ").replace('\t', " ");
     let safe: String = text.chars().filter(|character| !character.is_control()).collect();

@@ -7,7 +7,7 @@ use posse::protocol::{Message, Part};
 pub enum Voice {
     /// To standard output, as it comes: a person reads it there.
     Live,
-    /// To standard output, when the turn is over.
+    /// To standard output, when a reply ends its turn.
     AtTheEnd,
     /// Nowhere: whoever asked takes it from the log.
     Silent,

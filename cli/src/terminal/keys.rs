@@ -30,6 +30,8 @@ pub enum Key {
     Up,
     Down,
     Escape,
+    /// Ctrl-D: nothing more is typed.
+    End,
     /// Anything else.
     Other,
 }
@@ -125,6 +127,7 @@ fn decode(bytes: &mut VecDeque<u8>) -> Option<Key> {
         0x1b => escape(held)?,
         b'\r' | b'\n' => (Key::Enter, 1),
         0x7f | 0x08 => (Key::Backspace, 1),
+        0x04 => (Key::End, 1),
         0x15 => (Key::Clear, 1),
         0x17 => (Key::LastWord, 1),
         0x00..0x20 => (Key::Other, 1),
@@ -203,7 +206,7 @@ mod tests {
         assert_eq!(keys(&[b"a\xc3", b"\xa9"]), [text("a"), text("é")]);
         assert_eq!(keys(&[b"\x1b", b"[", b"A\x1bOB"]), [Key::Up, Key::Down]);
         assert_eq!(keys(&[b"\x1b\r\x7f\x15\x17\x04"]), {
-            [Key::NewLine, Key::Backspace, Key::Clear, Key::LastWord, Key::Other]
+            [Key::NewLine, Key::Backspace, Key::Clear, Key::LastWord, Key::End]
         });
         assert_eq!(keys(&[b"\x1b[200~a\rb", b"\x1b[201~c"]), [text("a\nb"), text("c")]);
         assert_eq!(keys(&[b"\xff\xffa"]), [Key::Other, Key::Other, text("a")]);

@@ -2,7 +2,7 @@
 
 use crate::tmux::Terminal;
 use crate::tree::{lead, task};
-use crate::world::{World, eventually, started};
+use crate::world::{World, bash, eventually, started};
 use posse_testkit::{Conversation, Reply, Script, When};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -61,6 +61,23 @@ async fn a_person_says_no_and_the_agent_reads_why() {
     terminal.enter("n use another name").await;
     let screen = terminal.shows("code 0").await;
     assert!(screen.contains("use another name"), "{screen}");
+    assert!(!world.work().join("b.txt").exists());
+}
+
+#[tokio::test]
+async fn escape_takes_back_what_is_typed_and_then_says_no() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run --mode ask one; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.type_out("y").await;
+    terminal.shows("allow it? y").await;
+    terminal.press("Escape").await;
+    let is_typed = async || terminal.screen().await.contains("allow it? y");
+    eventually("nothing is typed", async || !is_typed().await).await;
+    terminal.press("Escape").await;
+    let screen = terminal.shows("code 0").await;
+    assert!(screen.contains("allow it? no\n") && !screen.contains("^["), "{screen}");
     assert!(!world.work().join("b.txt").exists());
 }
 
@@ -202,6 +219,93 @@ async fn a_run_that_was_left_at_its_question_is_resumed_and_asks_again() {
     assert_eq!(world.read("b.txt"), "written\n");
 }
 
+/// One call needs no answer, and one does.
+#[tokio::test]
+async fn a_call_that_ran_beside_a_question_is_shown_once() {
+    let two = writes("a.txt").and_tool_call("Write", json!({"file_path": "b.txt", "content": ""}));
+    let two = Conversation::when(When::any()).reply(two).reply(Reply::text("done"));
+    let world = World::new(Script::new().conversation(two)).await;
+    let ask = ["run", "--label", "h", "--mode", "ask", "--allow", "Edit(a.txt)", "go"];
+    let piped = world.run(&ask).await.expect(0);
+    for part in ["● Write a.txt", "● Write b.txt"] {
+        assert_eq!(piped.err.matches(part).count(), 1, "{part}: {piped:?}");
+    }
+    std::fs::remove_file(world.work().join("a.txt")).unwrap();
+    let Some(terminal) = Terminal::open(&world, 100, 40).await else { return };
+    let command = "posse run --label k --mode ask --allow 'Edit(a.txt)' go; echo code $?";
+    interrupted_at_its_question(&terminal, command).await;
+    terminal.enter("posse runs resume k; echo again $?").await;
+    let asked = async || terminal.screen().await.matches("allow it?").count();
+    eventually("it is asked again", async || asked().await == 2).await;
+    terminal.enter("n").await;
+    let screen = terminal.shows("again 0").await;
+    assert_eq!(screen.matches("● Write a.txt").count(), 1, "{screen}");
+    let (ran, asked) = (screen.find("● Write a.txt"), screen.find("wants to call"));
+    assert!(ran < asked, "{screen}");
+    assert_eq!(world.read("a.txt"), "written\n");
+}
+
+const UNTIL: &str = "until [ -e go ]; do sleep 0.05; done";
+
+/// It takes longer than the question waits.
+#[tokio::test]
+async fn a_call_that_ends_while_a_person_is_asked_is_shown_above_the_prompt() {
+    let two = Reply::tool_call("Bash", json!({"command": "sh until.sh"}));
+    let two = two.and_tool_call("Write", json!({"file_path": "b.txt", "content": "b"}));
+    let two = Conversation::when(When::any()).reply(two).reply(Reply::text("done"));
+    let world = World::new(Script::new().conversation(two)).await;
+    world.write("until.sh", UNTIL);
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run --mode ask --allow 'Bash(sh until.sh)' go; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.type_out("n not").await;
+    terminal.shows("allow it? n not").await;
+    world.write("go", "");
+    terminal.shows("● Bash sh until.sh").await;
+    terminal.shows("\n  allow it? n not").await;
+    terminal.enter(" now").await;
+    let screen = terminal.shows("code 0").await;
+    assert_eq!(screen.matches("● Bash sh until.sh").count(), 1, "{screen}");
+    assert_eq!(screen.matches("allow it?").count(), 1, "{screen}");
+    assert!(screen.contains("not now") && !world.work().join("b.txt").exists(), "{screen}");
+}
+
+#[tokio::test]
+async fn a_step_that_ends_after_ctrl_c_is_shown() {
+    let world = World::new(Script::turns([bash(UNTIL), Reply::text("done")])).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run go; echo code $?").await;
+    terminal.shows("  Bash until").await;
+    terminal.press("C-c").await;
+    terminal.shows("finishing the present step").await;
+    world.write("go", "");
+    let screen = terminal.shows("code 130").await;
+    assert_eq!(screen.matches("● Bash until").count(), 1, "{screen}");
+}
+
+#[tokio::test]
+async fn what_leads_to_the_next_question_is_shown_before_it() {
+    let second = json!({"file_path": "c.txt", "content": "c"});
+    let two = Conversation::when(When::any())
+        .reply(writes("b.txt"))
+        .reply(Reply::text("Now the other.").and_tool_call("Write", second))
+        .reply(Reply::text("done"));
+    let world = World::new(Script::new().conversation(two)).await;
+    let Some(terminal) = Terminal::open(&world, 100, 50).await else { return };
+    terminal.enter("posse run --label h --mode ask go; echo code $?").await;
+    terminal.shows("allow it?").await;
+    world.run(&["runs", "answer", "h", "--once"]).await.expect(0);
+    let asked = async || terminal.screen().await.matches("allow it?").count();
+    eventually("the second question", async || asked().await == 2).await;
+    terminal.enter("y").await;
+    let screen = terminal.shows("code 0").await;
+    let places: Vec<_> =
+        ["answered elsewhere", "● Write b.txt", "Now the other.", "│ creates c.txt"]
+            .map(|part| screen.find(part).unwrap_or_else(|| panic!("{part}: {screen}")))
+            .into();
+    assert!(places.is_sorted(), "{screen}");
+}
+
 /// Has `command` start a run, and presses Ctrl-C when it asks.
 async fn interrupted_at_its_question(terminal: &Terminal, command: &str) {
     terminal.enter(command).await;
@@ -293,6 +397,21 @@ async fn a_question_that_was_left_is_not_forgotten() {
     terminal.shows("ended").await;
     terminal.enter("clear; posse run two").await;
     terminal.shows("waits for your answer: posse runs questions").await;
+}
+
+/// What cannot be seen, or looks like something else, is written out.
+#[tokio::test]
+async fn a_question_shows_rare_characters_escaped() {
+    let hidden = "echo a\u{61c}b\u{2800}c\u{335}d\u{1d173}e\u{1680}f\u{200b}g é 中 | cat";
+    let call = Reply::tool_call("Bash", json!({"command": hidden}));
+    let world = World::new(Script::turns([call, Reply::text("done")])).await;
+    let Some(terminal) = Terminal::open(&world, 160, 30).await else { return };
+    terminal.enter("posse run --mode ask one; echo code $?").await;
+    let screen = terminal.shows("allow it?").await;
+    let shown = "a\\u{61c}b\\u{2800}c\\u{335}d\\u{1d173}e\\u{1680}f\\u{200b}g é 中 | cat";
+    assert!(screen.contains(shown), "{screen}");
+    terminal.press("C-c").await;
+    terminal.shows("code ").await;
 }
 
 /// What stands far above the question is named beside it.

@@ -47,6 +47,34 @@ async fn out_of_budget_is_seven_and_shows_what_was_drawn() {
     world.run(&["runs", "resume", &run, "go on"]).await.expect(7);
 }
 
+/// What a person types beside `--continue` is about this message, as in Claude Code.
+#[tokio::test]
+async fn a_limit_of_turns_holds_for_the_message_that_it_came_with() {
+    let world = World::new(Script::always(bash("true"))).await;
+    world.run(&["run", "--max-turns", "3", "go"]).await.expect(5);
+    let turns = async || world.list().await[0]["turns"].as_u64().unwrap();
+    assert_eq!(turns().await, 3);
+    let again = world.run(&["run", "--continue", "--max-turns", "1", "more"]).await.expect(5);
+    assert_eq!(turns().await, 4, "{again:?}");
+    assert!(again.err.contains(" this time · since it began: 4 turns"), "{again:?}");
+    // Its own limit is not widened, and holds again with the next message.
+    for (options, until) in [(&["--max-turns", "9"][..], 7), (&[], 10)] {
+        let line = [&["run", "-c"], options, &["more"]].concat();
+        world.run(&line).await.expect(5);
+        assert_eq!(turns().await, until, "{options:?}");
+    }
+    for option in [["--max-cost", "0.01"], ["--budget", "cost=1"]] {
+        let line = [&["run", "-c"], &option[..], &["more"]].concat();
+        let money = world.run(&line).await.expect(2);
+        assert!(
+            money.err.contains(" itself\n") && money.err.contains("has spent $0.0"),
+            "{money:?}"
+        );
+        assert!(money.err.contains("--max-turns N"), "{money:?}");
+    }
+    assert_eq!(turns().await, 10);
+}
+
 #[tokio::test]
 async fn those_below_draw_on_the_same_budget() {
     let call = |it: &str| json!({"description": it, "prompt": it, "subagent_type": "explore"});

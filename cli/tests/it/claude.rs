@@ -228,6 +228,28 @@ async fn a_rule_that_is_more_than_one_command_is_kept_more_strictly_and_said() {
     assert!(!world.work().join("canary").exists() && world.work().join("fine").exists());
 }
 
+/// It only narrows, and whoever names a mode means it.
+#[tokio::test]
+async fn a_stricter_mode_is_kept_and_a_laxer_one_is_told() {
+    let write = Reply::tool_call("Write", json!({"file_path": "canary", "content": "x"}));
+    let world = World::new(Script::turns([write, Reply::text("done")])).await;
+    let wrote = async |mode: &str, options: &[&str]| {
+        let text = json!({"permissions": {"defaultMode": mode}}).to_string();
+        put(&world, ".claude/settings.json", &text);
+        let exit = world.run(&[&["run"], options, &["go"]].concat()).await.expect(0);
+        (std::fs::remove_file(world.work().join("canary")).is_ok(), exit.err)
+    };
+    for mode in ["plan", "dontAsk", "default"] {
+        let (wrote, said) = wrote(mode, &[]).await;
+        assert!(!wrote && !said.contains("does not use yet"), "{mode}: {said}");
+    }
+    let shown = world.run(&["config", "--json"]).await.expect(0).json();
+    assert_eq!(shown["settings"]["permissions.mode"]["value"], "ask", "{shown:#}");
+    assert!(wrote("plan", &["--mode", "accept-edits"]).await.0);
+    let (wrote, said) = wrote("bypassPermissions", &[]).await;
+    assert!(wrote && said.contains("(permissions.defaultMode)"), "{said}");
+}
+
 #[tokio::test]
 async fn an_agent_that_was_added_takes_no_trust_from_the_others() {
     let write = Reply::tool_call("Write", json!({"file_path": "canary", "content": "x"}));

@@ -1,6 +1,6 @@
 //! `posse runs send`, `cancel` and `resume` on runs that nobody executes.
 
-use crate::world::{World, bash};
+use crate::world::{World, bash, gone};
 use posse_testkit::{Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
 use serde_json::json;
@@ -82,7 +82,11 @@ async fn a_run_that_went_on_after_its_end_is_followed_to_its_present_end() {
     world.run(&started).await.expect(5);
     let run = world.only_run().await;
     let again = world.run(&["runs", "resume", &run, "go on"]).await.expect(0);
-    assert!(again.err.contains("✓ since it began: 3 turns"), "its whole life: {}", again.err);
+    assert!(
+        again.err.contains(" this time · since it began: 3 turns"),
+        "its whole life: {}",
+        again.err
+    );
     let watched = world.run(&["runs", "watch", &run]).await.expect(0);
     assert!(watched.out.ends_with("the second answer\n"), "{watched:?}");
     assert!(watched.err.contains("stopped at its limit of turns"), "{watched:?}");
@@ -140,4 +144,22 @@ async fn resume_all_does_not_wait_for_sessions_to_end() {
     gate.open();
     let exit = world.run(&["runs", "resume", "--all"]).await.expect(0);
     assert!(exit.out.trim().ends_with("  waiting"), "{}", exit.out);
+}
+
+/// A command is asked to end, and has a moment for it.
+#[tokio::test]
+async fn a_command_that_is_cancelled_may_clean_up_and_one_that_does_not_hear_is_killed() {
+    let tidies = "trap 'echo tidy >> ledger; exit' TERM; echo $POSSE_SCRATCH > pid; \
+                  while :; do sleep 0.02; done";
+    let is_deaf = "trap 'echo deaf >> ledger' TERM; echo $POSSE_SCRATCH > pid; \
+                   while :; do sleep 0.02; done";
+    for (command, left) in [(tidies, "tidy\n"), (is_deaf, "deaf\n")] {
+        let world = World::new(Script::turns([bash(command), Reply::text("done")])).await;
+        let running = world.start(&["run", "go"]);
+        let pid = world.lines_in("pid", 1).await;
+        world.run(&["runs", "cancel", &world.only_run().await]).await.expect(0);
+        running.end().await.expect(3);
+        gone(&pid).await;
+        assert_eq!(world.read("ledger"), left);
+    }
 }

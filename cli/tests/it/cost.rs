@@ -194,6 +194,14 @@ async fn a_model_without_a_known_price_costs_nobody_knows_what() {
     let runs = world.list().await;
     let shown = world.run(&["runs", "show", runs[1]["run"].as_str().unwrap()]).await.expect(0).out;
     assert!(shown.contains("? (the price of the model is not known)"), "{shown}");
+    let known = |run: &Value| (run["cost_known"].clone(), run["subtree"]["cost_known"].clone());
+    assert_eq!(known(&runs[1]), (json!(false), json!(false)), "{runs:#?}");
+    assert_eq!(known(&runs[0]), (json!(true), json!(true)), "{runs:#?}");
+    for verb in ["show", "tree"] {
+        let line = ["runs", verb, runs[1]["run"].as_str().unwrap(), "--json"];
+        let shown = world.run(&line).await.expect(0).json();
+        assert_eq!(known(&shown), (json!(false), json!(false)), "{verb}: {shown:#}");
+    }
     let table = world.run(&["cost"]).await.expect(0);
     let line = table.out.lines().find(|line| line.contains("unheard-of")).expect(&table.out);
     assert!(line.split_whitespace().any(|word| word == "?"), "{}", table.out);

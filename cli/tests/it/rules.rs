@@ -2,7 +2,7 @@
 //! counts is what is on the disk afterwards.
 
 use crate::tree::settings;
-use crate::world::{Exit, World, bash};
+use crate::world::{Exit, World, bash, started};
 use posse_testkit::{Reply, Script};
 use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -282,4 +282,37 @@ async fn a_rule_about_all_of_etc_stops_no_command_and_one_that_does_is_named() {
     let said = &world.fake.last_request().tool_results()[0];
     assert!(said.contains("the rule `Read(//usr/**)` denies it"), "{said}");
     assert!(said.contains("tell the user to make the rule narrower"), "{said}");
+}
+
+/// A pattern for any folder means the folders of the checkout too, which commands see.
+#[tokio::test]
+async fn a_denial_for_any_folder_holds_in_the_checkout_around_a_subfolder() {
+    let look = "cat ../.env ../other/.env ../notes own; true";
+    let settings_file = |world: &World| {
+        std::fs::create_dir(world.work().join(".claude")).unwrap();
+        let text = json!({"permissions": {"deny": ["Read(.env)", "Read(./other/**)"]}});
+        world.write(".claude/settings.json", &text.to_string());
+    };
+    for rules in [&["--deny", "Read(.env)"][..], &["--deny", "Read(**/.env)"], &[]] {
+        let world = World::new(Script::turns([bash(look), Reply::text("done")])).await;
+        let init = Command::new("git").args(["init", "-q"]).current_dir(world.work()).status();
+        assert!(init.unwrap().success());
+        for folder in ["sub", "other"] {
+            std::fs::create_dir(world.work().join(folder)).unwrap();
+        }
+        for name in [".env", "other/.env"] {
+            world.write(name, "the-canary");
+        }
+        world.write("notes", "plain");
+        world.write("sub/own", "mine");
+        if rules.is_empty() {
+            settings_file(&world);
+        }
+        let mut command = world.command(&[&["run"], rules, &["go"]].concat());
+        command.current_dir(world.work().join("sub"));
+        started(command).end().await.expect(0);
+        let told: String = world.fake.requests().iter().map(|it| it.body.to_string()).collect();
+        assert!(told.contains("plain") && told.contains("mine"), "{rules:?}: {told}");
+        assert!(!told.contains("the-canary"), "{rules:?}: {told}");
+    }
 }

@@ -64,6 +64,27 @@ async fn in_a_pipe_each_child_has_a_line_when_it_starts_and_one_when_it_ends() {
     assert!(totals.contains(" · with 3 children: 6 tool calls, "), "{totals}");
 }
 
+/// Whoever reads the pipe has the answer, however long those in the background take.
+#[tokio::test]
+async fn in_a_pipe_an_answer_is_printed_while_others_are_still_at_work() {
+    for options in [&["run"][..], &["run", "-q"]] {
+        let gate = Gate::new();
+        let spawn = json!({"task": "slow", "agentId": "explore"});
+        let lead = Conversation::when(When::any().first_user_contains("lead"))
+            .reply(Reply::tool_call("spawn_subagent", spawn))
+            .reply(Reply::text("it is started"))
+            .reply(Reply::text("it is over"));
+        let slow = Conversation::when(When::any().first_user_contains("slow"))
+            .reply(Reply::text("slow done").held_by(&gate));
+        let world = World::new(Script::new().conversation(lead).conversation(slow)).await;
+        let running = world.start(&[options, &["lead them"]].concat());
+        gate.wait_for_held(1).await.unwrap();
+        running.says("it is started\n").await;
+        gate.open();
+        assert_eq!(running.end().await.expect(0).out, "it is started\nit is over\n");
+    }
+}
+
 #[tokio::test]
 async fn quiet_tells_nothing_of_children_and_json_counts_them() {
     let world = World::new(three()).await;

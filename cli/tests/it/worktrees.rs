@@ -192,6 +192,28 @@ async fn no_filter_of_the_repository_is_run() {
     }
 }
 
+/// Settings that hold only on branches such as those that Posse makes.
+#[tokio::test]
+async fn no_filter_is_run_that_only_a_branch_of_a_worktree_brings_along() {
+    let world = repository(edit()).await;
+    std::fs::write(world.work().join(".gitattributes"), "* filter=x\n").unwrap();
+    git(&world.work(), &["add", "."]);
+    git(&world.work(), &["commit", "--quiet", "-m", "second"]);
+    let (evil, ran) = (world.work().join(".git/evil"), world.work().join(".git/ran"));
+    git(&world.work(), &["config", "includeIf.onbranch:posse/**.path", "evil"]);
+    let program = format!("\"id > {}; cat\"", ran.display());
+    std::fs::write(evil, format!("[filter \"x\"]\n\tsmudge = {program}\n\tclean = {program}\n"))
+        .unwrap();
+    let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert!(!ran.exists(), "{}", exit.out);
+    assert_eq!(branches(&world).len(), 1, "its work is kept: {}", exit.out);
+    // A person's own git would have run it there.
+    git(&world.work(), &["checkout", "--quiet", "-b", "posse/by-hand"]);
+    std::fs::remove_file(world.work().join("a.txt")).unwrap();
+    git(&world.work(), &["checkout", "--quiet", "--", "a.txt"]);
+    assert!(ran.exists(), "the filter would work");
+}
+
 /// What git says is text for Posse; a name that is none would be lost on the way.
 #[tokio::test]
 async fn no_filter_is_run_whose_name_is_no_text() {

@@ -1,10 +1,10 @@
-//! Settings of Claude Code as they are written. Posse uses what they deny and ask about; it says
-//! what else is there, and does not use it.
+//! Settings of Claude Code as they are written. Posse uses what they deny and ask about, and a mode
+//! that is stricter than its own; it says what else is there, and does not use it.
 
 use super::translate::{List, Place, translate};
 use crate::config::{ConfigError, read_text};
 use crate::tool_facts::ToolFacts;
-use posse_protocol::near;
+use posse_protocol::{Mode, near};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -19,6 +19,8 @@ pub struct ClaudeSettings {
     pub deny: Vec<String>,
     /// Calls that it asks about, as rules of Posse.
     pub ask: Vec<String>,
+    /// The mode of runs for which nobody names another, if it only narrows.
+    pub mode: Option<Mode>,
     /// What it sets that Posse does not use: keys.
     pub unused: Vec<String>,
     /// Rules that are kept in another way than written, in words.
@@ -39,6 +41,7 @@ impl ClaudeSettings {
             path: path.to_owned(),
             deny: Vec::new(),
             ask: Vec::new(),
+            mode: None,
             unused: Vec::new(),
             warnings: Vec::new(),
         };
@@ -63,6 +66,7 @@ impl ClaudeSettings {
             Some(Value::Object(permissions)) => permissions,
             Some(_) => return Err(file.wrong_at("permissions", "`permissions` must be an object")),
         };
+        settings.mode = mode(permissions);
         let place = Place { folder, workspace };
         let tools = ToolFacts::built_in();
         for (key, list) in [("deny", List::Deny), ("ask", List::Ask)] {
@@ -90,6 +94,7 @@ impl ClaudeSettings {
             let new: Vec<String> = further.into_iter().filter(|it| !own.contains(it)).collect();
             own.extend(new);
         }
+        self.mode = self.mode.into_iter().chain(other.mode).min();
     }
 }
 
@@ -255,11 +260,25 @@ fn meant_list(key: &str) -> Option<&'static str> {
     }
 }
 
+/// The mode that `permissions` set, if Posse has one that is as strict, and no laxer than its own.
+fn mode(permissions: &Map<String, Value>) -> Option<Mode> {
+    match permissions.get("defaultMode")?.as_str()? {
+        "plan" => Some(Mode::Plan),
+        "dontAsk" => Some(Mode::DontAsk),
+        "default" => Some(Mode::Ask),
+        _ => None,
+    }
+}
+
 /// The keys of which Posse uses nothing.
 fn unused(all: &Map<String, Value>) -> Vec<String> {
     let mut keys = Vec::new();
     if let Some(Value::Object(permissions)) = all.get("permissions") {
-        let others = permissions.iter().filter(|(key, _)| !["deny", "ask"].contains(&key.as_str()));
+        let is_used = |key: &str| match key {
+            "defaultMode" => mode(permissions).is_some(),
+            key => ["deny", "ask"].contains(&key),
+        };
+        let others = permissions.iter().filter(|(key, _)| !is_used(key));
         let others = others.filter(|(_, value)| !is_empty(value));
         keys.extend(others.map(|(key, _)| format!("permissions.{key}")));
     }

@@ -39,6 +39,8 @@ pub struct RunView {
     pub output_tokens: u64,
     /// What is known to have been spent.
     pub cost_usd: f64,
+    /// False when it used a model whose price is not known: then `cost_usd` says nothing.
+    pub cost_known: bool,
     /// What calls that were cut short may have cost besides.
     pub uncertain_cost_usd: f64,
     /// What it and all below it may spend together.
@@ -119,6 +121,7 @@ impl RunView {
             input_tokens: spending.input_tokens(),
             output_tokens: spending.output_tokens(),
             cost_usd: spending.cost().dollars(),
+            cost_known: true,
             uncertain_cost_usd: spending.uncertain_cost().dollars(),
             budget: BudgetView::of(row),
             damaged: row.log.damaged.clone(),

@@ -131,6 +131,8 @@ pub struct SumView {
     pub output_tokens: u64,
     /// What is known to have been spent.
     pub cost_usd: f64,
+    /// False when one of them used a model whose price is not known: then they cost more.
+    pub cost_known: bool,
     /// What calls that were cut short may have cost besides.
     pub uncertain_cost_usd: f64,
 }
@@ -144,6 +146,7 @@ impl SumView {
             input_tokens: sum.input_tokens(),
             output_tokens: sum.output_tokens(),
             cost_usd: sum.cost().dollars(),
+            cost_known: true,
             uncertain_cost_usd: sum.uncertain_cost().dollars(),
         }
     }

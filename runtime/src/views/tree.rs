@@ -5,9 +5,9 @@ use super::spending::{Spending, SumView};
 use crate::error::Error;
 use crate::moment::now;
 use crate::runtime::Runtime;
-use posse_protocol::{RunId, Status};
+use posse_protocol::{RunId, Status, Usd};
 use posse_store::{Filter, Kin, RunRow};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A whole tree, from its root on.
 pub struct Tree {
@@ -17,6 +17,8 @@ pub struct Tree {
     children: HashMap<RunId, Vec<usize>>,
     /// Where those stand that wait for a slot.
     positions: HashMap<RunId, u64>,
+    /// Models whose price is not known.
+    unpriced: HashSet<String>,
 }
 
 /// More runs than a tree has.
@@ -42,7 +44,13 @@ impl Tree {
         let queued = rows.iter().filter(|row| row.status == Status::Queued);
         let queued: Vec<RunId> = queued.map(|row| row.id).collect();
         let positions = runtime.positions(&queued).await?;
-        Ok(Tree { rows, children, positions })
+        let models: HashSet<&String> = rows.iter().map(|row| &row.about.model).collect();
+        // One that is gone from the settings counts as known: what it has cost is stored.
+        let is_unpriced = |model: &&&String| {
+            matches!(runtime.models().abilities(model).map(|it| it.priced), Ok(false))
+        };
+        let unpriced = models.iter().filter(is_unpriced).map(|model| (*model).clone()).collect();
+        Ok(Tree { rows, children, positions, unpriced })
     }
 
     /// How many of it are here.
@@ -82,9 +90,25 @@ impl Tree {
     /// `row` with what it took together with all below it.
     pub fn view(&self, row: &RunRow) -> RunView {
         let below = self.below(row.id).len() as u64;
-        let subtree = Some(SumView::of(1 + below, &self.sum(row)));
+        let subtree = Some(self.sum_view(row));
         let (position, status) = (self.position(row), self.standing(row));
-        RunView { status, subtree, position, ..RunView::of(row).with_below(below) }
+        let cost_known = self.knows_cost(row);
+        RunView { status, subtree, position, cost_known, ..RunView::of(row).with_below(below) }
+    }
+
+    /// What `row` took, with all below it, as JSON.
+    pub fn sum_view(&self, row: &RunRow) -> SumView {
+        let below = self.below(row.id);
+        let cost_known = self.knows_cost(row) && below.iter().all(|below| self.knows_cost(below));
+        SumView { cost_known, ..SumView::of(1 + below.len() as u64, &self.sum(row)) }
+    }
+
+    /// False when `row` has used a model, and nobody knows what that cost.
+    pub fn knows_cost(&self, row: &RunRow) -> bool {
+        let spending = Spending::of(row);
+        spending.cost() != Usd::ZERO
+            || spending.tokens() == 0
+            || !self.unpriced.contains(&row.about.model)
     }
 
     /// Where `row` stands among all that wait for a slot; the next one at 1.

@@ -1,16 +1,60 @@
 //! How a command that follows a run stops: orderly after a signal, and at once after a second one.
 
-use super::Viewer;
+use super::{Followee, Form, Viewer};
+use crate::commands::runs::PAGE;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::signals::Signal;
-use posse::{RunHandle, RunId, Runtime};
+use posse::protocol::Event;
+use posse::{RunHandle, RunId, Runtime, Update};
 use std::time::Duration;
 
 /// How long storing that runs were interrupted may take.
 const STORING: Duration = Duration::from_secs(5);
 
+/// How long the present step may take, as at a shutdown.
+const STEP: Duration = Duration::from_secs(5);
+
 impl Viewer {
+    /// Shows what is stored of the run and was not shown: a step that was under way has ended.
+    async fn catch_up(
+        &mut self,
+        runtime: &Runtime,
+        followee: &mut Followee,
+    ) -> Result<(), Failure> {
+        let run = followee.run.id();
+        loop {
+            let page = runtime.read(run, followee.shown, PAGE).await?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            for record in page {
+                followee.shown = record.seq;
+                // Whoever did it knows.
+                if self.form != Form::Screen || !matches!(record.event, Event::Paused(_)) {
+                    self.show(followee, run, &Update::Event(Box::new(record)))?;
+                }
+            }
+        }
+    }
+
+    /// Ends orderly after a signal, and shows what the run still did; see [`Viewer::shut_down`].
+    pub async fn shut_down_following(
+        &mut self,
+        runtime: &Runtime,
+        followee: &mut Followee,
+        signal: Signal,
+    ) -> Failure {
+        let run = followee.run.clone();
+        let failure = self.interrupted_by(runtime, &run, signal).await;
+        self.unless_hurried(runtime, runtime.let_go(STEP)).await;
+        // What cannot be shown now is in the log.
+        let _ = self.catch_up(runtime, followee).await;
+        self.close(runtime).await;
+        self.screen.pause();
+        failure
+    }
+
     /// Ends orderly after a signal; a second signal ends at once. Nothing is lost. What Ctrl-C
     /// stops stays interrupted until somebody resumes it; what another signal stops goes on like
     /// after a crash. Returns what to say of `run`.
@@ -20,9 +64,23 @@ impl Viewer {
         run: &RunHandle,
         signal: Signal,
     ) -> Failure {
+        let failure = self.interrupted_by(runtime, run, signal).await;
+        self.close(runtime).await;
+        self.screen.pause();
+        failure
+    }
+
+    /// Stores that a person has interrupted what is at work, if that is so. Returns what to say of
+    /// `run`.
+    async fn interrupted_by(
+        &mut self,
+        runtime: &Runtime,
+        run: &RunHandle,
+        signal: Signal,
+    ) -> Failure {
         self.screen.note(&format!("{signal}: finishing the present step; once more stops at once"));
         let short = run.id().short();
-        let failure = match signal {
+        match signal {
             Signal::Interrupt => match self.interrupt(runtime).await {
                 Ok(runs) => {
                     let others = runs.iter().filter(|other| **other != run.id()).count() as u64;
@@ -50,10 +108,7 @@ impl Viewer {
                     "`posse runs resume {short}`, or the next `posse run` in its folder, goes on with it"
                 ))
             }
-        };
-        self.close(runtime).await;
-        self.screen.pause();
-        failure
+        }
     }
 
     /// Stores that a person has interrupted what this process works on. Not before this is done
@@ -75,6 +130,10 @@ impl Viewer {
     /// Ends orderly. A signal ends at once, but for SIGHUP: a terminal that is closed sends it more
     /// than once.
     pub async fn close(&mut self, runtime: &Runtime) {
+        self.unless_hurried(runtime, runtime.shutdown()).await;
+    }
+
+    async fn unless_hurried(&mut self, runtime: &Runtime, work: impl Future<Output = ()>) {
         let again = async {
             loop {
                 match self.signal().await {
@@ -84,7 +143,7 @@ impl Viewer {
             }
         };
         tokio::select! {
-            () = runtime.shutdown() => {}
+            () = work => {}
             signal = again => {
                 self.screen.pause();
                 if signal == Signal::Interrupt

@@ -86,7 +86,7 @@ pub async fn one(
             rests(runtime, &row, &mut viewer).await?
         }
         Followed::Signal(signal) => {
-            return Err(viewer.shut_down(runtime, &followee.run, signal).await);
+            return Err(viewer.shut_down_following(runtime, &mut followee, signal).await);
         }
     };
     tell_who_waits(runtime, row, &mut viewer).await?;

@@ -212,16 +212,16 @@ fn is_none(count: &usize) -> bool {
 
 /// `row` and those below it that are `shown`. A tree is no deeper than delegation may go.
 fn branch(family: &Tree, row: &RunRow, shown: &HashSet<RunId>) -> Branch {
-    let runs = 1 + family.below(row.id).len() as u64;
     let children = family.children(row.id).filter(|child| shown.contains(&child.id));
     let children: Vec<Branch> = children.map(|child| branch(family, child, shown)).collect();
     Branch {
         run: RunView {
             position: family.position(row),
+            cost_known: family.knows_cost(row),
             ..RunView::of(row).waiting_on(family.waited_for(row))
         },
         duration_ms: posse::views::took(row),
-        subtree: SumView::of(runs, &family.sum(row)),
+        subtree: family.sum_view(row),
         left_out: family.children(row.id).count() - children.len(),
         children,
     }

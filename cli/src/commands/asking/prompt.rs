@@ -1,0 +1,192 @@
+//! The line in which a person answers: keys, as they are pressed, or whole lines on a terminal that
+//! can do no more.
+
+use crate::commands::typing::ending;
+use crate::print;
+use crate::terminal;
+use crate::terminal::keys::{Key, Keys};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{QueueSelector, tcflush};
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::task::JoinHandle;
+
+/// The longest answer that is read.
+const LONGEST: usize = 4_096;
+
+const WORDS: &str = "  allow it? ";
+
+/// What a person does.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Said {
+    Line(String),
+    /// Pressed Escape.
+    No,
+    /// Types.
+    Nothing,
+    /// Has ended the input: there is nobody.
+    Gone,
+}
+
+/// Reads what is typed until it is dropped.
+pub enum Prompt {
+    Keys { keys: Keys, typed: String },
+    Lines(Lines),
+}
+
+/// What the terminal itself lets a person edit.
+pub struct Lines {
+    next: JoinHandle<Option<String>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Prompt {
+    /// Hears keys, if the lines of the terminal can be drawn anew.
+    pub fn open(is_dumb: bool) -> Prompt {
+        forget_typed();
+        match Keys::listen() {
+            Ok(keys) if !is_dumb => Prompt::Keys { keys, typed: String::new() },
+            _ => Prompt::Lines(Lines::read()),
+        }
+    }
+
+    /// What stands on the terminal, if this is for somebody else to draw.
+    pub fn line(&self) -> Option<String> {
+        match self {
+            Prompt::Keys { typed, .. } => {
+                let room = terminal::width().saturating_sub(WORDS.len() + 1);
+                Some(format!("{WORDS}{}", ending(typed, room)))
+            }
+            Prompt::Lines(_) => None,
+        }
+    }
+
+    /// The next thing that the person does. May be dropped while it waits.
+    pub async fn next(&mut self) -> Said {
+        match self {
+            Prompt::Keys { keys, typed } => match keys.next().await {
+                Some(key) => take(typed, key),
+                None => Said::Gone,
+            },
+            Prompt::Lines(lines) => match (&mut lines.next).await.ok().flatten() {
+                Some(line) => {
+                    // Of Escape the terminal makes a part of the line.
+                    let typed = line.replace('\x1b', "");
+                    let is_escape = typed.trim().is_empty() && typed != line;
+                    if is_escape { Said::No } else { Said::Line(typed) }
+                }
+                None => Said::Gone,
+            },
+        }
+    }
+
+    /// Reads on after a line that was not understood.
+    pub fn again(&mut self) {
+        if let Prompt::Lines(lines) = self {
+            *lines = Lines::read();
+        }
+    }
+
+    /// From now on somebody else reads the terminal, who gets nothing that was typed here.
+    pub async fn close(mut self) {
+        if let Prompt::Lines(lines) = &mut self {
+            lines.stop.store(true, Ordering::Relaxed);
+            if !lines.next.is_finished() {
+                let _ = (&mut lines.next).await;
+            }
+        }
+    }
+}
+
+impl Lines {
+    fn read() -> Lines {
+        print::note_piece(WORDS);
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        Lines { next: tokio::task::spawn_blocking(move || read_until(&told)), stop }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn take(typed: &mut String, key: Key) -> Said {
+    match key {
+        Key::Text(text) if typed.len() + text.len() <= LONGEST => typed.push_str(&text),
+        Key::NewLine => typed.push(' '),
+        Key::Enter => return Said::Line(std::mem::take(typed)),
+        Key::Backspace => {
+            typed.pop();
+        }
+        Key::LastWord => {
+            let kept = typed.trim_end();
+            let kept = kept.rfind(char::is_whitespace).map_or(0, |space| space + 1);
+            typed.truncate(kept);
+        }
+        // It is about what is typed first.
+        Key::Escape if typed.is_empty() => return Said::No,
+        Key::Clear | Key::Escape => typed.clear(),
+        Key::End if typed.is_empty() => return Said::Gone,
+        Key::Text(_) | Key::Up | Key::Down | Key::End | Key::Other => {}
+    }
+    Said::Nothing
+}
+
+/// Throws away what was typed before a question is shown: it was meant for something else.
+pub fn forget_typed() {
+    if let Ok(terminal) = File::open("/dev/tty") {
+        let _ = tcflush(&terminal, QueueSelector::IFlush);
+    }
+}
+
+fn read_until(stop: &AtomicBool) -> Option<String> {
+    let mut terminal = File::open("/dev/tty").ok()?;
+    let mut line = Vec::new();
+    let tick = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    while !stop.load(Ordering::Relaxed) && line.len() < LONGEST {
+        let mut events = [PollFd::new(&terminal, PollFlags::IN)];
+        if poll(&mut events, Some(&tick)).is_ok_and(|ready| ready == 0)
+            || stop.load(Ordering::Relaxed)
+        {
+            continue;
+        }
+        let mut byte = [0];
+        match terminal.read(&mut byte) {
+            Ok(1) if byte[0] == b'\n' => break,
+            Ok(1) => line.push(byte[0]),
+            _ if line.is_empty() => return None,
+            _ => break,
+        }
+    }
+    Some(String::from_utf8_lossy(&line).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Key {
+        Key::Text(text.to_owned())
+    }
+
+    #[test]
+    fn a_line_is_typed_and_escape_takes_it_back_or_says_no() {
+        let mut typed = String::new();
+        for key in [text("n not  that"), Key::LastWord, text("thiss"), Key::Backspace, Key::End] {
+            assert_eq!(take(&mut typed, key), Said::Nothing);
+        }
+        assert_eq!(take(&mut typed, Key::Enter), Said::Line("n not  this".to_owned()));
+        take(&mut typed, text("y"));
+        assert_eq!(take(&mut typed, Key::Escape), Said::Nothing);
+        assert_eq!(typed, "");
+        assert_eq!(take(&mut typed, Key::Escape), Said::No);
+        assert_eq!(take(&mut typed, Key::End), Said::Gone);
+        take(&mut typed, text(&"y".repeat(LONGEST + 1)));
+        assert_eq!(typed, "", "what is far too long is no answer");
+    }
+}
