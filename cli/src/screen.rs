@@ -13,7 +13,7 @@ pub mod todos;
 pub mod tree;
 pub mod wrap;
 
-pub use call::describe;
+pub use call::Tools;
 pub use foot::Foot;
 
 use crate::clean::{clean, clean_line};
@@ -74,6 +74,7 @@ pub struct Screen {
     provider: Provider,
     /// Calls that have no result yet, and when they began.
     calls: Vec<(ToolCall, Instant)>,
+    tools: Tools,
     todos: Todos,
     worktree: WorktreeView,
     spending: Spending,
@@ -113,6 +114,7 @@ impl Screen {
             since: Instant::now(),
             provider: Provider::default(),
             calls: Vec::new(),
+            tools: Tools::default(),
             todos: Todos::default(),
             worktree: WorktreeView::default(),
             spending: Spending::default(),
@@ -139,6 +141,7 @@ impl Screen {
 
     /// Learns from an event of the past what those to come refer to.
     pub fn recall(&mut self, record: &Record) {
+        self.tools.observe(&record.event);
         self.todos.observe(&record.event);
         self.worktree.observe(&record.event);
         self.provider.recall(&record.event);
@@ -231,6 +234,7 @@ impl Screen {
         }
         self.spending.observe(&record.event);
         self.worktree.observe(&record.event);
+        self.tools.observe(&record.event);
         let todos = self.todos.observe(&record.event);
         match &record.event {
             Event::RunStarted(started) => {
@@ -265,7 +269,10 @@ impl Screen {
                     *since = Instant::now();
                 }
                 let (call, since) = self.call(&started.call);
-                let described = call.map_or_else(|| clean_line(&started.tool, 64), describe);
+                let described = call.map_or_else(
+                    || clean_line(&started.tool, 64),
+                    |call| self.tools.describe(call),
+                );
                 self.set_status_since(&described, since);
             }
             // Whoever watches is asked, or told that somebody is.
@@ -376,7 +383,7 @@ impl Screen {
             return self.note(&lines);
         }
         let detail = if self.manner == Manner::Live { Detail::Result } else { Detail::Line };
-        let line = call::finished(call.as_ref(), finished, self.look(), detail);
+        let line = call::finished(&self.tools, call.as_ref(), finished, self.look(), detail);
         self.note(&line);
     }
 

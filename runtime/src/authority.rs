@@ -4,7 +4,7 @@
 
 use crate::child::rules::Rules;
 use crate::error::Error;
-use crate::policy::{Policy, Rule, RuleError, Today, denials, scopes};
+use crate::policy::{Policy, READ, Rule, RuleError, Today, denials, scopes};
 use crate::rule_files;
 use crate::runtime_config::RuntimeConfig;
 use crate::tool_facts::ToolFacts;
@@ -45,7 +45,7 @@ const SECRET_FILES: [&str; 24] = [
 /// The rules that deny them, but for those that `allow` has, of all or of what is at the top.
 /// So are those in the rest of the checkout that `workspace` is a part of, which commands see.
 fn secret_files(allow: &[String], workspace: &str) -> impl Iterator<Item = String> {
-    let rule = |folders: &str, name: &str| format!("Read({folders}{name})");
+    let rule = |folders: &str, name: &str| format!("{READ}({folders}{name})");
     let above = checkout_above(Path::new(workspace)).map(|top| format!("/{top}/**/"));
     SECRET_FILES.iter().flat_map(move |name| {
         let everywhere = rule("**/", name);
