@@ -221,7 +221,7 @@ async fn a_path_leads_to_no_file_that_our_own_tools_could_not_use() {
     let place = Place::new(&calls, |config| {
         config.permissions.rules.allow = vec!["save_note".to_owned()];
         config.permissions.rules.deny =
-            ["Edit(notes/private/**)", "Read(.env)"].map(str::to_owned).to_vec();
+            ["Edit(notes/private/**)", "Read(/secret/**)"].map(str::to_owned).to_vec();
     })
     .await;
     let work = place.work();
