@@ -13,11 +13,6 @@ pub trait Tool: Send + Sync {
     /// What it says about itself.
     fn spec(&self) -> &ToolSpec;
 
-    /// Other names that models and people call it by.
-    fn aliases(&self) -> &[&str] {
-        &[]
-    }
-
     /// What a call would do, whole, for a person who is asked about it: a command, a difference.
     /// Changes nothing. Nothing when the arguments say it all. They are shown too where this panics,
     /// takes longer than three seconds or gives more than 256 KiB; when the run is to stop, it is dropped.
@@ -124,7 +119,7 @@ impl Toolbox {
     /// The tool that answers to `name`, whether granted or not.
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         let named = self.tools.iter().find(|tool| tool.spec().name == name);
-        named.or_else(|| self.tools.iter().find(|tool| tool.aliases().contains(&name)))
+        named.or_else(|| self.tools.iter().find(|tool| tool.spec().answers_to(name)))
     }
 
     /// The tools called `names`, in the order of this table: what the model is offered.

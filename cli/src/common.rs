@@ -4,7 +4,7 @@ use crate::args::Global;
 use crate::environment::Environment;
 use crate::exit::{Code, Failure};
 use crate::print;
-use posse::agents::{Given, Level, Sources as AgentSources, ToolFacts};
+use posse::agents::{Given, Level, Sources as AgentSources, built_in_tools};
 use posse::config::{Config, Sources};
 use posse::launch::Launcher;
 use posse::model::{Cassette, Models, Options};
@@ -133,7 +133,7 @@ impl Common {
             user_folders: user.into_iter().flatten().collect(),
             plugin_folders: below(config_folder, "plugins").into_iter().collect(),
             settings: self.sources(folder),
-            tools: ToolFacts::built_in(),
+            tools: built_in_tools(),
         }
     }
 

@@ -14,7 +14,7 @@ pub mod todos;
 pub mod tree;
 pub mod wrap;
 
-pub use call::describe;
+pub use call::Tools;
 pub use foot::Foot;
 
 use crate::clean::{clean, clean_line};
@@ -80,6 +80,7 @@ pub struct Screen {
     provider: Provider,
     /// Calls that have no result yet, and when they began.
     calls: Vec<(ToolCall, Instant)>,
+    tools: Tools,
     todos: Todos,
     worktree: WorktreeView,
     spending: Spending,
@@ -121,6 +122,7 @@ impl Screen {
             since: Instant::now(),
             provider: Provider::default(),
             calls: Vec::new(),
+            tools: Tools::default(),
             todos: Todos::default(),
             worktree: WorktreeView::default(),
             spending: Spending::default(),
@@ -147,6 +149,7 @@ impl Screen {
 
     /// Learns from an event of the past what those to come refer to.
     pub fn recall(&mut self, record: &Record) {
+        self.tools.observe(&record.event);
         self.todos.observe(&record.event);
         self.worktree.observe(&record.event);
         self.provider.recall(&record.event);
@@ -240,6 +243,7 @@ impl Screen {
         }
         self.spending.observe(&record.event);
         self.worktree.observe(&record.event);
+        self.tools.observe(&record.event);
         let todos = self.todos.observe(&record.event);
         match &record.event {
             Event::RunStarted(started) => {
@@ -275,7 +279,10 @@ impl Screen {
                     *since = Instant::now();
                 }
                 let (call, since) = self.call(&started.call);
-                let described = call.map_or_else(|| clean_line(&started.tool, 64), describe);
+                let described = call.map_or_else(
+                    || clean_line(&started.tool, 64),
+                    |call| self.tools.describe(call),
+                );
                 self.set_status_since(&described, since);
             }
             // Whoever watches is asked, or told that somebody is.
@@ -390,7 +397,7 @@ impl Screen {
             return self.note(&lines);
         }
         let detail = if self.manner == Manner::Live { Detail::Result } else { Detail::Line };
-        let line = call::finished(call.as_ref(), finished, self.look(), detail);
+        let line = call::finished(&self.tools, call.as_ref(), finished, self.look(), detail);
         self.note(&line);
     }
 

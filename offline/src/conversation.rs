@@ -246,11 +246,8 @@ mod tests {
     fn agents_are_known_from_the_instructions_or_the_tool() {
         let names = |system: &str, about: &str| -> Vec<String> {
             let task = ToolSpec {
-                name: "Task".to_owned(),
-                description: about.to_owned(),
-                schema: json!({}).into(),
-                effect: Effect::Delegate,
                 idempotent: true,
+                ..ToolSpec::new("Task", about, Effect::Delegate, json!({}))
             };
             specialists(system, &[task]).into_iter().map(|agent| agent.name).collect()
         };

@@ -1,35 +1,11 @@
 //! What a tool says about itself and what it returns.
 
-use crate::{Extra, Part};
+use crate::{About, Effect, Extra, Part, ToolFacts};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::ops::Deref;
 use std::sync::Arc;
-
-/// What a tool does to the world. Decides what may run side by side, what a read-only agent
-/// may call, and what may run again after a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// Looks only.
-    Read,
-    /// Changes files.
-    Write,
-    /// Starts processes.
-    Execute,
-    /// Talks to other machines.
-    Network,
-    /// Starts or controls other runs.
-    Delegate,
-}
-
-impl Effect {
-    /// Calls with this effect may run beside others of the same reply.
-    pub fn side_by_side(self) -> bool {
-        matches!(self, Effect::Read | Effect::Delegate)
-    }
-}
 
 /// A JSON schema. Cheap to clone, and written only once however many requests carry it.
 #[derive(Clone, Debug)]
@@ -83,19 +59,61 @@ impl<'de> Deserialize<'de> for Schema {
     }
 }
 
-/// A tool as the model and the dispatcher see it.
+/// A tool as the model and the dispatcher see it: its facts, and what a model is sent besides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// The name that is offered to the model.
-    pub name: String,
+    /// Its name, its effect and what its calls are about.
+    #[serde(flatten)]
+    pub facts: ToolFacts,
     /// What it is for and when not to use it.
     pub description: String,
     /// JSON schema of the arguments.
     pub schema: Schema,
-    /// What it does to the world.
-    pub effect: Effect,
     /// Calling it twice has the effect of calling it once, so an interrupted call may run again.
     pub idempotent: bool,
+}
+
+impl ToolSpec {
+    /// A tool called `name`. Only one that reads may run again after a crash, unless
+    /// [`ToolSpec::idempotent`] is set.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        effect: Effect,
+        schema: impl Into<Schema>,
+    ) -> Self {
+        ToolSpec {
+            facts: ToolFacts::new(name, effect),
+            description: description.into(),
+            schema: schema.into(),
+            idempotent: effect == Effect::Read,
+        }
+    }
+
+    /// The same, with calls that are about this.
+    pub fn about(mut self, about: About) -> Self {
+        self.facts.about = Some(about);
+        self
+    }
+
+    /// The same, with calls that are shown like this: see [`ToolFacts::shown`].
+    pub fn shown(mut self, shown: impl Into<String>) -> Self {
+        self.facts.shown = shown.into();
+        self
+    }
+
+    /// The same, with other names.
+    pub fn aliases(mut self, aliases: &[&str]) -> Self {
+        self.facts.aliases = aliases.iter().map(|alias| (*alias).to_owned()).collect();
+        self
+    }
+}
+
+impl Deref for ToolSpec {
+    type Target = ToolFacts;
+    fn deref(&self) -> &ToolFacts {
+        &self.facts
+    }
 }
 
 /// A file whose content an agent has read or written, so that a later change of the file by

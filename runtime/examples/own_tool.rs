@@ -20,18 +20,16 @@ struct Thermometer {
 impl Thermometer {
     fn new() -> Self {
         Thermometer {
-            spec: ToolSpec {
-                name: "temperature".to_owned(),
-                description: "Tells the temperature of a city, in degrees Celsius.".to_owned(),
-                schema: json!({
+            spec: ToolSpec::new(
+                "temperature",
+                "Tells the temperature of a city, in degrees Celsius.",
+                Effect::Read,
+                json!({
                     "type": "object",
                     "properties": {"city": {"type": "string"}},
                     "required": ["city"]
-                })
-                .into(),
-                effect: Effect::Read,
-                idempotent: true,
-            },
+                }),
+            ),
         }
     }
 }

@@ -19,7 +19,7 @@ pub use crate::definition::{
     AgentDefinition, COLORS, Measure, Memory, Network, Paths, PermissionMode,
 };
 pub use crate::front_matter::problem::{Level, Problem};
-pub use crate::tool_facts::ToolFacts;
+pub use crate::tool_facts::{ToolFacts, built_in_tools, granted_tools, tools_of};
 pub use live::LiveCatalog;
 pub use source::{Given, Source, Sources};
 pub use template::template;

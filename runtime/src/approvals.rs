@@ -6,11 +6,11 @@
 use crate::authority;
 use crate::error::Error;
 use crate::runtime::Runtime;
-use crate::tool_facts::ToolFacts;
+use crate::tool_facts::{ToolFacts, tools_of};
 use posse_agent::Transcript;
 use posse_protocol::{
-    AgentName, Approval, ApprovalAsked, ApprovalGiven, CallId, Event, Extra, Part, Record, RunId,
-    Seq, ToolCall,
+    AgentName, Approval, ApprovalAsked, ApprovalGiven, CallId, Effect, Event, Extra, Part, Record,
+    RunId, Seq, ToolCall,
 };
 use posse_store::{Filter, Kin, Unfinished};
 
@@ -32,6 +32,8 @@ pub struct Question {
     pub at: u64,
     /// What is asked.
     pub asked: ApprovalAsked,
+    /// The tool that is to be called.
+    pub tool: ToolFacts,
 }
 
 impl Runtime {
@@ -68,6 +70,7 @@ impl Runtime {
                 .questions()
                 .any(|(call, digest)| *call == asked.call && digest == asked.digest)
         };
+        let tools = tools_of(&started.grant);
         let mut questions: Vec<Question> = Vec::new();
         // Some models use the ids of calls again: the last question of an id is the open one.
         for record in records.iter().rev() {
@@ -80,6 +83,7 @@ impl Runtime {
                     about: started.label.clone(),
                     at: record.at,
                     asked: (**asked).clone(),
+                    tool: known(&tools, &asked.tool),
                 });
             }
         }
@@ -168,14 +172,20 @@ impl Runtime {
         let made = records.iter().rev().find_map(|record| made(&record.event, call, digest));
         let Some(made) = made else { return Ok(()) };
         // Whoever answers need not be who executes it: it may have no launcher, and so no shell.
-        let mut facts = ToolFacts::built_in();
-        facts.extend(self.config().tools.iter().map(|tool| ToolFacts::of(tool.as_ref())));
+        let mut facts = tools_of(grant);
+        facts.extend(self.config().tools.iter().map(|tool| tool.spec().facts.clone()));
         let policy = authority::policy(grant, self.config(), &facts.into())?;
         match policy.misses(rule, &question.asked.tool, made) {
             Some(why) => Err(Error::InvalidInput(why)),
             None => Ok(()),
         }
     }
+}
+
+/// The one of `tools` that is called `name`, or one of which nothing else is known.
+fn known(tools: &[ToolFacts], name: &str) -> ToolFacts {
+    let known = tools.iter().find(|tool| tool.name == name);
+    known.cloned().unwrap_or_else(|| ToolFacts::new(name, Effect::Execute))
 }
 
 /// The call `id` with this digest, if `event` is the reply that made it.

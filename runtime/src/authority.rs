@@ -4,11 +4,11 @@
 
 use crate::child::rules::Rules;
 use crate::error::Error;
-use crate::policy::{Policy, READING, Rule, RuleError, Today, WRITING, denials, scopes};
+use crate::policy::{Policy, READ, Rule, RuleError, Today, denials, scopes};
 use crate::rule_files;
 use crate::runtime_config::RuntimeConfig;
-use crate::tool_facts::ToolFacts;
-use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec};
+use crate::tool_facts::{built_in_tools, find};
+use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec, ToolFacts};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ const SECRET_FILES: [&str; 24] = [
 /// The rules that deny them, but for those that `allow` has, of all or of what is at the top.
 /// So are those in the rest of the checkout that `workspace` is a part of, which commands see.
 fn secret_files(allow: &[String], workspace: &str) -> impl Iterator<Item = String> {
-    let rule = |folders: &str, name: &str| format!("Read({folders}{name})");
+    let rule = |folders: &str, name: &str| format!("{READ}({folders}{name})");
     let above = checkout_above(Path::new(workspace)).map(|top| format!("/{top}/**/"));
     SECRET_FILES.iter().flat_map(move |name| {
         let everywhere = rule("**/", name);
@@ -60,9 +60,14 @@ fn secret_files(allow: &[String], workspace: &str) -> impl Iterator<Item = Strin
 }
 
 /// Lets denials of files that lie in any folder hold in the rest of the checkout too that `workspace`
-/// is a part of: commands see it.
-fn widen_to_checkout(denied: &mut Vec<String>, workspace: &str) {
+/// is a part of: commands see it. `known` are the tools of the run that do not come with Posse.
+fn widen_to_checkout(denied: &mut Vec<String>, workspace: &str, known: &[ToolFacts]) {
     let Some(top) = checkout_above(Path::new(workspace)) else { return };
+    let built_in = built_in_tools();
+    let takes_paths = |name: &str| {
+        let found = find(&built_in, name).or_else(|| find(known, name));
+        found.is_some_and(|(tool, _)| tool.about.as_ref().is_some_and(|about| about.is_path()))
+    };
     let wider = |rule: &String| {
         let (tool, pattern) = rule.strip_suffix(')')?.split_once('(')?;
         let name = pattern.strip_prefix("**/").unwrap_or(pattern);
@@ -70,8 +75,7 @@ fn widen_to_checkout(denied: &mut Vec<String>, workspace: &str) {
             pattern.len() > name.len() || !pattern.trim_end_matches('/').contains('/');
         // What says only that it is about every file is about those of the workspace.
         let is_open = name.chars().all(|char| "*/".contains(char));
-        let takes_paths = READING.contains(&tool) || WRITING.contains(&tool);
-        (takes_paths && is_anywhere && !is_open && name != "~")
+        (takes_paths(tool) && is_anywhere && !is_open && name != "~")
             .then(|| format!("{tool}(/{top}/**/{name})"))
     };
     let wider: Vec<String> = denied.iter().filter_map(wider).collect();
@@ -139,7 +143,7 @@ pub(crate) fn narrow(
     ask.extend(spec.permissions.ask.iter().cloned());
     denied.extend(spec.permissions.deny.iter().cloned());
     denied.extend(deny.flat_map(denials));
-    widen_to_checkout(denied, &grant.workspace);
+    widen_to_checkout(denied, &grant.workspace, &grant.known);
     for rules in [ask, denied] {
         let mut seen = std::collections::HashSet::new();
         rules.retain(|rule| seen.insert(rule.clone()));
@@ -182,7 +186,7 @@ pub(crate) fn policy(
     let (around, files) = rule_files::of_grant(config.permissions.rule_files.as_ref(), grant)?;
     permissions.ask.extend(around.ask);
     permissions.deny.extend(around.deny);
-    widen_to_checkout(&mut permissions.deny, &grant.workspace);
+    widen_to_checkout(&mut permissions.deny, &grant.workspace, &grant.known);
     let today = Today { permissions, home, files };
     Policy::new(grant, &today, tools).map_err(told)
 }

@@ -18,7 +18,7 @@ use crate::selection;
 use crate::skills::tool::SkillTool;
 use crate::stall::{self, Pulse, Stall};
 use crate::supervisor::{Assignment, Execute, Left};
-use crate::tool_facts::{DELEGATING, LOOKING};
+use crate::tool_facts::{DELEGATING, looks_here, tools_of};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use posse_agent::{Agent, Ended, Journal, JournalError, Toolbox, Transcript};
@@ -279,8 +279,10 @@ impl Executor {
         }
         if self.runtime.distrust(&started).is_some() {
             let grant = &mut Arc::make_mut(&mut started).grant;
-            grant.tools.retain(|tool| LOOKING.contains(&tool.as_str()));
-            grant.hand_on.retain(|tool| LOOKING.contains(&tool.as_str()));
+            let known = tools_of(grant);
+            let looks = |name: &String| known.iter().any(|it| it.name == *name && looks_here(it));
+            grant.tools.retain(looks);
+            grant.hand_on.retain(looks);
             grant.delegation = None;
         }
         started

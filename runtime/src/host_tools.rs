@@ -2,7 +2,7 @@
 //! by a provider, in the middle of a run and by its number.
 
 use crate::error::Error;
-use crate::tool_facts::ToolFacts;
+use crate::tool_facts::built_in_tools;
 use posse_agent::{Tool, check_schema};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(crate) fn check(tools: &[Arc<dyn Tool>]) -> Result<(), Error> {
     let mut names: HashSet<String> = HashSet::new();
     let built_in: HashSet<String> = match tools.is_empty() {
         true => HashSet::new(),
-        false => ToolFacts::built_in().into_iter().map(|tool| tool.name).collect(),
+        false => built_in_tools().into_iter().map(|tool| tool.name).collect(),
     };
     for tool in tools {
         let name = tool.spec().name.as_str();

@@ -28,15 +28,15 @@ pub use rule::{Rule, RuleError};
 pub use shell::programs_in;
 
 pub(crate) use path::{escaped, names_of_machines, normal as without_detours};
-pub(crate) use rule::{READING, WRITING};
+pub(crate) use rule::{EDIT, READ, WRITING};
 
-use crate::tool_facts::ToolFacts;
 use crate::tool_facts::filter::parts;
+use crate::tool_facts::{ToolFacts, find, is_of_the_run};
 use mode::Word;
-use path::{Case, Roots, Worktree};
+use path::{Roots, Worktree};
 use posse_agent::{Guard, Ruling, Standing};
 use posse_protocol::{Effect, Grant, Mode, Permissions, Profile, ToolCall, ToolSpec};
-use set::{Doubt, Meant, Rules};
+use set::{Doubt, Meant, Purpose, Rules};
 use std::collections::HashMap;
 use std::sync::Arc;
 use subject::{Subject, Target};
@@ -91,9 +91,9 @@ impl Policy {
         };
         let rules = &grant.permissions;
         let refusing = |one: &[String], other: &[String]| {
-            Rules::compile(one.iter().chain(other), tools, roots, Case::Folded)
+            Rules::compile(one.iter().chain(other), tools, roots, Purpose::Refuse)
         };
-        let allowing = |texts: &[String]| Rules::compile(texts, tools, roots, Case::Matters);
+        let narrowing = |texts: &Vec<String>| Rules::compile(texts, tools, roots, Purpose::Narrow);
         Ok(Policy {
             workspace: grant.workspace.clone(),
             home: today.home.clone(),
@@ -102,9 +102,9 @@ impl Policy {
             scratch: grant.scratch.clone(),
             skills: grant.skills.iter().map(|skill| skill.path.clone()).collect(),
             deny: refusing(&rules.deny, &today.permissions.deny)?,
-            scopes: grant.scopes.iter().map(|list| allowing(list)).collect::<Result<_, _>>()?,
+            scopes: grant.scopes.iter().map(narrowing).collect::<Result<_, _>>()?,
             ask: refusing(&rules.ask, &today.permissions.ask)?,
-            allow: allowing(&rules.allow)?,
+            allow: Rules::compile(&rules.allow, tools, roots, Purpose::Allow)?,
             mode: grant.mode,
             profile: grant.profile(),
             attended: grant.attended,
@@ -117,10 +117,12 @@ impl Policy {
         let parsed = Rule::parse_among(rule, &self.tools);
         let texts = [rule.to_owned()];
         let rules =
-            parsed.and_then(|_| Rules::compile(&texts, &self.tools, self.roots(), Case::Matters));
+            parsed.and_then(|_| Rules::compile(&texts, &self.tools, self.roots(), Purpose::Allow));
+        let facts = find(&self.tools, tool)
+            .map_or_else(|| ToolFacts::new(tool, Effect::Network), |(facts, _)| facts.clone());
         match rules {
             Err(error) => Some(error.to_string()),
-            Ok(rules) => match rules.allow(tool, &Subject::of(call, tool, &self.workspace)) {
+            Ok(rules) => match rules.allow(tool, &Subject::of(call, &facts, &self.workspace)) {
                 Ok(Some(_)) => None,
                 _ => Some(format!(
                     "the rule `{rule}` does not mean the call of `{tool}` that is asked about"
@@ -157,12 +159,13 @@ impl Policy {
 
     /// True when Posse asks nobody about commands that only look. They must be confined, so that a
     /// command that does more than it seems can change only the workspace.
-    fn may_look(&self, tool: &str) -> bool {
-        tool == "Bash" && self.profile == Profile::WorkspaceWrite
+    fn may_look(&self, tool: &ToolFacts) -> bool {
+        tool.runs_commands() && tool.confined && self.profile == Profile::WorkspaceWrite
     }
 
     /// The rule or the narrowing that keeps this call outside, if one does.
-    fn outside(&self, tool: &str, subject: &Subject, standing: &Standing) -> Option<Ruling> {
+    fn outside(&self, facts: &ToolFacts, subject: &Subject, standing: &Standing) -> Option<Ruling> {
+        let tool = facts.name.as_str();
         if let Subject::Path(target) = subject
             && self.is_own(target, tool)
         {
@@ -180,23 +183,26 @@ impl Policy {
             })
         };
         for scope in self.scopes.iter().filter(|scope| scope.are_about(tool)) {
-            // Searches leave out what the scope does not mean, file by file.
-            let found = match subject {
-                Subject::Path(target) if target.extent == subject::Extent::All => continue,
-                subject => scope.allow(tool, subject),
-            };
-            match found {
+            // Our searches leave out what the scope does not mean, file by file.
+            if let Subject::Path(target) = subject
+                && target.extent == subject::Extent::All
+                && facts.confined
+            {
+                continue;
+            }
+            match scope.allow(tool, subject) {
                 Ok(Some(_)) => {}
                 Ok(None) => return refuse(GRANT, scope.texts(), None),
                 Err(why) => return refuse(GRANT, scope.texts(), Some(why)),
             }
         }
-        if ALWAYS.contains(&tool) {
+        // What concerns the run alone may be called whatever a skill narrows to.
+        if is_of_the_run(facts) {
             return None;
         }
         for list in &standing.narrowed {
             // A list that cannot be read narrows to nothing.
-            let rules = Rules::compile(list, &self.tools, self.roots(), Case::Matters);
+            let rules = Rules::compile(list, &self.tools, self.roots(), Purpose::Allow);
             let found = rules.as_ref().map_or(Ok(None), |rules| rules.allow(tool, subject));
             match found {
                 Ok(Some(_)) => {}
@@ -209,7 +215,8 @@ impl Policy {
 
     /// True when `target` is in a folder of the run's own, for `tool` to use.
     fn is_own(&self, target: &Target, tool: &str) -> bool {
-        let read = (!rule::WRITING.contains(&tool)).then_some(&self.skills);
+        let writes = find(&self.tools, tool).is_some_and(|(tool, _)| tool.writes_files());
+        let read = (!writes && !WRITING.contains(&tool)).then_some(&self.skills);
         let mut folders = self.scratch.iter().chain(read.into_iter().flatten());
         folders.any(|folder| {
             let below = target.path.strip_prefix(folder.as_str());
@@ -218,7 +225,7 @@ impl Policy {
     }
 
     /// What to do about a call that a rule of `list` may mean.
-    fn ask_about(&self, list: &str, doubt: &Doubt) -> Ruling {
+    fn ask_about(&self, list: &str, tool: &str, doubt: &Doubt) -> Ruling {
         let Doubt { rule, why, words } = doubt;
         let by = format!("the rule {list} {rule} may mean it: {why}");
         if self.attended || words.is_empty() {
@@ -231,7 +238,7 @@ impl Policy {
         };
         let file = self.files.get(rule).map_or_else(String::new, |file| format!(" of {file}"));
         let verb = if list == "deny" { "denies" } else { "asks about" };
-        let next = suggestion::settling(words).map_or_else(String::new, |rule| {
+        let next = suggestion::settling(tool, words).map_or_else(String::new, |rule| {
             format!("; the user can permit it with --allow '{rule}'")
         });
         let reason = format!(
@@ -255,8 +262,6 @@ impl Policy {
     }
 }
 
-/// What may be called whatever a skill narrows to: notes of one's own, and other skills.
-const ALWAYS: [&str; 2] = ["TodoWrite", "Skill"];
 const GRANT: &str = "the grant";
 const SKILL: &str = "the tools of a skill in use";
 
@@ -264,15 +269,15 @@ impl Guard for Policy {
     fn judge(&self, call: &ToolCall, spec: &ToolSpec, standing: &Standing) -> Ruling {
         let tool = spec.name.as_str();
         let word = mode::word(self.mode, self.profile, spec);
-        let may_look = word != Word::Allow && self.may_look(tool);
+        let may_look = word != Word::Allow && self.may_look(spec);
         let subject = match may_look || self.has_rules_about(tool, standing) {
-            true => Subject::of(call, tool, &self.workspace),
+            true => Subject::of(call, spec, &self.workspace),
             false => Subject::Other,
         };
         let approved = match standing.approved.is_empty() {
             true => Rules::default(),
             // What cannot be read allows nothing.
-            false => Rules::compile(&standing.approved, &self.tools, self.roots(), Case::Matters)
+            false => Rules::compile(&standing.approved, &self.tools, self.roots(), Purpose::Allow)
                 .unwrap_or_default(),
         };
         let allowed = [&self.allow, &approved];
@@ -281,15 +286,15 @@ impl Guard for Policy {
             let reason = format!("the rule `{rule}` denies this; do without it");
             return Ruling::Deny { by: format!("the rule deny {rule}"), reason };
         }
-        if let Some(refused) = self.outside(tool, &subject, standing) {
+        if let Some(refused) = self.outside(spec, &subject, standing) {
             return refused;
         }
         if let Meant::Maybe(doubt) = denied {
-            return self.ask_about("deny", &doubt);
+            return self.ask_about("deny", tool, &doubt);
         }
         match self.ask.may_mean(tool, &subject, &allowed) {
             Meant::By(rule) => return self.ask(format!("the rule ask {rule}"), None),
-            Meant::Maybe(doubt) => return self.ask_about("ask", &doubt),
+            Meant::Maybe(doubt) => return self.ask_about("ask", tool, &doubt),
             Meant::No => {}
         }
         let near = match Rules::allow_any(&allowed, tool, &subject) {

@@ -18,7 +18,7 @@ use crate::selection::{self, Money};
 use crate::skills::allows;
 use crate::skills::tool as skill_tool;
 use crate::tool_facts::filter;
-use crate::tool_facts::{TASK, TOOLS_PAGE, ToolFacts};
+use crate::tool_facts::{TASK, TOOLS_PAGE, ToolFacts, built_in_tools};
 use crate::trust::{self, Standing};
 use posse_protocol::{
     AgentName, AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant,
@@ -212,6 +212,9 @@ impl Runtime {
         };
         let mut available: Vec<&ToolFacts> = all.iter().filter(may_hand_on).collect();
         let hand_on = available.iter().map(|tool| tool.name.clone()).collect();
+        let ours = built_in_tools();
+        let known = available.iter().filter(|tool| !ours.contains(tool));
+        let known = known.map(|tool| (*tool).clone()).collect();
         let delegation = self.delegation(agents, agent, above, strategy);
         let offered =
             delegation.as_ref().is_some_and(|it| it.strategy != DelegationStrategy::Manual);
@@ -230,7 +233,7 @@ impl Runtime {
                 agent.name
             )));
         }
-        let mut grant = Grant { tools, hand_on, delegation, ..grant };
+        let mut grant = Grant { tools, hand_on, known, delegation, ..grant };
         let parent = above.map(|above| &above.started.grant);
         authority::narrow(&mut grant, self.config(), parent, agent, spec, rules.as_ref())?;
         authority::check_grant(&grant, &all)?;

@@ -1,6 +1,6 @@
 //! The system prompt of a run.
 
-use crate::tool_facts::TASK;
+use crate::tool_facts::{TASK, ToolFacts, tools_of};
 use posse_protocol::{DelegationStrategy, RunStarted};
 
 /// What the agent is told before anything else. Depends on the first event alone, so that every
@@ -9,7 +9,8 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
     let mut text = started.agent.instructions.clone();
     let grant = &started.grant;
     text.push_str(&format!("\n\nWorking folder: {}\n", grant.workspace));
-    let writes = ["Write", "Edit", "Bash"].iter().any(|tool| grant.allows(tool));
+    let writes = |tool: &ToolFacts| tool.writes_files() || tool.runs_commands();
+    let writes = tools_of(grant).iter().any(|tool| grant.allows(&tool.name) && writes(tool));
     if let Some(scratch) = grant.scratch.as_ref().filter(|_| writes) {
         text.push_str(&format!("Scratch folder: {scratch}\n"));
     }

@@ -194,10 +194,6 @@ impl Tool for Redacted {
         self.tool.spec()
     }
 
-    fn aliases(&self) -> &[&str] {
-        self.tool.aliases()
-    }
-
     async fn preview(&self, input: &Value) -> Option<String> {
         let shown = self.tool.preview(input).await?;
         Some(self.redactor.text(&shown).into_owned())

@@ -7,7 +7,7 @@ use crate::redact::Redactor;
 use crate::rule_files::RuleFiles;
 use crate::skills::LiveSkills;
 use crate::surroundings::{ByFolder, Surroundings};
-use crate::tool_facts::ToolFacts;
+use crate::tool_facts::{ToolFacts, built_in_tools};
 use crate::webhooks::Webhook;
 use async_trait::async_trait;
 use posse_agent::{Patience, Tool};
@@ -46,7 +46,8 @@ pub struct RuntimeConfig {
     /// The agents and skills there are.
     pub definitions: Definitions,
     /// Tools of the host, beside the built-in ones. Those with the effect `Write`, `Execute` or
-    /// `Network` need somebody who lets them run: a rule (`permissions.rules.allow = ["mine"]`), or a
+    /// `Network` need somebody who lets them run, unless they change a file that a call names and the
+    /// mode is [`Mode::AcceptEdits`]: a rule (`permissions.rules.allow = ["mine"]`), or a
     /// run that is `attended` and [`crate::Runtime::decide`]. Without either their calls are refused.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Starts processes. Without it there is no shell.
@@ -287,9 +288,9 @@ impl fmt::Debug for RuntimeConfig {
 impl RuntimeConfig {
     /// The tools that runs of this runtime can have.
     pub(crate) fn tool_facts(&self) -> Vec<ToolFacts> {
-        let mut facts = ToolFacts::built_in();
+        let mut facts = built_in_tools();
         facts.retain(|tool| self.launcher.is_some() || tool.effect != Effect::Execute);
-        facts.extend(self.tools.iter().map(|tool| ToolFacts::of(tool.as_ref())));
+        facts.extend(self.tools.iter().map(|tool| tool.spec().facts.clone()));
         facts
     }
 

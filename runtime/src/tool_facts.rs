@@ -1,13 +1,15 @@
 //! What is known of the tools there are: names, aliases, effects, and which a list of names allows.
 //!
-//! Definitions, rules and settings are held against it. It knows no tool itself.
+//! Definitions, rules and settings are held against it. It knows no tool itself but those of the
+//! runtime.
 
 pub(crate) mod filter;
 
 use crate::error::quoted;
 use filter::{name_denied_to_children, parts};
-use posse_agent::Tool;
-use posse_protocol::{AgentSpec, Effect, NameRules, near};
+pub use posse_protocol::ToolFacts;
+use posse_protocol::{About, AgentSpec, Effect, Grant, NameRules, near};
+use std::borrow::Cow;
 
 /// Hands work to an agent and waits for it.
 pub(crate) const TASK: &str = "Task";
@@ -26,56 +28,6 @@ pub(crate) const DELEGATING: [&str; 5] = [TASK, TASK_ALIASES[0], TASK_ALIASES[1]
 /// Where people find all tools.
 pub(crate) const TOOLS_PAGE: &str = "the page on tools (docs/reference/tools.md) lists all";
 
-/// What definitions, lists and rules need to know of a tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolFacts {
-    /// Its name, as models see it.
-    pub name: String,
-    /// Other names for it.
-    pub aliases: Vec<String>,
-    /// What it does to the world.
-    pub effect: Effect,
-}
-
-/// The tools that come with Posse. A test holds this to the tools themselves.
-const BUILT_IN: [(&str, &[&str], Effect); 12] = [
-    (
-        "Read",
-        &["read", "read_file", "ReadFile", "view", "view_file", "open_file", "cat"],
-        Effect::Read,
-    ),
-    ("Write", &["write", "write_file", "WriteFile", "create_file"], Effect::Write),
-    (
-        "Edit",
-        &["edit", "edit_file", "EditFile", "str_replace", "replace", "replace_in_file"],
-        Effect::Write,
-    ),
-    ("Glob", &["glob", "find_files", "find", "FindFiles", "file_search"], Effect::Read),
-    (
-        "Grep",
-        &["grep", "search", "rg", "ripgrep", "search_files", "grep_search", "SearchText"],
-        Effect::Read,
-    ),
-    (
-        "List",
-        &["LS", "list", "ls", "list_dir", "list_files", "list_directory", "ListDir"],
-        Effect::Read,
-    ),
-    (
-        "Bash",
-        &["bash", "shell", "Shell", "sh", "run_command", "run_shell_command", "execute_command"],
-        Effect::Execute,
-    ),
-    ("TodoWrite", &["todo_write", "todowrite"], Effect::Read),
-    (TASK, &TASK_ALIASES, Effect::Delegate),
-    (SPAWN, &[], Effect::Delegate),
-    (SUBAGENTS, &[], Effect::Delegate),
-    (SKILL, &SKILL_ALIASES, Effect::Read),
-];
-
-/// What an agent may use that nobody has said is to be trusted: looking, and its own notes.
-pub(crate) const LOOKING: [&str; 6] = ["Read", "Glob", "Grep", "List", "TodoWrite", SKILL];
-
 /// How a name means a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
@@ -84,42 +36,66 @@ pub(crate) enum Match {
     Loose,
 }
 
-impl ToolFacts {
-    /// What `tool` says of itself.
-    pub fn of(tool: &dyn Tool) -> Self {
-        ToolFacts {
-            name: tool.spec().name.clone(),
-            aliases: tool.aliases().iter().map(|alias| (*alias).to_owned()).collect(),
-            effect: tool.spec().effect,
-        }
-    }
+/// The tools that come with Posse, the shell, delegation and skills included.
+pub fn built_in_tools() -> Vec<ToolFacts> {
+    posse_tools::specs().map(|spec| spec.facts.clone()).chain(of_the_runtime()).collect()
+}
 
-    /// The tools that come with Posse, the shell, delegation and skills included.
-    pub fn built_in() -> Vec<ToolFacts> {
-        let facts = BUILT_IN.iter().map(|(name, aliases, effect)| ToolFacts {
-            name: (*name).to_owned(),
-            aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
-            effect: *effect,
-        });
-        facts.collect()
-    }
+/// The tools that the runtime makes for a run: those that hand on work, and the one that loads
+/// skills.
+pub(crate) fn of_the_runtime() -> impl Iterator<Item = ToolFacts> {
+    let tool = |name: &str, aliases: &[&str], effect, shown: &str| ToolFacts {
+        aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
+        shown: shown.to_owned(),
+        ..ToolFacts::new(name, effect)
+    };
+    let task = tool(TASK, &TASK_ALIASES, Effect::Delegate, "{description}");
+    let spawn = tool(SPAWN, &[], Effect::Delegate, "{task}");
+    let subagents = tool(SUBAGENTS, &[], Effect::Delegate, "");
+    let skill = tool(SKILL, &SKILL_ALIASES, Effect::Read, "{skill}");
+    [task, spawn, subagents, skill].into_iter()
+}
 
-    /// The tools that the runtime makes for a run: those that hand on work, and the one that loads
-    /// skills.
-    pub(crate) fn of_the_runtime() -> impl Iterator<Item = ToolFacts> {
-        let own = |tool: &ToolFacts| tool.effect == Effect::Delegate || tool.name == SKILL;
-        ToolFacts::built_in().into_iter().filter(own)
-    }
+/// The one of these that is called `name`.
+pub(crate) fn own(name: &str) -> ToolFacts {
+    let found = of_the_runtime().find(|tool| tool.name == name);
+    found.unwrap_or_else(|| ToolFacts::new(name, Effect::Delegate))
+}
 
-    /// Names of those of `tools` that `agent` may call when nobody above it narrows them.
-    pub fn granted(tools: &[ToolFacts], agent: &AgentSpec) -> Vec<String> {
-        filter::allowed(tools, agent.tools.as_deref(), &agent.disallowed_tools)
-    }
+/// The tools that a run with `grant` may know of: those that come with Posse, and those of its host.
+pub fn tools_of(grant: &Grant) -> Vec<ToolFacts> {
+    let mut tools = built_in_tools();
+    tools.extend(grant.known.iter().cloned());
+    tools
+}
 
-    /// True when it changes nothing but the run's own notes.
-    pub(crate) fn only_looks(&self) -> bool {
-        self.effect == Effect::Read || self.name == "TodoWrite"
-    }
+/// Names of those of `tools` that `agent` may call when nobody above it narrows them.
+pub fn granted_tools(tools: &[ToolFacts], agent: &AgentSpec) -> Vec<String> {
+    filter::allowed(tools, agent.tools.as_deref(), &agent.disallowed_tools)
+}
+
+/// What the calls of `tool` are about. Other systems have tools that fetch pages; rules about these
+/// are known without them.
+pub(crate) fn about(tool: &ToolFacts) -> Option<Cow<'_, About>> {
+    let fetches = ["WebFetch", "web_fetch"].contains(&tool.name.as_str());
+    let usual = || fetches.then(|| Cow::Owned(About::Address("url".to_owned())));
+    tool.about.as_ref().map(Cow::Borrowed).or_else(usual)
+}
+
+/// True when `tool` changes nothing but the run's own notes.
+pub(crate) fn only_looks(tool: &ToolFacts) -> bool {
+    tool.effect == Effect::Read
+}
+
+/// True for what an agent may use that nobody has said is to be trusted: looking at the workspace,
+/// notes of its own, and skills. What a host offers is none of a project's.
+pub(crate) fn looks_here(tool: &ToolFacts) -> bool {
+    only_looks(tool) && (tool.confined || tool.name == SKILL)
+}
+
+/// True for what concerns the run alone: notes of its own, and skills.
+pub(crate) fn is_of_the_run(tool: &ToolFacts) -> bool {
+    matches!(tool.about, Some(About::Notes(_))) || tool.name == SKILL
 }
 
 /// The tool that `name` means: by its name, by another name for it, or by either in another case.
@@ -196,7 +172,7 @@ pub(crate) fn is_foreign(name: &str) -> bool {
 /// When a name in `deny` means none: it would deny nothing, and whoever wrote it believes that it does.
 pub(crate) fn check_tools(list: &NameRules, tools: &[ToolFacts]) -> Result<Vec<String>, String> {
     // Without a launcher there is no shell; to name it is no slip.
-    let mut all = ToolFacts::built_in();
+    let mut all = built_in_tools();
     all.extend_from_slice(tools);
     // What other systems have, and what no child has anyway, may be denied again.
     let is_denied = |name: &str| is_foreign(name) || name_denied_to_children(name);
@@ -241,20 +217,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tools_that_come_with_posse_are_as_they_say() {
-        let folder = tempfile::tempdir().unwrap();
-        let workspace = posse_tools::Workspace::open(folder.path()).unwrap();
-        let tools = posse_tools::toolset(&workspace, None, None);
-        let known = ToolFacts::built_in();
-        for tool in &tools {
-            let facts = ToolFacts::of(tool.as_ref());
-            assert!(known.contains(&facts), "{facts:?}");
-        }
-    }
-
-    #[test]
     fn a_name_means_a_tool_exactly_by_alias_or_in_another_case() {
-        let tools = ToolFacts::built_in();
+        let tools = built_in_tools();
         let check = |name: &str, expected: Option<(&str, Match)>| {
             let found = find(&tools, name).map(|(tool, how)| (tool.name.as_str(), how));
             assert_eq!(found, expected, "{name}");

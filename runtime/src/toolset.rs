@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::runtime_config::RuntimeConfig;
-use crate::tool_facts::ToolFacts;
+use crate::tool_facts::{ToolFacts, of_the_runtime};
 use posse_agent::Tool;
 use posse_tools::confine::Confinement;
 use posse_tools::launch::Launcher;
@@ -37,8 +37,8 @@ impl Toolset {
         }
         // Unconfined, so that whether commands can be confined need not be found out here.
         let tools = self.make(workspace, None, Vec::new(), &Confinement::none(), None)?;
-        let plain = tools.iter().map(|tool| ToolFacts::of(&**tool));
-        let facts = plain.chain(ToolFacts::of_the_runtime()).collect();
+        let plain = tools.iter().map(|tool| tool.spec().facts.clone());
+        let facts = plain.chain(of_the_runtime()).collect();
         Ok(self.facts.get_or_init(|| facts).clone())
     }
 
@@ -53,16 +53,15 @@ impl Toolset {
     ) -> Result<Vec<Arc<dyn Tool>>, Error> {
         let workspace = self.workspace(path)?;
         let launcher = self.launcher.as_ref();
-        let mut tools = posse_tools::toolset_obeying(
+        Ok(posse_tools::toolset_obeying(
             &workspace,
             scratch,
             read_only,
             launcher,
             confinement,
             rules,
-        );
-        tools.extend(self.host_tools.iter().cloned());
-        Ok(tools)
+            &self.host_tools,
+        ))
     }
 
     /// The folder `path`, opened once for all runs in it.

@@ -139,14 +139,10 @@ fn describe(value: &Value) -> String {
     }
 }
 
-/// A specification. Only what reads may run again after a crash: a second edit fails, and a
-/// second write or command may undo what happened between.
+/// What a tool of Posse says of itself. Only what reads may run again after a crash: a second edit
+/// fails, and a second write or command may undo what happened between.
 pub(crate) fn spec(name: &str, description: &str, effect: Effect, schema: Value) -> ToolSpec {
-    ToolSpec {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        schema: schema.into(),
-        effect,
-        idempotent: effect == Effect::Read,
-    }
+    let mut spec = ToolSpec::new(name, description, effect, schema);
+    spec.facts.confined = true;
+    spec
 }

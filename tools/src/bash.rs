@@ -4,6 +4,7 @@ mod complaint;
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
+use crate::built_in::BuiltIn;
 use crate::confine::{Confinement, folds_case, listed_names, refused_names};
 use crate::failure::{Failure, answer};
 use crate::launch::{Command, Finished, LaunchError, Launcher, Status};
@@ -11,7 +12,7 @@ use crate::place::RunFiles;
 use crate::unseen::{fixed, now_fixed, unseen, why_none_runs};
 use async_trait::async_trait;
 use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
-use posse_protocol::{Effect, Part, Profile, ToolOutput, ToolSpec};
+use posse_protocol::{About, Effect, Part, Profile, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
@@ -51,7 +52,30 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "required": ["command"],
         }),
     )
+    .about(About::Command("command".into()))
+    .aliases(&[
+        "bash",
+        "shell",
+        "Shell",
+        "sh",
+        "run_command",
+        "run_shell_command",
+        "execute_command",
+    ])
 });
+
+pub(crate) const TOOL: BuiltIn = BuiltIn {
+    spec: &SPEC,
+    make: |run| {
+        let launcher = run.launcher.filter(|launcher| launcher.offers(run.confinement))?;
+        Some(Arc::new(Bash {
+            files: run.files(&SPEC),
+            launcher: launcher.clone(),
+            confinement: run.confinement.clone(),
+            folds_case: OnceLock::new(),
+        }))
+    },
+};
 
 pub(crate) struct Bash {
     pub files: Arc<RunFiles>,
@@ -65,10 +89,6 @@ pub(crate) struct Bash {
 impl Tool for Bash {
     fn spec(&self) -> &ToolSpec {
         &SPEC
-    }
-
-    fn aliases(&self) -> &[&str] {
-        &["bash", "shell", "Shell", "sh", "run_command", "run_shell_command", "execute_command"]
     }
 
     async fn preview(&self, input: &Value) -> Option<String> {

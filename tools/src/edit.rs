@@ -4,6 +4,7 @@
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
+use crate::built_in::BuiltIn;
 use crate::change::{
     Knows, content, difference, one_line, refusal, require_knowledge, require_room, store,
     whole_difference,
@@ -15,7 +16,7 @@ use crate::replace::Target;
 use crate::text::{self, Unencodable};
 use async_trait::async_trait;
 use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
-use posse_protocol::{Effect, ToolOutput, ToolSpec};
+use posse_protocol::{About, Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -42,7 +43,12 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "required": ["file_path", "old_string", "new_string"],
         }),
     )
+    .about(About::File("file_path".into()))
+    .aliases(&["edit", "edit_file", "EditFile", "str_replace", "replace", "replace_in_file"])
 });
+
+pub(crate) const TOOL: BuiltIn =
+    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Edit { files: run.files(&SPEC) })) };
 
 pub(crate) struct Edit {
     pub files: Arc<RunFiles>,
@@ -52,10 +58,6 @@ pub(crate) struct Edit {
 impl Tool for Edit {
     fn spec(&self) -> &ToolSpec {
         &SPEC
-    }
-
-    fn aliases(&self) -> &[&str] {
-        &["edit", "edit_file", "EditFile", "str_replace", "replace", "replace_in_file"]
     }
 
     async fn preview(&self, input: &Value) -> Option<String> {

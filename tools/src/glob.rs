@@ -2,6 +2,7 @@
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
+use crate::built_in::BuiltIn;
 use crate::failure::{Failure, answer};
 use crate::path_rules::Usage;
 use crate::pattern::Pattern;
@@ -9,7 +10,7 @@ use crate::place::{Place, RunFiles};
 use crate::walk::{self, Files};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
-use posse_protocol::{Effect, ToolOutput, ToolSpec};
+use posse_protocol::{About, Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -32,7 +33,13 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "required": ["pattern"],
         }),
     )
+    .about(About::Tree("path".into()))
+    .shown("{pattern} in {path}")
+    .aliases(&["glob", "find_files", "find", "FindFiles", "file_search"])
 });
+
+pub(crate) const TOOL: BuiltIn =
+    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Glob { files: run.files(&SPEC) })) };
 
 pub(crate) struct Glob {
     pub files: Arc<RunFiles>,
@@ -42,10 +49,6 @@ pub(crate) struct Glob {
 impl Tool for Glob {
     fn spec(&self) -> &ToolSpec {
         &SPEC
-    }
-
-    fn aliases(&self) -> &[&str] {
-        &["glob", "find_files", "find", "FindFiles", "file_search"]
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
@@ -93,5 +96,5 @@ fn glob(
 /// named.
 fn exists(folder: &Place, path: &Path) -> bool {
     folder.dir().symlink_metadata(path).is_ok_and(|found| found.is_file())
-        && folder.found(path.to_owned()).check_name(Usage::Find).is_ok()
+        && folder.found(path.to_owned()).check_name(Usage::Read).is_ok()
 }

@@ -2,6 +2,7 @@
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
+use crate::built_in::BuiltIn;
 use crate::failure::{Failure, PathError, answer};
 use crate::path_rules::Usage;
 use crate::pattern::Pattern;
@@ -13,7 +14,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use ignore::types::{Types, TypesBuilder};
 use posse_agent::{Answer, Tool, ToolContext};
-use posse_protocol::{Effect, ToolOutput, ToolSpec};
+use posse_protocol::{About, Effect, ToolOutput, ToolSpec};
 use results::{Found, Results};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -60,7 +61,13 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "required": ["pattern"],
         }),
     )
+    .about(About::Tree("path".into()))
+    .shown("{pattern} in {path}")
+    .aliases(&["grep", "search", "rg", "ripgrep", "search_files", "grep_search", "SearchText"])
 });
+
+pub(crate) const TOOL: BuiltIn =
+    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Grep { files: run.files(&SPEC) })) };
 
 pub(crate) struct Grep {
     pub files: Arc<RunFiles>,
@@ -70,10 +77,6 @@ pub(crate) struct Grep {
 impl Tool for Grep {
     fn spec(&self) -> &ToolSpec {
         &SPEC
-    }
-
-    fn aliases(&self) -> &[&str] {
-        &["grep", "search", "rg", "ripgrep", "search_files", "grep_search", "SearchText"]
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
@@ -114,7 +117,7 @@ fn grep(
     let glob = glob.transpose()?;
     let types = arguments.optional_text("type").map(file_types).transpose()?;
     let place = walk::start(files, arguments.optional_text("path"), glob.as_ref())?;
-    match place.open_file(Usage::Search) {
+    match place.open_file(Usage::Read) {
         Ok((file, _)) => {
             search.file(&place, file);
         }
@@ -126,7 +129,7 @@ fn grep(
                 }
                 // The walk's word is not enough: the file is opened beneath the handle.
                 let place = folder.found(path);
-                let Ok((file, _)) = place.open_file(Usage::Search) else { continue };
+                let Ok((file, _)) = place.open_file(Usage::Read) else { continue };
                 if !search.file(&place, file) {
                     break;
                 }

@@ -5,11 +5,12 @@
 //! path that could lead out of them. Only a host that holds a [`launch::Launcher`] can give its
 //! agents a shell.
 //!
-//! To add a tool, write a file beside `read.rs` and a line in [`toolset`].
+//! To add a tool, write a file beside `read.rs` and a line in the list below.
 
 mod arguments;
 mod bash;
 mod blocking;
+mod built_in;
 mod change;
 pub mod confine;
 mod edit;
@@ -17,6 +18,7 @@ pub mod egress;
 mod failure;
 mod glob;
 mod grep;
+mod host_tool;
 mod kind;
 pub mod launch;
 mod linux;
@@ -44,11 +46,31 @@ pub use remove::remove_folder;
 pub use scratch::Scratch;
 pub use workspace::Workspace;
 
+use built_in::{BuiltIn, Run};
 use confine::{Confinement, FileRules};
+use host_tool::HostTool;
 use launch::Launcher;
-use place::RunFiles;
 use posse_agent::Tool;
-use std::sync::{Arc, OnceLock};
+use posse_protocol::ToolSpec;
+use std::sync::Arc;
+
+/// The tools, in the order in which a model is offered them.
+const TOOLS: [BuiltIn; 8] = [
+    read::TOOL,
+    write::TOOL,
+    edit::TOOL,
+    glob::TOOL,
+    grep::TOOL,
+    list::TOOL,
+    todo::TOOL,
+    bash::TOOL,
+];
+
+/// What the tools that come with Posse say of themselves, before any is made for a run.
+pub fn specs() -> impl Iterator<Item = &'static ToolSpec> {
+    const ALL: &[BuiltIn] = &TOOLS;
+    ALL.iter().map(|tool| &**tool.spec)
+}
 
 /// The tools of one run, in the order in which a model is offered them. Commands may change the
 /// workspace and have no network.
@@ -75,10 +97,10 @@ pub fn toolset_within(
     launcher: Option<&Launcher>,
     confinement: &Confinement,
 ) -> Vec<Arc<dyn Tool>> {
-    toolset_obeying(workspace, scratch, read_only, launcher, confinement, None)
+    toolset_obeying(workspace, scratch, read_only, launcher, confinement, None, &[])
 }
 
-/// The same, where the file tools use no file that `rules` refuse.
+/// The same with the tools of a host besides, where tools use no file that `rules` refuse.
 pub fn toolset_obeying(
     workspace: &Arc<Workspace>,
     scratch: Option<&Scratch>,
@@ -86,6 +108,7 @@ pub fn toolset_obeying(
     launcher: Option<&Launcher>,
     confinement: &Confinement,
     rules: Option<Arc<dyn PathRules>>,
+    host: &[Arc<dyn Tool>],
 ) -> Vec<Arc<dyn Tool>> {
     let (homes, hidden) = launcher.map(Launcher::secrets).unwrap_or_default();
     let roots = [workspace.path()].into_iter().chain(scratch.map(Scratch::path));
@@ -93,24 +116,11 @@ pub fn toolset_obeying(
     let rules = FileRules::new(confinement, &roots, &homes, &hidden, rules);
     let rules: Option<Arc<dyn PathRules>> = Some(Arc::new(rules));
     let (workspace, scratch) = (workspace.clone(), scratch.cloned());
-    let files = Arc::new(RunFiles { workspace, scratch, read_only, rules });
-    let mut tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(read::Read { files: files.clone() }),
-        Arc::new(write::Write { files: files.clone() }),
-        Arc::new(edit::Edit { files: files.clone() }),
-        Arc::new(glob::Glob { files: files.clone() }),
-        Arc::new(grep::Grep { files: files.clone() }),
-        Arc::new(list::List { files: files.clone() }),
-        Arc::new(todo::TodoWrite),
-    ];
-    if let Some(launcher) = launcher.filter(|launcher| launcher.offers(confinement)) {
-        let (launcher, confinement) = (launcher.clone(), confinement.clone());
-        tools.push(Arc::new(bash::Bash {
-            files,
-            launcher,
-            confinement,
-            folds_case: OnceLock::new(),
-        }));
-    }
-    tools
+    let run = Run { workspace, scratch, read_only, rules, launcher, confinement };
+    let built_in = TOOLS.iter().filter_map(|tool| (tool.make)(&run));
+    let host = host.iter().map(|tool| match HostTool::is_needed(&**tool) {
+        true => Arc::new(HostTool { tool: tool.clone(), files: run.files(tool.spec()) }),
+        false => tool.clone(),
+    });
+    built_in.chain(host).collect()
 }

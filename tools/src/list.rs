@@ -2,6 +2,7 @@
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
+use crate::built_in::BuiltIn;
 use crate::confine::{marks_placeholder, may_be_held};
 use crate::failure::{Failure, answer};
 use crate::path_rules::Usage;
@@ -9,7 +10,7 @@ use crate::place::{Root, RunFiles};
 use async_trait::async_trait;
 use cap_std::fs::{DirEntry, MetadataExt};
 use posse_agent::{Answer, Tool, ToolContext};
-use posse_protocol::{Effect, ToolOutput, ToolSpec};
+use posse_protocol::{About, Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -28,7 +29,12 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "properties": {"path": {"type": "string"}},
         }),
     )
+    .about(About::Folder("path".into()))
+    .aliases(&["LS", "list", "ls", "list_dir", "list_files", "list_directory", "ListDir"])
 });
+
+pub(crate) const TOOL: BuiltIn =
+    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(List { files: run.files(&SPEC) })) };
 
 pub(crate) struct List {
     pub files: Arc<RunFiles>,
@@ -38,10 +44,6 @@ pub(crate) struct List {
 impl Tool for List {
     fn spec(&self) -> &ToolSpec {
         &SPEC
-    }
-
-    fn aliases(&self) -> &[&str] {
-        &["LS", "list", "ls", "list_dir", "list_files", "list_directory", "ListDir"]
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {

@@ -6,17 +6,15 @@ use std::path::{Path, PathBuf};
 /// What a tool wants with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
-    /// Read it: the tool Read.
+    /// Read, search or name it.
     Read,
-    /// Search it: the tool Grep.
-    Search,
-    /// Name it: the tool Glob.
-    Find,
-    /// Look for files below the folder: the tools Grep and Glob.
-    Walk,
-    /// Name what is in the folder: the tool List.
+    /// Name what is in the folder.
     List,
-    /// Write or change it: the tools Write and Edit.
+    /// Look for files below the folder, and ask about each.
+    Walk,
+    /// Use everything below the folder without asking again.
+    Tree,
+    /// Write or change it.
     Change,
 }
 
@@ -44,9 +42,16 @@ pub trait PathRules: Send + Sync {
         true
     }
 
-    /// Why the file that is really at `real` may not be used so, if it may not; it was reached by
-    /// the path `named`.
-    fn refuse(&self, usage: Usage, reached: Reached, named: &Path, real: &Path) -> Option<String>;
+    /// Why the file that is really at `real` may not be used so by `tool`, or by commands when that
+    /// is `None`; it was reached by the path `named`.
+    fn refuse(
+        &self,
+        tool: Option<&str>,
+        usage: Usage,
+        reached: Reached,
+        named: &Path,
+        real: &Path,
+    ) -> Option<String>;
 
     /// True when it may refuse that something in this folder is read, however deep: commands must not
     /// see it either.

@@ -26,8 +26,10 @@ use std::sync::{Arc, MutexGuard};
 /// How many names of a folder are looked at for one that resembles a missing one.
 const NAMES_CONSIDERED: usize = 2000;
 
-/// What the tools of one run share: its folders.
+/// The folders of a run, in the hands of one tool.
 pub(crate) struct RunFiles {
+    /// The name of the tool.
+    pub tool: String,
     pub workspace: Arc<Workspace>,
     pub scratch: Option<Scratch>,
     pub read_only: Vec<ReadOnly>,
@@ -247,11 +249,37 @@ impl Place {
         // Both may have moved since the run began; what counts is where one is in the other.
         let inside = real.strip_prefix(&root).map_err(|_| unknown(io::Error::other("it moved")))?;
         let real = joined(&joined(self.root_path(), inside), below);
-        let named = joined(self.root_path(), &self.path);
-        match rules.refuse(usage, self.reached, &named, &real) {
+        let named = self.absolute();
+        self.ask(&**rules, usage, &named, &real)
+    }
+
+    /// Refuses what the rules do not allow of `real`, which is this place without links.
+    pub(crate) fn check_real(&self, usage: Usage, real: &Place) -> Result<(), PathError> {
+        let Some(rules) = &self.files.rules else { return Ok(()) };
+        self.ask(&**rules, usage, &self.absolute(), &real.absolute())
+    }
+
+    fn ask(
+        &self,
+        rules: &dyn PathRules,
+        usage: Usage,
+        named: &Path,
+        real: &Path,
+    ) -> Result<(), PathError> {
+        match rules.refuse(Some(&self.files.tool), usage, self.reached, named, real) {
             Some(reason) => Err(PathError::Rule { path: self.show(), reason }),
             None => Ok(()),
         }
+    }
+
+    /// Where it is, as its text says. A hint, never to be opened.
+    pub(crate) fn absolute(&self) -> PathBuf {
+        joined(self.root_path(), &self.path)
+    }
+
+    /// True when there is a link here, wherever it leads.
+    pub(crate) fn is_link(&self) -> bool {
+        self.dir().symlink_metadata(&self.path).is_ok_and(|found| found.is_symlink())
     }
 
     /// Refuses what the rules do not allow of a file whose folder is not there yet: by where the
@@ -269,12 +297,7 @@ impl Place {
 
     /// Refuses what the rules do not allow of a file that is at this very place, without links.
     pub(crate) fn check_name(&self, usage: Usage) -> Result<(), PathError> {
-        let Some(rules) = &self.files.rules else { return Ok(()) };
-        let path = joined(self.root_path(), &self.path);
-        match rules.refuse(usage, self.reached, &path, &path) {
-            Some(reason) => Err(PathError::Rule { path: self.show(), reason }),
-            None => Ok(()),
-        }
+        self.check_real(usage, self)
     }
 
     /// Refuses everything but a regular file.

@@ -1,6 +1,7 @@
 //! The tool Read: a file as numbered lines, or as the picture or PDF that it is.
 
 use crate::arguments::{Arguments, spec};
+use crate::built_in::BuiltIn;
 use crate::failure::{Failure, answer};
 use crate::path_rules::Usage;
 use crate::place::{Place, RunFiles, read_up_to};
@@ -9,7 +10,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use posse_agent::{Answer, Tool, ToolContext};
-use posse_protocol::{Effect, Part, ToolOutput, ToolSpec};
+use posse_protocol::{About, Effect, Part, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -47,7 +48,13 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "required": ["file_path"],
         }),
     )
+    .about(About::File("file_path".into()))
+    .shown("{file_path} from line {offset>1}")
+    .aliases(&["read", "read_file", "ReadFile", "view", "view_file", "open_file", "cat"])
 });
+
+pub(crate) const TOOL: BuiltIn =
+    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Read { files: run.files(&SPEC) })) };
 
 pub(crate) struct Read {
     pub files: Arc<RunFiles>,
@@ -57,10 +64,6 @@ pub(crate) struct Read {
 impl Tool for Read {
     fn spec(&self) -> &ToolSpec {
         &SPEC
-    }
-
-    fn aliases(&self) -> &[&str] {
-        &["read", "read_file", "ReadFile", "view", "view_file", "open_file", "cat"]
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {

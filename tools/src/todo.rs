@@ -4,13 +4,14 @@
 //! run's log, where [`todos`] finds it for whoever wants to show it.
 
 use crate::arguments::{Arguments, spec};
+use crate::built_in::BuiltIn;
 use crate::failure::{Failure, answer};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
-use posse_protocol::{Effect, ToolOutput, ToolSpec};
+use posse_protocol::{About, Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// The name of the tool, and then those it also answers to.
 pub const NAMES: [&str; 3] = ["TodoWrite", "todo_write", "todowrite"];
@@ -49,7 +50,11 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "required": ["todos"],
         }),
     )
+    .about(About::Notes("todos".into()))
+    .aliases(&NAMES[1..])
 });
+
+pub(crate) const TOOL: BuiltIn = BuiltIn { spec: &SPEC, make: |_| Some(Arc::new(TodoWrite)) };
 
 /// Something an agent has to do. Shown as `[x] content`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,10 +100,6 @@ pub(crate) struct TodoWrite;
 impl Tool for TodoWrite {
     fn spec(&self) -> &ToolSpec {
         &SPEC
-    }
-
-    fn aliases(&self) -> &[&str] {
-        &NAMES[1..]
     }
 
     async fn call(&self, input: Value, _context: &ToolContext) -> Answer {

@@ -33,7 +33,7 @@ pub(crate) fn why_none_runs(rules: &dyn PathRules, hidden: &[PathBuf]) -> Option
         let inside = path.join(SOMETHING);
         [path.as_path(), &inside]
             .into_iter()
-            .find_map(|path| rules.refuse(Usage::Read, Reached::Found, path, path))
+            .find_map(|path| rules.refuse(None, Usage::Read, Reached::Found, path, path))
     };
     let why = needed.iter().find_map(reason).unwrap_or_else(|| "rules hide it".to_owned());
     Some(format!(
@@ -62,7 +62,8 @@ pub(crate) struct KeptBack {
 /// When it is too much to find or to hide.
 pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut places = Vec::new();
-    let is_refused = |path: &Path| rules.refuse(Usage::Read, Reached::Found, path, path).is_some();
+    let is_refused =
+        |path: &Path| rules.refuse(None, Usage::Read, Reached::Found, path, path).is_some();
     let is_denied = |path: &Path| rules.denies_read(path);
     let linked = |link: &Path| rules.linked(Usage::Read, link);
     for root in [root.to_owned()].into_iter().chain(rules.checkouts()) {
@@ -240,7 +241,14 @@ mod tests {
     struct NoSecrets;
 
     impl PathRules for NoSecrets {
-        fn refuse(&self, _: Usage, _: Reached, _: &Path, real: &Path) -> Option<String> {
+        fn refuse(
+            &self,
+            _: Option<&str>,
+            _: Usage,
+            _: Reached,
+            _: &Path,
+            real: &Path,
+        ) -> Option<String> {
             let name = real.to_string_lossy();
             (name.contains("secret")).then(|| "it is one".to_owned())
         }

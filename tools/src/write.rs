@@ -1,6 +1,7 @@
 //! The tool Write: a whole file, new or replaced.
 
 use crate::arguments::{Arguments, spec};
+use crate::built_in::BuiltIn;
 use crate::change::{
     Knows, content, difference, one_line, refusal, require_knowledge, require_room, store,
     whole_difference,
@@ -12,7 +13,7 @@ use crate::text;
 use crate::{blocking, kind};
 use async_trait::async_trait;
 use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
-use posse_protocol::{Effect, ToolOutput, ToolSpec};
+use posse_protocol::{About, Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 
@@ -32,7 +33,12 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "required": ["file_path", "content"],
         }),
     )
+    .about(About::File("file_path".into()))
+    .aliases(&["write", "write_file", "WriteFile", "create_file"])
 });
+
+pub(crate) const TOOL: BuiltIn =
+    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Write { files: run.files(&SPEC) })) };
 
 pub(crate) struct Write {
     pub files: Arc<RunFiles>,
@@ -42,10 +48,6 @@ pub(crate) struct Write {
 impl Tool for Write {
     fn spec(&self) -> &ToolSpec {
         &SPEC
-    }
-
-    fn aliases(&self) -> &[&str] {
-        &["write", "write_file", "WriteFile", "create_file"]
     }
 
     async fn preview(&self, input: &Value) -> Option<String> {

@@ -1,7 +1,9 @@
-//! Checks what the compiler does not: the code map, circles of imports, plain words, test files, sizes,
+//! Checks what the compiler does not: the code map, circles of imports, names of tools, plain words, test
+//! files, sizes,
 //! licences, links.
 
 mod circles;
+mod tools;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -35,6 +37,7 @@ impl Tidy {
         circles::check(&root, &CRATES, &mut problems);
         let map = read(&root.join("ARCHITECTURE.md"), &mut problems);
         circles::check_floors(&root, WITH_FLOORS, &floors(&map, WITH_FLOORS), &mut problems);
+        tools::check(&root, &mut problems);
         words(&root, &mut problems);
         test_files(&root, &mut problems);
         sizes(&root, &mut problems);

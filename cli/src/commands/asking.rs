@@ -241,7 +241,7 @@ fn at_a_glance(question: &Question, text: &str, screen: Screen) -> String {
             screen.height
         ));
     }
-    if asked.tool != "Bash" {
+    if !question.tool.runs_commands() {
         return said;
     }
     if rows > screen.height {
@@ -279,7 +279,7 @@ fn required_by(by: &str) -> String {
 fn shown(question: &Question, paint: Paint) -> Vec<String> {
     let asked = &question.asked;
     // Of other tools, a text may look like a difference and be none.
-    let is_change = matches!(asked.tool.as_str(), "Edit" | "Write");
+    let is_change = question.tool.changes_files();
     let change = change::difference_in(&asked.shown).filter(|_| is_change);
     let before = &asked.shown[..asked.shown.len() - change.map_or(0, str::len)];
     let mut lines: Vec<String> = exact(before).lines().map(counted).collect();
@@ -326,7 +326,12 @@ mod tests {
         };
         let run = RunId::new();
         let agent = "code".parse().unwrap();
-        Question { run, agent, depth: 1, about: String::new(), at: 0, asked }
+        let tool = known("Bash");
+        Question { run, agent, depth: 1, about: String::new(), at: 0, asked, tool }
+    }
+
+    fn known(name: &str) -> posse::agents::ToolFacts {
+        posse::agents::built_in_tools().into_iter().find(|tool| tool.name == name).unwrap()
     }
 
     #[test]
@@ -372,10 +377,10 @@ mod tests {
     #[test]
     fn a_change_is_shown_with_the_line_numbers_of_the_file() {
         let mut question = question("a.rs\n@@ -9,2 +9,2 @@\n x\n-old\n+new\u{202e}\n", None);
-        question.asked.tool = "Edit".into();
+        question.tool = known("Edit");
         let text = painted(&question, None, Paint { on: false }, SCREEN);
         assert!(text.contains("│ a.rs\n  │  9  x\n  │ 10 -old\n  │ 10 +new\\u{202e}\n"), "{text}");
-        question.asked.tool = "Bash".into();
+        question.tool = known("Bash");
         let plain = painted(&question, None, Paint { on: false }, SCREEN);
         assert!(plain.contains("│ @@ -9,2 +9,2 @@"), "a command is shown as it is");
     }

@@ -6,11 +6,9 @@ use super::line::Look;
 use crate::clean::{clean, clean_line};
 use crate::format;
 use crate::terminal::fitted;
-use posse::protocol::{Ending, ToolCall, ToolFinished};
-
-/// What a call may be about, the most telling first.
-const SUBJECTS: [&str; 7] =
-    ["command", "file_path", "pattern", "path", "description", "prompt", "url"];
+use posse::agents::{ToolFacts, built_in_tools, tools_of};
+use posse::protocol::{Ending, Event, ToolCall, ToolFinished};
+use serde_json::Value;
 
 /// Lines of a command's output, from its end.
 const OUTPUT: usize = 5;
@@ -29,34 +27,52 @@ pub enum Detail {
     Result,
 }
 
-/// A call in one line: the tool, what it is about, and where it looks.
-pub fn describe(call: &ToolCall) -> String {
-    let input = call.input.as_object();
-    let text =
-        |name: &str| input.and_then(|input| input.get(name)).and_then(|value| value.as_str());
-    let about =
-        SUBJECTS.into_iter().find_map(text).map(str::to_owned).unwrap_or_else(|| match input {
-            Some(input) if !input.is_empty() => call.input.to_string(),
-            _ => String::new(),
-        });
-    let first = input.and_then(|input| input.get("offset")).and_then(|line| line.as_u64());
-    let place = match (text("pattern"), text("path"), first) {
-        (Some(_), Some(path), _) => format!(" in {}", clean_line(path, 100)),
-        (None, _, Some(line)) if line > 1 => format!(" from line {line}"),
-        _ => String::new(),
-    };
-    let about = format!("{} {}{place}", clean_line(&call.name, 64), clean_line(&about, 100));
-    about.trim_end().to_owned()
+/// What is known of the tools of a run.
+pub struct Tools(Vec<ToolFacts>);
+
+impl Default for Tools {
+    fn default() -> Self {
+        Tools(built_in_tools())
+    }
+}
+
+impl Tools {
+    /// Learns of the tools of its host.
+    pub fn observe(&mut self, event: &Event) {
+        if let Event::RunStarted(started) = event {
+            self.0 = tools_of(&started.grant);
+        }
+    }
+
+    fn of(&self, call: &ToolCall) -> Option<&ToolFacts> {
+        self.0.iter().find(|tool| tool.answers_to(&call.name))
+    }
+
+    /// A call in one line: the tool, and what it says that the call is about.
+    pub fn describe(&self, call: &ToolCall) -> String {
+        let about = self.of(call).and_then(|tool| tool.line(&call.input));
+        let about = about.unwrap_or_else(|| arguments(&call.input));
+        let line = format!("{} {}", clean_line(&call.name, 64), clean_line(&about, 200));
+        line.trim_end().to_owned()
+    }
+}
+
+/// The arguments of a call of which nobody says what matters: the only one, if it is a text.
+fn arguments(input: &Value) -> String {
+    let Some(all) = input.as_object().filter(|all| !all.is_empty()) else { return String::new() };
+    let only = all.values().next().filter(|_| all.len() == 1).and_then(Value::as_str);
+    only.map_or_else(|| input.to_string(), str::to_owned)
 }
 
 /// A call that has its result.
 pub fn finished(
+    tools: &Tools,
     call: Option<&ToolCall>,
     finished: &ToolFinished,
     look: Look,
     detail: Detail,
 ) -> String {
-    let described = call.map_or_else(|| "a call".to_owned(), describe);
+    let described = call.map_or_else(|| "a call".to_owned(), |call| tools.describe(call));
     let took = match finished.took_ms {
         0..100 => String::new(),
         ms => format!(" {}", format::duration(ms)),
@@ -67,7 +83,8 @@ pub fn finished(
     let mark = if worked { look.paint.green("●") } else { look.paint.red("●") };
     let mut lines = vec![format!("{mark} {described}{took}")];
     let text = finished.output.joined_text();
-    let is_command = call.is_some_and(|call| call.input.get("command").is_some());
+    let tool = call.and_then(|call| tools.of(call));
+    let is_command = tool.is_some_and(ToolFacts::runs_commands);
     match (detail, worked) {
         (Detail::Result, _) if is_command && finished.ending == Ending::Returned => {
             lines.extend(output(&text, if worked { OUTPUT } else { FAILED_OUTPUT }, look));
@@ -77,7 +94,7 @@ pub fn finished(
             lines.push(format!("  {}", look.paint.dim(&why)));
         }
         (Detail::Result, true) => {
-            let is_change = call.is_some_and(|call| call.input.get("file_path").is_some());
+            let is_change = tool.is_some_and(ToolFacts::changes_files);
             let made = finished.output.change.as_deref();
             let made = made.or_else(|| change::difference_in(&text).filter(|_| is_change));
             lines.extend(made.map(|made| change::told(made, look)).unwrap_or_default());
@@ -108,4 +125,32 @@ fn output(text: &str, most: usize, look: Look) -> Vec<String> {
     let room = look.columns.saturating_sub(2);
     let line = |line: &String| format!("  {}", look.paint.dim(&fitted(line.trim_end(), room)));
     lines.iter().map(|it| line(it).trim_end().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posse::protocol::{About, CallId, Effect, Extra, Grant};
+    use serde_json::json;
+
+    fn check(name: &str, input: Value, expected: &str) {
+        let about = Some(About::File("where".to_owned()));
+        let note = ToolFacts { about, ..ToolFacts::new("save_note", Effect::Write) };
+        let tools = Tools(tools_of(&Grant { known: vec![note], ..Grant::default() }));
+        let (id, extra) = (CallId::from("c"), Extra::default());
+        let call = ToolCall { id, name: name.to_owned(), input, extra };
+        assert_eq!(tools.describe(&call), expected);
+    }
+
+    #[test]
+    fn a_line_says_what_the_tool_says_that_its_calls_are_about() {
+        check("Read", json!({"file_path": "a", "offset": 1}), "Read a");
+        check("read_file", json!({"file_path": "a", "offset": 9}), "read_file a from line 9");
+        check("Grep", json!({"pattern": "x", "path": "src", "-n": true}), "Grep x in src");
+        check("Bash", json!({"command": "ls", "timeout": 5}), "Bash ls");
+        check("save_note", json!({"text": "x", "where": "notes/a"}), "save_note notes/a");
+        check("other", json!({"id": "7"}), "other 7");
+        check("other", json!({"id": "7", "to": 8}), r#"other {"id":"7","to":8}"#);
+        check("other", json!({}), "other");
+    }
 }

@@ -86,17 +86,15 @@ pub async fn try_out(
 }
 
 fn report() -> ToolSpec {
-    ToolSpec {
-        name: "report".to_owned(),
-        description: "Reports a word.".to_owned(),
-        schema: json!({
+    ToolSpec::new(
+        "report",
+        "Reports a word.",
+        Effect::Read,
+        json!({
             "type": "object",
             "properties": {"word": {"type": "string", "description": "The word to report"}},
             "required": ["word"],
             "additionalProperties": false,
-        })
-        .into(),
-        effect: Effect::Read,
-        idempotent: true,
-    }
+        }),
+    )
 }

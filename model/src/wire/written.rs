@@ -95,16 +95,10 @@ impl Drop for Lent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use posse_protocol::{Effect, Schema};
+    use posse_protocol::Effect;
 
     fn tools(name: &str) -> Arc<[ToolSpec]> {
-        let spec = ToolSpec {
-            name: name.to_owned(),
-            description: "Does it.".to_owned(),
-            schema: Schema::from(serde_json::Value::Null),
-            effect: Effect::Read,
-            idempotent: true,
-        };
+        let spec = ToolSpec::new(name, "Does it.", Effect::Read, serde_json::Value::Null);
         Arc::new([spec])
     }
 

@@ -147,7 +147,7 @@ fn an_answer_keeps_to_the_shape_and_length_it_was_asked_for() {
 #[test]
 fn a_tool_of_another_effect_is_not_the_tool_it_knows() {
     let mut world = World::empty(&["Read", "Grep"]);
-    world.tools[1].effect = Effect::Write;
+    world.tools[1].facts.effect = Effect::Write;
     let answer = world.ask("where is `Planner` defined?");
     assert!(world.calls.iter().all(|call| call.name != "Grep"));
     assert!(answer.contains("I could not search inside files"), "{answer}");

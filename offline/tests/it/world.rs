@@ -17,13 +17,7 @@ pub fn tool(name: &str) -> ToolSpec {
         "Task" => Effect::Delegate,
         _ => Effect::Read,
     };
-    ToolSpec {
-        name: name.to_owned(),
-        description: String::new(),
-        schema: json!({"type": "object"}).into(),
-        effect,
-        idempotent: effect == Effect::Read,
-    }
+    ToolSpec::new(name, "", effect, json!({"type": "object"}))
 }
 
 pub const ALL: [&str; 7] = ["Read", "Write", "Edit", "Glob", "Grep", "List", "Bash"];

@@ -8,8 +8,8 @@ use crate::definition::reading::Written;
 use crate::definition::{AgentDefinition, PermissionMode};
 use crate::front_matter::problem::{Findings, Place};
 use crate::limits::{narrowed, replaced};
-use crate::tool_facts::ToolFacts;
 use crate::tool_facts::filter::allowed;
+use crate::tool_facts::{ToolFacts, only_looks};
 use posse_protocol::AgentSpec;
 
 /// Changes `spec` as `written` says. An error among the findings means that it cannot be used:
@@ -92,7 +92,7 @@ pub(crate) fn apply(
         }
     }
     if change.permission_mode == Some(PermissionMode::Plan) {
-        keep(spec, tools, ToolFacts::only_looks);
+        keep(spec, tools, only_looks);
     }
     require_tools(spec, Place::UNKNOWN, tools, findings);
 }

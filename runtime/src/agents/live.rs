@@ -235,6 +235,7 @@ impl fmt::Debug for LiveCatalog {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::tool_facts::built_in_tools;
 
     fn names(catalog: &AgentCatalog) -> Vec<String> {
         catalog.iter().map(|agent| agent.name.to_string()).collect()
@@ -277,7 +278,7 @@ mod tests {
         let live = LiveCatalog::unread(sources);
         live.add(AgentSpec::new("hosted".parse().unwrap())).unwrap();
         let limits = Limits { turns: Some(3), ..Limits::default() };
-        live.settle_in(ToolFacts::built_in(), &limits, &Budget::default());
+        live.settle_in(built_in_tools(), &limits, &Budget::default());
         std::fs::write(folder.path().join("x.md"), "---\ndescription: d\n---\nDo it.").unwrap();
         let all = names(&live.current());
         assert!(all.contains(&"hosted".to_owned()) && all.contains(&"x".to_owned()), "{all:?}");

@@ -8,10 +8,10 @@ use crate::definition::reading::{self, Written};
 use crate::definition::{Network, Paths, PermissionMode};
 use crate::front_matter::problem::{Findings, Place, Problem};
 use crate::limits::stricter;
-use crate::policy::tool_names;
+use crate::policy::{EDIT, READ, tool_names};
 use crate::tool_facts::check_tools;
 use crate::tool_facts::filter::{allowed, parts};
-use crate::tool_facts::{LOOKING, ToolFacts};
+use crate::tool_facts::{ToolFacts, looks_here, only_looks};
 use crate::trust::Standing;
 use posse_protocol::{AgentName, AgentSpec, Budget, Context, Limits};
 
@@ -70,12 +70,12 @@ pub(crate) fn spec(
     spec.fallbacks = models.collect();
     check_children(written, tools, findings);
     spec.disallowed_tools = denied(written, tools, findings);
-    spec.disallowed_tools.extend(unusable(definition.paths.as_ref()));
+    spec.disallowed_tools.extend(unusable(definition.paths.as_ref(), tools));
     let allow = allow(written, tools, findings);
     spec.tools = allow.tools;
     spec.agents = common(allow.agents, definition.agents.clone());
     if definition.permission_mode == Some(PermissionMode::Plan) {
-        keep(&mut spec, tools, ToolFacts::only_looks);
+        keep(&mut spec, tools, only_looks);
     }
     if let Trust::Project { standing, limits, budget, .. } = trust {
         spec.limits = stricter(spec.limits, limits);
@@ -124,21 +124,17 @@ fn path_scopes(paths: Option<&Paths>) -> Vec<Vec<String>> {
     let rules = |tool: &str, paths: &Option<Vec<String>>| -> Vec<String> {
         paths.iter().flatten().map(|path| format!("{tool}({path})")).collect()
     };
-    let both = [rules("Read", &paths.read), rules("Edit", &paths.write)];
+    let both = [rules(READ, &paths.read), rules(EDIT, &paths.write)];
     both.into_iter().filter(|rules| !rules.is_empty()).collect()
 }
 
 /// The tools that have nothing to work on where a list of paths is empty.
-fn unusable(paths: Option<&Paths>) -> Vec<String> {
+fn unusable(paths: Option<&Paths>, tools: &[ToolFacts]) -> Vec<String> {
+    let Some(paths) = paths else { return Vec::new() };
     let is_empty = |paths: &Option<Vec<String>>| paths.as_ref().is_some_and(Vec::is_empty);
-    let mut tools: Vec<&str> = Vec::new();
-    if paths.is_some_and(|paths| is_empty(&paths.read)) {
-        tools.extend(["Read", "Glob", "Grep", "List"]);
-    }
-    if paths.is_some_and(|paths| is_empty(&paths.write)) {
-        tools.extend(["Write", "Edit"]);
-    }
-    tools.into_iter().map(str::to_owned).collect()
+    let (read, write) = (is_empty(&paths.read), is_empty(&paths.write));
+    let unusable = |tool: &&ToolFacts| read && tool.reads_files() || write && tool.writes_files();
+    tools.iter().filter(unusable).map(|tool| tool.name.clone()).collect()
 }
 
 /// The models that are named, `inherit` aside.
@@ -205,8 +201,7 @@ fn only_look(
     findings: &mut Findings,
 ) {
     let before = allowed(tools, spec.tools.as_deref(), &spec.disallowed_tools);
-    let looks = |tool: &ToolFacts| LOOKING.contains(&tool.name.as_str());
-    keep(spec, tools, looks);
+    keep(spec, tools, looks_here);
     let kept = tool_names(spec.tools.as_deref().unwrap_or_default());
     let lost: Vec<&str> =
         before.iter().filter(|name| !kept.contains(name)).map(String::as_str).collect();
@@ -219,12 +214,14 @@ fn only_look(
         );
         findings.note(place, reason);
     } else if !lost.is_empty() && findings.first_error().is_none() {
+        let looking: Vec<String> =
+            tools.iter().filter(|tool| looks_here(tool)).map(|tool| tool.name.clone()).collect();
         let reason = format!(
             "{}, so the agent does not get {}, and it names no tool that only looks. `posse trust` \
              shows what trusting it would allow; or give it tools of {}",
             of_folder(standing),
             lost.join(", "),
-            LOOKING.join(", ")
+            looking.join(", ")
         );
         findings.error(place, reason);
     }

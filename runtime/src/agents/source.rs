@@ -1,7 +1,7 @@
 //! Where agents come from, and who comes before whom.
 
 use crate::config;
-use crate::tool_facts::ToolFacts;
+use crate::tool_facts::{ToolFacts, built_in_tools};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -127,7 +127,7 @@ impl Default for Sources {
             user_folders: Vec::new(),
             plugin_folders: Vec::new(),
             settings: config::Sources::default(),
-            tools: ToolFacts::built_in(),
+            tools: built_in_tools(),
         }
     }
 }

@@ -271,6 +271,7 @@ fn specified(
 mod tests {
     use super::*;
     use crate::front_matter::problem::Level;
+    use crate::tool_facts::built_in_tools;
 
     fn rules(list: &[&str]) -> Vec<String> {
         list.iter().map(|rule| (*rule).to_owned()).collect()
@@ -279,7 +280,7 @@ mod tests {
     /// What a list allows, and the levels of what was found.
     fn check_allow(list: &[&str], expected: Option<&[&str]>, levels: &[Level]) -> Allowed {
         let mut findings = Findings::default();
-        let tools = ToolFacts::built_in();
+        let tools = built_in_tools();
         let allowed = allow(&rules(list), |_| Place::UNKNOWN, &tools, &mut findings);
         let found: Vec<Level> = findings.0.iter().map(|finding| finding.level).collect();
         assert_eq!(allowed.tools, expected.map(rules), "{list:?}");
@@ -289,7 +290,7 @@ mod tests {
 
     fn check_deny(list: &[&str], expected: &[&str], levels: &[Level]) {
         let mut findings = Findings::default();
-        let tools = ToolFacts::built_in();
+        let tools = built_in_tools();
         let denied = deny(&rules(list), |_| Place::UNKNOWN, &tools, &mut findings);
         let found: Vec<Level> = findings.0.iter().map(|finding| finding.level).collect();
         assert_eq!(denied, expected, "{list:?}");

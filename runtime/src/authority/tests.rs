@@ -193,17 +193,11 @@ fn inside(grant: &Grant, today: &Today, runtime: &Runtime) -> Vec<bool> {
     // Nothing but rules decides: a bypass asks nobody, and keeps to denials and scopes.
     let open = Grant { mode: Mode::Bypass, attended: true, ..grant.clone() };
     let policy = Policy::new(&open, today, &facts).unwrap();
-    let tools = posse_tools::toolset(
-        &posse_tools::Workspace::open(grant.workspace.as_ref()).unwrap(),
-        None,
-        None,
-    );
     let spec_of = |name: &str| {
-        let known = tools.iter().find(|tool| tool.spec().name == name);
-        known.map(|tool| tool.spec().clone()).unwrap_or_else(|| posse_protocol::ToolSpec {
-            name: name.to_owned(),
-            effect: posse_protocol::Effect::Execute,
-            ..tools[0].spec().clone()
+        let known = posse_tools::specs().find(|spec| spec.name == name);
+        known.cloned().unwrap_or_else(|| {
+            let effect = posse_protocol::Effect::Execute;
+            posse_protocol::ToolSpec::new(name, "", effect, serde_json::json!({}))
         })
     };
     (0..CALLS.len())

@@ -2,7 +2,7 @@
 
 use super::{ConfigError, Origin, Setting, file, words};
 use crate::policy::Rule;
-use crate::tool_facts::ToolFacts;
+use crate::tool_facts::built_in_tools;
 use posse_protocol::{Mode, Permissions};
 use serde::Deserialize;
 use std::path::Path;
@@ -41,7 +41,7 @@ impl PermissionSettings {
             );
         }
         self.mode.set(file.mode, origin);
-        let tools = ToolFacts::built_in();
+        let tools = built_in_tools();
         let lists = [
             ("allow", file.allow, &mut self.allow),
             ("ask", file.ask, &mut self.ask),

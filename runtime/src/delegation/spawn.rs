@@ -6,12 +6,12 @@ use crate::delegation::task;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::start::Begun;
-use crate::tool_facts::SPAWN;
+use crate::tool_facts::{SPAWN, own};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{
-    Announce, Budget, Cleanup, Effect, Extra, Limits, RunId, RunSpec, RunStarted, Schema,
-    SkillRules, ToolOutput, ToolRules, ToolSpec, Usd,
+    Announce, Budget, Cleanup, Extra, Limits, RunId, RunSpec, RunStarted, Schema, SkillRules,
+    ToolOutput, ToolRules, ToolSpec, Usd,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -58,10 +58,9 @@ pub(crate) struct Spawn {
 impl Spawn {
     pub(crate) fn new(runtime: Runtime, caller: Arc<RunStarted>) -> Self {
         let spec = ToolSpec {
-            name: SPAWN.to_owned(),
+            facts: own(SPAWN),
             description: ABOUT.to_owned(),
             schema: SCHEMA.clone(),
-            effect: Effect::Delegate,
             // A second call finds the child that the first has started.
             idempotent: true,
         };

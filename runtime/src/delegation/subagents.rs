@@ -8,13 +8,13 @@ use crate::delegation::target::{self, Family};
 use crate::delegation::task;
 use crate::error::Error;
 use crate::runtime::Runtime;
-use crate::tool_facts::SUBAGENTS;
+use crate::tool_facts::{SUBAGENTS, own};
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{
-    Announce, Caller, CancelScope, Effect, Event, Extra, Message, MessageReceived, RunId, Schema,
-    Sender, Seq, Status, ToolOutput, ToolSpec,
+    Announce, Caller, CancelScope, Event, Extra, Message, MessageReceived, RunId, Schema, Sender,
+    Seq, Status, ToolOutput, ToolSpec,
 };
 use posse_store::{Append, Guard, RunRow, StoreError};
 use serde::Deserialize;
@@ -62,10 +62,9 @@ pub(crate) struct Subagents {
 impl Subagents {
     pub(crate) fn new(runtime: Runtime) -> Self {
         let spec = ToolSpec {
-            name: SUBAGENTS.to_owned(),
+            facts: own(SUBAGENTS),
             description: ABOUT.to_owned(),
             schema: SCHEMA.clone(),
-            effect: Effect::Delegate,
             // What was said may have been heard: saying it twice is for the model to decide.
             idempotent: false,
         };

@@ -8,12 +8,12 @@ use crate::delegation::target::Family;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::start::Begun;
-use crate::tool_facts::{TASK, TASK_ALIASES};
+use crate::tool_facts::{TASK, own};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{
-    AgentName, Caller, Delegation, Effect, Event, Extra, Message, MessageReceived, Record,
-    RunFinished, RunId, RunSpec, RunStarted, Schema, Sender, Seq, ToolOutput, ToolSpec,
+    AgentName, Caller, Delegation, Event, Extra, Message, MessageReceived, Record, RunFinished,
+    RunId, RunSpec, RunStarted, Schema, Sender, Seq, ToolOutput, ToolSpec,
 };
 use posse_store::{Append, Guard, StoreError};
 use serde::Deserialize;
@@ -54,10 +54,9 @@ impl Task {
     /// The tool of a run that began as `caller`; what it says of whom there is, is `shown`.
     pub(crate) fn new(runtime: Runtime, caller: Arc<RunStarted>, shown: &Delegation) -> Self {
         let spec = ToolSpec {
-            name: TASK.to_owned(),
+            facts: own(TASK),
             description: format!("{ABOUT}\n\nAgents:\n{}", listed(shown)),
             schema: SCHEMA.clone(),
-            effect: Effect::Delegate,
             // A second call finds the child that the first has started.
             idempotent: true,
         };
@@ -94,10 +93,6 @@ struct Arguments {
 impl Tool for Task {
     fn spec(&self) -> &ToolSpec {
         &self.spec
-    }
-
-    fn aliases(&self) -> &[&str] {
-        &TASK_ALIASES
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {

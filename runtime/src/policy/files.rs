@@ -2,7 +2,7 @@
 //! through links to another, and a search comes by files that no call names.
 
 use super::links::Links;
-use super::rule::WRITING;
+use super::rule::{EDIT, READ, WRITING};
 use super::set::Rules;
 use super::subject::{Extent, Target};
 use super::{Policy, links};
@@ -10,9 +10,6 @@ use posse_protocol::Mode;
 use posse_tools::{PathRules, Reached, TooMuch, Usage};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-
-/// The tool whose rules say what a command may read.
-const READ: [&str; 1] = ["Read"];
 
 /// What a policy says about files that are open.
 pub struct FileRules(Arc<Policy>, OnceLock<Links>);
@@ -60,18 +57,28 @@ impl FileRules {
 }
 
 impl PathRules for FileRules {
-    fn refuse(&self, usage: Usage, reached: Reached, named: &Path, real: &Path) -> Option<String> {
-        let (tool, extent) = match usage {
-            Usage::Read => ("Read", Extent::File),
-            Usage::Search => ("Grep", Extent::File),
-            Usage::Find => ("Glob", Extent::File),
-            Usage::Walk => ("Grep", Extent::All),
-            Usage::List => ("List", Extent::Names),
-            Usage::Change => (WRITING[1], Extent::File),
+    fn refuse(
+        &self,
+        tool: Option<&str>,
+        usage: Usage,
+        reached: Reached,
+        named: &Path,
+        real: &Path,
+    ) -> Option<String> {
+        let extent = match usage {
+            Usage::Read | Usage::Change => Extent::File,
+            Usage::List => Extent::Names,
+            Usage::Walk | Usage::Tree => Extent::All,
         };
+        let tool = tool.unwrap_or(if usage == Usage::Change { EDIT } else { READ });
         let policy = &self.0;
         let target = Target::open(real, extent);
         let text = &target.path;
+        if usage == Usage::Tree
+            && self.of_commands().iter().any(|rules| rules.reach_into(tool, &target))
+        {
+            return Some("rules deny some of what is below it: name another folder".to_owned());
+        }
         if let Some(rule) = policy.deny.path_rule(tool, &target) {
             return Some(format!("the rule `{rule}` denies it"));
         }
@@ -102,8 +109,8 @@ impl PathRules for FileRules {
 
     fn hide_some_in(&self, folder: &Path) -> bool {
         // Outside of a scope everything is refused.
-        self.0.scopes.iter().any(|scope| scope.have_paths_for("Read"))
-            || self.reach_into(&READ, folder)
+        self.0.scopes.iter().any(|scope| scope.have_paths_for(READ))
+            || self.reach_into(&[READ], folder)
     }
 
     fn checkouts(&self) -> Vec<PathBuf> {
@@ -112,18 +119,18 @@ impl PathRules for FileRules {
 
     fn elsewhere(&self) -> Vec<PathBuf> {
         let sets = self.of_commands().into_iter();
-        let named = sets.flat_map(|rules| rules.folders_elsewhere("Read"));
+        let named = sets.flat_map(|rules| rules.folders_elsewhere(READ));
         // A worktree is a copy of what rules may name by where it was copied from.
         let copied = self.0.worktree.iter().flat_map(|worktree| worktree.folders());
         named.chain(copied).map(PathBuf::from).collect()
     }
 
     fn denies_read(&self, real: &Path) -> bool {
-        self.mean(&READ, real)
+        self.mean(&[READ], real)
     }
 
     fn denies_some_reads_in(&self, folder: &Path) -> bool {
-        self.reach_into(&READ, folder)
+        self.reach_into(&[READ], folder)
     }
 
     fn deny_some_changes_in(&self, folder: &Path) -> bool {
@@ -135,7 +142,7 @@ impl PathRules for FileRules {
     }
 
     fn linked(&self, usage: Usage, link: &Path) -> Result<Vec<PathBuf>, TooMuch> {
-        let tools = if usage == Usage::Change { &WRITING[..] } else { &READ[..] };
+        let tools = if usage == Usage::Change { &WRITING[..] } else { &[READ] };
         let mut found = Vec::new();
         for rules in self.of_commands() {
             found.extend(links::behind(rules, tools, link)?.into_iter().map(|link| link.real));

@@ -2,7 +2,6 @@
 //! what these lead to is denied as well, wherever it is.
 
 use super::path::{Case, fold};
-use super::rule::{READING, WRITING};
 use super::set::Rules;
 use super::subject::{Extent, Target};
 use posse_tools::TooMuch;
@@ -17,11 +16,11 @@ const SOMETHING: &str = "\u{1}";
 const LOOKED_AT: usize = 50_000;
 
 /// Where denied links lead: by the tool, and by the place compared without regard to case.
-pub(super) struct Links(HashMap<(&'static str, String), String>);
+pub(super) struct Links(HashMap<(String, String), String>);
 
 /// Something that a link leads to, and that a rule denies because of the link.
 pub(super) struct Link {
-    tool: &'static str,
+    tool: String,
     rule: String,
     /// Where it really is.
     pub(super) real: PathBuf,
@@ -38,16 +37,16 @@ impl Links {
     }
 
     /// The rule that denies `tool` a link to this, or to a folder that it is in.
-    pub(super) fn rule(&self, tool: &'static str, target: &Target) -> Option<&String> {
+    pub(super) fn rule(&self, tool: &str, target: &Target) -> Option<&String> {
         if self.0.is_empty() {
             return None;
         }
         let folders = Path::new(&target.folded).ancestors().filter_map(Path::to_str);
-        folders.into_iter().find_map(|folder| self.0.get(&(tool, folder.to_owned())))
+        folders.into_iter().find_map(|folder| self.0.get(&(tool.to_owned(), folder.to_owned())))
     }
 
     fn look(&mut self, deny: &Rules, folder: &Path) {
-        let tools: Vec<&'static str> = READING.into_iter().chain(WRITING).collect();
+        let tools: Vec<&str> = deny.tools_with_paths().collect();
         let here = Target::open(folder, Extent::File);
         if !tools.iter().any(|tool| deny.reach_into(tool, &here)) {
             return;
@@ -74,11 +73,7 @@ impl Links {
 ///
 /// # Errors
 /// When there is too much to look at.
-pub(super) fn behind(
-    rules: &Rules,
-    tools: &[&'static str],
-    link: &Path,
-) -> Result<Vec<Link>, TooMuch> {
+pub(super) fn behind(rules: &Rules, tools: &[&str], link: &Path) -> Result<Vec<Link>, TooMuch> {
     let Ok(real) = link.canonicalize() else { return Ok(Vec::new()) };
     let mut walk = Walk { rules, found: Vec::new(), seen: HashSet::new(), looked_at: 0 };
     walk.visit(tools, link, real)?;
@@ -95,12 +90,7 @@ struct Walk<'r> {
 
 impl Walk<'_> {
     /// Looks at what is really at `real` under the name `named`.
-    fn visit(
-        &mut self,
-        tools: &[&'static str],
-        named: &Path,
-        real: PathBuf,
-    ) -> Result<(), TooMuch> {
+    fn visit(&mut self, tools: &[&str], named: &Path, real: PathBuf) -> Result<(), TooMuch> {
         let target = Target::open(named, Extent::File);
         let inside = Target::open(&named.join(SOMETHING), Extent::File);
         let mut left = Vec::new();
@@ -108,7 +98,8 @@ impl Walk<'_> {
             let whole = self.rules.path_rule(tool, &target);
             match whole.or_else(|| self.rules.path_rule(tool, &inside)) {
                 Some(rule) => {
-                    self.found.push(Link { tool, rule: rule.clone(), real: real.clone() });
+                    let (tool, rule) = (tool.to_owned(), rule.clone());
+                    self.found.push(Link { tool, rule, real: real.clone() });
                 }
                 None => left.push(tool),
             }

@@ -2,6 +2,7 @@
 //! what they narrow these to, what they deny.
 
 use crate::tool_facts::filter::parts;
+use crate::tool_facts::{SPAWN, TASK, TASK_ALIASES};
 
 /// The tools that `entries` name, without what stands in parentheses: for whoever decides which
 /// tools a run has.
@@ -37,7 +38,7 @@ pub fn denials(entries: &[String]) -> Vec<String> {
 }
 
 fn is_delegation(name: &str) -> bool {
-    ["Task", "task", "Agent", "agent", "spawn_subagent"].contains(&name)
+    [TASK, "agent", SPAWN].contains(&name) || TASK_ALIASES.contains(&name)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Commands that only look. Posse asks nobody about them, whatever the mode, if they are confined.
 
-use super::path::{Case, Roots};
 use super::program::LOOKING as GIT;
 use super::set::Rules;
 use std::sync::LazyLock;
@@ -28,13 +27,10 @@ const COMMANDS: [&str; 10] = [
 
 /// Rules that allow them.
 pub(super) static LOOKING: LazyLock<Rules> = LazyLock::new(|| {
-    let programs = PROGRAMS.split_whitespace().map(|name| format!("Bash({name}:*)"));
-    let git = GIT.split_whitespace().map(|name| format!("Bash(git {name}:*)"));
-    let whole = COMMANDS.iter().map(|command| format!("Bash({command})"));
-    let texts: Vec<String> = programs.chain(git).chain(whole).collect();
-    let roots = Roots { workspace: "/", worktree: None, home: None };
-    // A rule that could not be read would allow nothing; a test sees that all can.
-    Rules::compile(&texts, &[], roots, Case::Matters).unwrap_or_default()
+    let programs = PROGRAMS.split_whitespace().map(|name| format!("{name}:*"));
+    let git = GIT.split_whitespace().map(|name| format!("git {name}:*"));
+    let whole = COMMANDS.iter().map(|command| (*command).to_owned());
+    Rules::of_commands(programs.chain(git).chain(whole))
 });
 
 #[cfg(test)]

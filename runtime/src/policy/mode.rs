@@ -1,7 +1,8 @@
 //! What a mode says about calls that no rule is about.
 
-use super::rule::{WRITING, is_harmless};
-use posse_protocol::{Mode, Profile, ToolSpec};
+use super::rule::is_harmless;
+use crate::tool_facts::ToolFacts;
+use posse_protocol::{Mode, Profile};
 
 /// What the mode says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,18 +12,17 @@ pub(crate) enum Word {
     Deny,
 }
 
-/// What `mode` says about a call of the tool that `spec` describes, where processes reach as far as
-/// `profile`.
-pub(crate) fn word(mode: Mode, profile: Profile, spec: &ToolSpec) -> Word {
-    if is_harmless(spec.effect) {
+/// What `mode` says about a call of `tool`, where processes reach as far as `profile`.
+pub(crate) fn word(mode: Mode, profile: Profile, tool: &ToolFacts) -> Word {
+    if is_harmless(tool.effect) {
         return Word::Allow;
     }
-    if spec.name == "Bash" && profile == Profile::ReadOnly {
+    let is_shell = tool.runs_commands() && tool.confined;
+    if is_shell && profile == Profile::ReadOnly {
         // The kernel is the boundary: it can change nothing.
         return Word::Allow;
     }
-    let within =
-        WRITING.contains(&&*spec.name) || spec.name == "Bash" && profile == Profile::WorkspaceWrite;
+    let within = tool.changes_files() || is_shell && profile == Profile::WorkspaceWrite;
     match mode {
         Mode::Plan | Mode::DontAsk => Word::Deny,
         Mode::Ask => Word::Ask,
@@ -35,21 +35,17 @@ pub(crate) fn word(mode: Mode, profile: Profile, spec: &ToolSpec) -> Word {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool_facts::built_in_tools;
     use posse_protocol::Effect;
-    use serde_json::json;
 
     #[test]
     fn each_mode_says_what_the_table_says() {
         use Word::{Allow, Ask, Deny};
         let check = |tool: &str, effect, profile, words: [Word; 5]| {
-            let spec = ToolSpec {
-                name: tool.to_owned(),
-                description: String::new(),
-                schema: json!({}).into(),
-                effect,
-                idempotent: false,
-            };
-            let found = Mode::ALL.map(|mode| word(mode, profile, &spec));
+            let known = built_in_tools().into_iter().find(|known| known.name == tool);
+            let facts = known.unwrap_or_else(|| ToolFacts::new(tool, effect));
+            assert_eq!(facts.effect, effect);
+            let found = Mode::ALL.map(|mode| word(mode, profile, &facts));
             assert_eq!(found, words, "{tool} {profile}: plan, dont-ask, ask, accept-edits, bypass");
         };
         for profile in [Profile::ReadOnly, Profile::WorkspaceWrite, Profile::Full] {

@@ -4,8 +4,11 @@ use super::command::CommandPattern;
 use super::odd::odd;
 use super::path;
 use crate::error::quoted;
-use crate::tool_facts::{SPAWN, TASK, TOOLS_PAGE, ToolFacts, find, is_foreign};
-use posse_protocol::{AgentName, Effect, near};
+use crate::tool_facts::filter::parts;
+use crate::tool_facts::{
+    SKILL, SPAWN, TASK, TOOLS_PAGE, ToolFacts, about, built_in_tools, find, is_foreign,
+};
+use posse_protocol::{About, AgentName, Effect, near};
 use std::fmt;
 
 /// A rule about calls of tools.
@@ -23,8 +26,12 @@ pub(crate) enum Tools {
     /// Names with `*` in them.
     Like(String),
     One(String),
-    /// A rule about paths is about every tool that uses them so.
-    Several(&'static [&'static str]),
+    /// Every tool that reads files.
+    Reading,
+    /// Every tool that changes files.
+    Writing,
+    /// Every tool that starts runs.
+    Starting,
 }
 
 /// Which calls of them.
@@ -38,6 +45,8 @@ pub(crate) enum What {
     Domain(String),
     /// Of agents or skills with these names.
     Names(Vec<String>),
+    /// Of this text, or of all that begin with it.
+    Text(TextPattern),
 }
 
 /// A rule that cannot be kept.
@@ -50,12 +59,22 @@ pub struct RuleError {
     pub reason: String,
 }
 
-/// Tools that read files.
-pub(crate) const READING: [&str; 4] = ["Read", "Grep", "Glob", "List"];
-/// Tools that change files.
-pub(crate) const WRITING: [&str; 2] = ["Write", "Edit"];
+/// A text in a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TextPattern {
+    pub(crate) text: String,
+    /// It goes on with anything.
+    pub(crate) is_open: bool,
+}
+
+/// The word with which a rule about paths is about every tool that reads files.
+pub(crate) const READ: &str = "Read";
+/// The word with which it is about every tool that changes files.
+pub(crate) const EDIT: &str = "Edit";
+/// Both words for that.
+pub(crate) const WRITING: [&str; 2] = [EDIT, "Write"];
 /// Tools that start runs.
-const STARTING: [&str; 2] = [TASK, SPAWN];
+pub(crate) const STARTING: [&str; 2] = [TASK, SPAWN];
 
 /// Longer ones are a mistake.
 const LONGEST: usize = 2_000;
@@ -68,7 +87,7 @@ impl Rule {
     /// When it could not be enforced: there is no such tool, the tool takes no such specifier, the
     /// specifier says nothing that can be checked.
     pub fn parse(text: &str) -> Result<Rule, RuleError> {
-        Rule::parse_among(text, &ToolFacts::built_in())
+        Rule::parse_among(text, &built_in_tools())
     }
 
     /// The same, where `tools` exist.
@@ -88,8 +107,8 @@ impl Rule {
     /// As [`Rule::parse`].
     pub fn parse_refusing(text: &str, tools: &[ToolFacts]) -> Result<Rule, RuleError> {
         let known = |name: &str| {
-            let found = find(tools, name).map(|(tool, _)| tool.name.clone());
-            found.or_else(|| is_foreign(name).then(|| name.to_owned())).ok_or_else(|| {
+            let foreign = || is_foreign(name).then(|| ToolFacts::new(name, Effect::Network));
+            find(tools, name).map(|(tool, _)| tool.clone()).or_else(foreign).ok_or_else(|| {
                 let names = tools.iter().map(|tool| tool.name.as_str());
                 let suggestion = near::suggestion(name, names, TOOLS_PAGE);
                 format!("there is no tool {}; {suggestion}", quoted(name))
@@ -129,9 +148,10 @@ impl Rule {
         if !is_several {
             return Ok(());
         }
-        let parts = inside.split([',', ';']).map(str::trim).filter(|part| !part.is_empty());
-        let rules: Vec<String> = parts
-            .map(|part| format!("Bash({}:*)", part.strip_suffix(":*").unwrap_or(part)))
+        let tool = parts(&self.text).0;
+        let all = inside.split([',', ';']).map(str::trim).filter(|part| !part.is_empty());
+        let rules: Vec<String> = all
+            .map(|part| format!("{tool}({}:*)", part.strip_suffix(":*").unwrap_or(part)))
             .collect();
         let reason = match rules.len() {
             0 | 1 => "`:*` stands at the end of a rule; write one rule for each command".to_owned(),
@@ -145,22 +165,34 @@ impl Rule {
         match &self.what {
             What::Command(pattern) if pattern.program().is_none() => Err(RuleError {
                 rule: self.text.clone(),
-                reason: "to allow a command it must begin with the name of a program; for all \
-                         commands, write Bash"
-                    .to_owned(),
+                reason: format!(
+                    "to allow a command it must begin with the name of a program; for all \
+                     commands, write {}",
+                    parts(&self.text).0
+                ),
             }),
             _ => Ok(()),
         }
     }
 
     /// A rule that was checked when it was stored. A tool that does not exist now is none that can
-    /// be called.
+    /// be called, and what is said of some of its calls means none.
     pub(crate) fn stored(text: &str, tools: &[ToolFacts]) -> Result<Rule, RuleError> {
-        let known = |name: &str| {
-            let found = find(tools, name).map(|(tool, _)| tool.name.clone());
-            Ok(found.unwrap_or_else(|| name.to_owned()))
+        let found = |name: &str| match find(tools, name) {
+            Some((tool, _)) => Some(tool.clone()),
+            None => find(&built_in_tools(), name).map(|(tool, _)| tool.clone()),
         };
-        read(text, known)
+        let known =
+            |name: &str| Ok(found(name).unwrap_or_else(|| ToolFacts::new(name, Effect::Network)));
+        let (name, specifier) = parts(text);
+        match read(text, known) {
+            Err(_) if specifier.is_some() && found(name).is_none() => Ok(Rule {
+                text: text.to_owned(),
+                tools: Tools::One(name.to_owned()),
+                what: What::Names(Vec::new()),
+            }),
+            rule => rule,
+        }
     }
 
     /// The rule as it was written, but for spaces around it.
@@ -180,7 +212,11 @@ impl Rule {
             Tools::All => true,
             Tools::Like(pattern) => crate::tool_facts::filter::matches(pattern, name),
             Tools::One(known) => known == name,
-            Tools::Several(known) => known.contains(&name),
+            Tools::Starting => STARTING.contains(&name),
+            group => built_in_tools().iter().any(|tool| {
+                let reads = *group == Tools::Reading;
+                tool.name == name && if reads { tool.reads_files() } else { tool.writes_files() }
+            }),
         }
     }
 }
@@ -191,7 +227,7 @@ impl fmt::Display for Rule {
     }
 }
 
-fn read(text: &str, known: impl Fn(&str) -> Result<String, String>) -> Result<Rule, RuleError> {
+fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result<Rule, RuleError> {
     let text = text.trim();
     let error = |reason: String| RuleError { rule: text.to_owned(), reason };
     let wrong = |reason: &str| error(reason.to_owned());
@@ -245,34 +281,24 @@ fn read(text: &str, known: impl Fn(&str) -> Result<String, String>) -> Result<Ru
         };
     }
     let tool = known(name).map_err(error)?;
-    let every_call = |tool: String| match tool.as_str() {
+    let one = || Tools::One(tool.name.clone());
+    let every_call = || match tool.name.as_str() {
         // Whoever says something of handing on work means it whichever way it is done.
-        TASK => done(Tools::Several(&STARTING), What::All),
-        _ => done(Tools::One(tool), What::All),
+        TASK => done(Tools::Starting, What::All),
+        _ => done(one(), What::All),
     };
-    let Some(specifier) = specifier else { return Ok(every_call(tool)) };
+    let Some(specifier) = specifier else { return Ok(every_call()) };
     let specifier = specifier.trim();
     if specifier.is_empty() {
         return Err(wrong("its parentheses are empty; leave them out for every call"));
     }
     // `Bash(*)` is how some write every call.
-    if specifier == "*" && !READING.contains(&&*tool) && !WRITING.contains(&&*tool) {
-        return Ok(every_call(tool));
+    if specifier == "*" && !tool.uses_paths() {
+        return Ok(every_call());
     }
-    match tool.as_str() {
-        "Read" => path::check(specifier)
-            .map_err(wrong)
-            .map(|()| done(Tools::Several(&READING), What::Path(specifier.to_owned()))),
-        "Write" | "Edit" => path::check(specifier)
-            .map_err(wrong)
-            .map(|()| done(Tools::Several(&WRITING), What::Path(specifier.to_owned()))),
-        "Grep" | "Glob" | "List" => path::check(specifier)
-            .map_err(wrong)
-            .map(|()| done(Tools::One(tool.clone()), What::Path(specifier.to_owned()))),
-        "Bash" => CommandPattern::parse(specifier)
-            .map_err(wrong)
-            .map(|pattern| done(Tools::One(tool.clone()), What::Command(pattern))),
-        TASK | SPAWN => {
+    let about = about(&tool);
+    match (tool.name.as_str(), about.as_deref()) {
+        (TASK | SPAWN, _) => {
             let mut names = Vec::new();
             for name in specifier.split(',').map(str::trim).filter(|name| !name.is_empty()) {
                 let parsed = name.parse::<AgentName>().map_err(|why| error(why.to_string()))?;
@@ -280,20 +306,44 @@ fn read(text: &str, known: impl Fn(&str) -> Result<String, String>) -> Result<Ru
             }
             match names.is_empty() {
                 true => Err(wrong("it names no agent; write the names of agents")),
-                false => Ok(done(Tools::Several(&STARTING), What::Names(names))),
+                false => Ok(done(Tools::Starting, What::Names(names))),
             }
         }
-        "Skill" => {
+        (SKILL, _) => {
             // `Skill(name *)` and `Skill(name:*)` leave the arguments open, which every rule does.
             let name = specifier.strip_suffix(":*").or(specifier.strip_suffix(" *"));
             let name = name.unwrap_or(specifier).trim().trim_start_matches('/');
             let fine = |it: char| it.is_ascii_alphanumeric() || "-_:".contains(it);
             match !name.is_empty() && name.chars().all(fine) {
-                true => Ok(done(Tools::One(tool), What::Names(vec![name.to_owned()]))),
+                true => Ok(done(one(), What::Names(vec![name.to_owned()]))),
                 false => Err(wrong("it must name one skill, as in Skill(pdf)")),
             }
         }
-        "WebFetch" | "web_fetch" => {
+        (name, Some(about)) if about.is_path() => {
+            path::check(specifier).map_err(wrong)?;
+            let tools = match name {
+                READ => Tools::Reading,
+                name if WRITING.contains(&name) => Tools::Writing,
+                _ => one(),
+            };
+            Ok(done(tools, What::Path(specifier.to_owned())))
+        }
+        (_, Some(About::Command(_))) => {
+            let pattern = CommandPattern::parse(specifier).map_err(wrong)?;
+            Ok(done(one(), What::Command(pattern)))
+        }
+        (_, Some(About::Text(_))) => {
+            let begins = specifier.strip_suffix(":*");
+            let text = begins.unwrap_or(specifier).trim().to_owned();
+            match text.is_empty() {
+                true => Err(wrong("it names no text; leave the parentheses out for every call")),
+                false => {
+                    let is_open = begins.is_some();
+                    Ok(done(one(), What::Text(TextPattern { text, is_open })))
+                }
+            }
+        }
+        (name, Some(About::Address(_))) => {
             let host = specifier.strip_prefix("domain:").unwrap_or_default();
             let host = host.trim_end_matches('.').to_ascii_lowercase();
             let plain = host.strip_prefix("*.").unwrap_or(&host);
@@ -301,11 +351,14 @@ fn read(text: &str, known: impl Fn(&str) -> Result<String, String>) -> Result<Ru
                 !part.is_empty() && part.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-')
             };
             match plain.split('.').all(label) {
-                true => Ok(done(Tools::One(tool), What::Domain(host))),
-                false => Err(wrong("it must name a host, as in WebFetch(domain:example.org)")),
+                true => Ok(done(one(), What::Domain(host))),
+                false => {
+                    let reason = format!("it must name a host, as in {name}(domain:example.org)");
+                    Err(error(reason))
+                }
             }
         }
-        _ => Err(error(format!(
+        (tool, _) => Err(error(format!(
             "`{tool}` takes nothing in parentheses that could be enforced; write `{tool}`"
         ))),
     }

@@ -3,16 +3,19 @@
 use super::command::{CommandPattern, Fit};
 use super::path::{self, Case, PathPattern, Roots, Worktree, below};
 use super::program::base;
-use super::rule::{Rule, RuleError, Tools, What};
+use super::rule::{READ, Rule, RuleError, STARTING, TextPattern, Tools, WRITING, What};
 use super::shell::Word;
 use super::subject::{Extent, Subject, Target};
 use crate::tool_facts::{ToolFacts, filter};
+use posse_protocol::Effect;
 use std::collections::{BTreeSet, HashMap};
 
 /// Rules, by the tools they are about.
 #[derive(Default)]
 pub(crate) struct Rules {
     by_tool: HashMap<String, OfTool>,
+    /// Those about commands, whatever tool runs them.
+    commands: Option<Box<OfTool>>,
     /// Those about tools whose names are like something: the pattern and the rule.
     like: Vec<(String, String)>,
     /// The one about all tools.
@@ -42,6 +45,41 @@ struct OfTool {
     some_command: Option<String>,
     names: HashMap<String, String>,
     hosts: Vec<(String, String)>,
+    texts: Vec<(TextPattern, String)>,
+}
+
+/// What rules are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// They deny or ask.
+    Refuse,
+    /// A call must fit one of them, whatever else allows it.
+    Narrow,
+    /// They allow.
+    Allow,
+}
+
+impl Purpose {
+    fn case(self) -> Case {
+        match self {
+            Purpose::Refuse => Case::Folded,
+            Purpose::Narrow | Purpose::Allow => Case::Matters,
+        }
+    }
+
+    /// The tools of `all` that a rule about reading, or one about changing files, is about. What may
+    /// do more than that is refused and narrowed by such a rule, and never allowed.
+    fn group(self, all: &[ToolFacts], of: Effect) -> Vec<String> {
+        let means = |tool: &&ToolFacts| match (self, of) {
+            (Purpose::Allow, of) => tool.uses_paths() && tool.effect == of,
+            (_, Effect::Write) => tool.writes_files(),
+            _ => tool.reads_files(),
+        };
+        let words: &[&str] = if of == Effect::Write { &WRITING } else { &[READ] };
+        let tools = all.iter().filter(means).map(|tool| tool.name.as_str());
+        let tools = tools.filter(|tool| !words.contains(tool));
+        words.iter().copied().chain(tools).map(str::to_owned).collect()
+    }
 }
 
 /// Whether a rule means a call, and which.
@@ -73,25 +111,44 @@ impl Meant {
 const SOMETHING: &str = "\u{1}";
 
 impl Rules {
-    /// Compiles `texts`. `case` says whether they refuse or allow.
+    /// Compiles `texts`.
     pub(crate) fn compile<'t>(
         texts: impl IntoIterator<Item = &'t String>,
         tools: &[ToolFacts],
         roots: Roots<'_>,
-        case: Case,
+        purpose: Purpose,
     ) -> Result<Self, RuleError> {
         let mut rules = Rules::default();
         for text in texts {
             let rule = Rule::stored(text, tools)?;
-            if case == Case::Matters {
+            if purpose != Purpose::Refuse {
                 rule.check_allows()?;
             }
-            rules.add(rule, roots, case)?;
+            rules.add(rule, tools, roots, purpose)?;
         }
         Ok(rules)
     }
 
-    fn add(&mut self, rule: Rule, roots: Roots<'_>, case: Case) -> Result<(), RuleError> {
+    /// Rules that allow commands, whatever tool runs them. One that cannot be read allows nothing.
+    pub(crate) fn of_commands(patterns: impl Iterator<Item = String>) -> Self {
+        let mut rules = Rules::default();
+        for text in patterns {
+            if let Ok(pattern) = CommandPattern::parse(&text) {
+                rules.texts.push(text.clone());
+                rules.commands.get_or_insert_default().add_command(pattern, text);
+            }
+        }
+        rules
+    }
+
+    fn add(
+        &mut self,
+        rule: Rule,
+        all: &[ToolFacts],
+        roots: Roots<'_>,
+        purpose: Purpose,
+    ) -> Result<(), RuleError> {
+        let case = purpose.case();
         let text = rule.text().to_owned();
         self.texts.push(text.clone());
         let tools: Vec<String> = match &rule.tools {
@@ -104,7 +161,9 @@ impl Rules {
                 return Ok(());
             }
             Tools::One(name) => vec![name.clone()],
-            Tools::Several(names) => names.iter().map(|name| (*name).to_owned()).collect(),
+            Tools::Reading => purpose.group(all, Effect::Read),
+            Tools::Writing => purpose.group(all, Effect::Write),
+            Tools::Starting => STARTING.map(str::to_owned).to_vec(),
         };
         for tool in tools {
             let of_tool = self.by_tool.entry(tool).or_default();
@@ -144,22 +203,13 @@ impl Rules {
                         }
                     }
                 }
-                What::Command(pattern) => {
-                    of_tool.some_command.get_or_insert_with(|| text.clone());
-                    let entry = (pattern.clone(), text);
-                    match pattern.program() {
-                        Some(program) => {
-                            let program = base(program).to_owned();
-                            of_tool.commands.entry(program).or_default().push(entry);
-                        }
-                        None => of_tool.any_program.push(entry),
-                    }
-                }
+                What::Command(pattern) => of_tool.add_command(pattern.clone(), text),
                 What::Names(names) => {
                     let names = names.iter().map(|name| (name.to_lowercase(), text.clone()));
                     of_tool.names.extend(names);
                 }
                 What::Domain(host) => of_tool.hosts.push((host.clone(), text)),
+                What::Text(pattern) => of_tool.texts.push((pattern.clone(), text)),
             }
         }
         Ok(())
@@ -187,6 +237,12 @@ impl Rules {
     /// True when one is about paths.
     pub(crate) fn have_paths(&self) -> bool {
         self.by_tool.values().any(|rules| !rules.paths.is_empty())
+    }
+
+    /// The tools that some are about with their paths.
+    pub(crate) fn tools_with_paths(&self) -> impl Iterator<Item = &str> {
+        let with_paths = self.by_tool.iter().filter(|(_, rules)| !rules.paths.is_empty());
+        with_paths.map(|(tool, _)| tool.as_str())
     }
 
     /// True when one is about paths that `tool` is called with.
@@ -302,6 +358,14 @@ impl Rules {
                 Some((_, rule)) => Meant::maybe(rule, "its address is not understood", &[]),
                 None => Meant::No,
             },
+            Subject::Text(Some(said)) => match rules.text(said, Side::Refuse) {
+                Some(rule) => Meant::By(rule.clone()),
+                None => Meant::No,
+            },
+            Subject::Text(None) => match rules.texts.first() {
+                Some((_, rule)) => Meant::maybe(rule, "the call does not say what it means", &[]),
+                None => Meant::No,
+            },
             Subject::Other => Meant::No,
         }
     }
@@ -328,7 +392,8 @@ impl Rules {
         if let Some(rule) = sets.iter().find_map(|set| set.general(tool)) {
             return Ok(Some(rule.clone()));
         }
-        let rules: Vec<&OfTool> = sets.iter().filter_map(|set| set.by_tool.get(tool)).collect();
+        let of_tool = sets.iter().map(|set| set.by_tool.get(tool).or(set.commands.as_deref()));
+        let rules: Vec<&OfTool> = of_tool.flatten().collect();
         if rules.is_empty() {
             return Ok(None);
         }
@@ -337,6 +402,7 @@ impl Rules {
             Subject::Path(target) => Ok(first(&|it| it.path(target, Side::Allow).cloned())),
             Subject::Name(Some(name)) => Ok(first(&|it| it.named(name).cloned())),
             Subject::Host(Some(host)) => Ok(first(&|it| it.host(host).cloned())),
+            Subject::Text(Some(said)) => Ok(first(&|it| it.text(said, Side::Allow).cloned())),
             Subject::Command(command) if rules.iter().any(|it| it.some_command.is_some()) => {
                 let mut by: Vec<String> = Vec::new();
                 let allowed = command.is_allowed(|words| {
@@ -359,9 +425,8 @@ impl Rules {
                 })?;
                 Ok(allowed.then(|| by.join(" and ")))
             }
-            Subject::Command(_) | Subject::Name(None) | Subject::Host(None) | Subject::Other => {
-                Ok(None)
-            }
+            Subject::Command(_) | Subject::Other => Ok(None),
+            Subject::Name(None) | Subject::Host(None) | Subject::Text(None) => Ok(None),
         }
     }
 }
@@ -374,6 +439,15 @@ enum Side {
 }
 
 impl OfTool {
+    fn add_command(&mut self, pattern: CommandPattern, text: String) {
+        self.some_command.get_or_insert_with(|| text.clone());
+        let program = pattern.program().map(|program| base(program).to_owned());
+        match program {
+            Some(program) => self.commands.entry(program).or_default().push((pattern, text)),
+            None => self.any_program.push((pattern, text)),
+        }
+    }
+
     /// By what paths the rules know `target`: its own, and where it was copied from.
     fn names_of(&self, target: &Target) -> Vec<String> {
         let Some(case) = self.case else { return Vec::new() };
@@ -410,6 +484,20 @@ impl OfTool {
         // A skill of a plugin answers to its own name too.
         let own = name.split_once(':').map(|(_, own)| own);
         self.names.get(&name).or_else(|| own.and_then(|own| self.names.get(own)))
+    }
+
+    /// The rule that means the text `said`. What refuses does not look at case.
+    fn text(&self, said: &str, side: Side) -> Option<&String> {
+        let folded = |text: &str| match side {
+            Side::Refuse => text.trim().to_lowercase(),
+            Side::Allow => text.to_owned(),
+        };
+        let said = folded(said);
+        let means = |TextPattern { text, is_open }: &TextPattern| match is_open {
+            true => said.starts_with(&folded(text)),
+            false => said == folded(text),
+        };
+        self.texts.iter().find(|(pattern, _)| means(pattern)).map(|(_, rule)| rule)
     }
 
     fn host(&self, host: &str) -> Option<&String> {

@@ -1,10 +1,10 @@
-//! What a call is about, as rules see it: a path, a command, an agent, a skill, a host.
+//! What a call is about, as rules see it: a path, a command, an agent, a skill, a
+//! host, a text.
 
 use super::command::Command;
 use super::path::{Case, fold, normal};
-use super::rule::{READING, WRITING};
-use crate::tool_facts::{SKILL, SPAWN, TASK};
-use posse_protocol::ToolCall;
+use crate::tool_facts::{SKILL, SPAWN, TASK, ToolFacts, about};
+use posse_protocol::{About, ToolCall};
 use serde_json::Value;
 use std::path::Path;
 use url::Url;
@@ -17,6 +17,8 @@ pub(crate) enum Subject {
     Name(Option<String>),
     /// Of a host; nothing when the call does not say, or says nonsense.
     Host(Option<String>),
+    /// Some other text; nothing when the call does not say.
+    Text(Option<String>),
     /// Nothing that a rule could be about.
     Other,
 }
@@ -60,33 +62,37 @@ impl Target {
 }
 
 impl Subject {
-    /// What `call` of the tool `name` is about, in `workspace`.
-    pub(crate) fn of(call: &ToolCall, name: &str, workspace: &str) -> Subject {
+    /// What `call` of `tool` is about, in `workspace`.
+    pub(crate) fn of(call: &ToolCall, tool: &ToolFacts, workspace: &str) -> Subject {
         let text = |key: &str| call.input.get(key).and_then(Value::as_str);
         let first = |keys: &[&str]| {
             let said = keys.iter().filter_map(|key| text(key)).map(str::trim);
             said.map(|it| it.trim_start_matches('@')).find(|it| !it.is_empty()).map(str::to_owned)
         };
-        if READING.contains(&name) || WRITING.contains(&name) {
-            let (path, extent) = match name {
-                "List" => (text("path").unwrap_or("."), Extent::Names),
-                "Grep" | "Glob" => (text("path").unwrap_or("."), Extent::All),
-                _ => (text("file_path").unwrap_or("."), Extent::File),
-            };
-            return Subject::Path(Target::new(workspace, path, extent));
-        }
-        match name {
-            "Bash" => {
-                Subject::Command(Box::new(Command::parse(text("command").unwrap_or_default())))
+        let path = |key: &str, extent| {
+            Subject::Path(Target::new(workspace, text(key).unwrap_or("."), extent))
+        };
+        match tool.name.as_str() {
+            TASK => return Subject::Name(first(&["subagent_type", "agent_type", "agent"])),
+            SPAWN => {
+                return Subject::Name(first(&["agentId", "agent_id", "agent", "subagent_type"]));
             }
-            TASK => Subject::Name(first(&["subagent_type", "agent_type", "agent"])),
-            SPAWN => Subject::Name(first(&["agentId", "agent_id", "agent", "subagent_type"])),
             SKILL => {
                 let name = first(&["skill", "name", "command", "skill_name"]);
-                Subject::Name(name.map(|name| name.trim_start_matches('/').to_owned()))
+                return Subject::Name(name.map(|name| name.trim_start_matches('/').to_owned()));
             }
-            "WebFetch" | "web_fetch" => Subject::Host(text("url").and_then(host)),
-            _ => Subject::Other,
+            _ => {}
+        }
+        match about(tool).as_deref() {
+            Some(About::File(key)) => path(key, Extent::File),
+            Some(About::Folder(key)) => path(key, Extent::Names),
+            Some(About::Tree(key)) => path(key, Extent::All),
+            Some(About::Command(key)) => {
+                Subject::Command(Box::new(Command::parse(text(key).unwrap_or_default())))
+            }
+            Some(About::Address(key)) => Subject::Host(text(key).and_then(host)),
+            Some(About::Text(key)) => Subject::Text(text(key).map(str::to_owned)),
+            Some(About::Notes(_)) | None => Subject::Other,
         }
     }
 }

@@ -2,51 +2,53 @@
 //! than what is like it.
 
 use super::command::CommandPattern;
-use super::path::Case;
 use super::program::offered;
-use super::set::Rules;
+use super::set::{Purpose, Rules};
 use super::shell::Word;
 use super::subject::Subject;
 use super::{Policy, Rule};
-use crate::policy::rule::WRITING;
-use posse_protocol::{ToolCall, ToolSpec};
+use crate::policy::rule::{EDIT, WRITING};
+use crate::tool_facts::ToolFacts;
+use posse_protocol::{Effect, ToolCall};
 
 /// The rule that would allow `call`, if one can be written.
 pub(super) fn rule(
     policy: &Policy,
     call: &ToolCall,
-    spec: &ToolSpec,
+    facts: &ToolFacts,
     subject: &Subject,
 ) -> Option<String> {
-    let tool = spec.name.as_str();
+    let tool = facts.name.as_str();
     // Without rules about the tool it was not looked at.
     let own;
     let subject = match subject {
         Subject::Other => {
-            own = Subject::of(call, tool, &policy.workspace);
+            own = Subject::of(call, facts, &policy.workspace);
             &own
         }
         subject => subject,
     };
     let candidates = match subject {
-        Subject::Command(command) => commands(command.only()?),
-        Subject::Path(target) if WRITING.contains(&tool) => {
+        Subject::Command(command) => commands(tool, command.only()?),
+        Subject::Path(target) if facts.effect != Effect::Read => {
             let below = target.path.strip_prefix(&policy.workspace)?.strip_prefix('/')?;
-            vec![format!("Edit(/{})", escaped(below))]
+            let word = if WRITING.contains(&tool) { EDIT } else { tool };
+            vec![format!("{word}(/{})", escaped(below))]
         }
+        Subject::Text(text) => vec![format!("{tool}({})", text.as_ref()?)],
         Subject::Host(host) => vec![format!("{tool}(domain:{})", host.as_ref()?)],
         _ => vec![tool.to_owned()],
     };
     let would_allow = |text: &String| {
         let parsed = Rule::parse_among(text, &policy.tools).is_ok();
-        let rules = Rules::compile([text], &policy.tools, policy.roots(), Case::Matters);
+        let rules = Rules::compile([text], &policy.tools, policy.roots(), Purpose::Allow);
         parsed && rules.is_ok_and(|rules| rules.allow(tool, subject).is_ok_and(|it| it.is_some()))
     };
     candidates.into_iter().find(would_allow)
 }
 
 /// Rules for a command: by its program and what it is told to do, else the whole of it.
-fn commands(words: &[Word]) -> Vec<String> {
+fn commands(tool: &str, words: &[Word]) -> Vec<String> {
     let texts: Option<Vec<&str>> = words.iter().map(Word::exact).collect();
     let plain = |text: &&str| {
         !text.is_empty()
@@ -57,26 +59,27 @@ fn commands(words: &[Word]) -> Vec<String> {
     let known: Vec<&str> = words.iter().map_while(Word::exact).take_while(plain).collect();
     let beginning = offered(&known).and_then(|said| known.get(..said));
     let mut rules: Vec<String> =
-        beginning.map(|words| format!("Bash({}:*)", words.join(" "))).into_iter().collect();
+        beginning.map(|words| format!("{tool}({}:*)", words.join(" "))).into_iter().collect();
     if let Some(texts) = texts {
         let quoted = texts.iter().map(|text| match plain(text) {
             true => (*text).to_owned(),
             false => format!("'{}'", text.replace('\'', "'\\''")),
         });
-        rules.push(format!("Bash({})", quoted.collect::<Vec<_>>().join(" ")));
+        rules.push(format!("{tool}({})", quoted.collect::<Vec<_>>().join(" ")));
     }
     rules
 }
 
-/// The rule with which a person says that it need not be known what the command `words` runs.
-pub(super) fn settling(words: &[Word]) -> Option<String> {
+/// The rule with which a person says that it need not be known what the command `words` of `tool`
+/// runs.
+pub(super) fn settling(tool: &str, words: &[Word]) -> Option<String> {
     let plain =
         |text: &&str| text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it));
     let texts: Vec<&str> = words.iter().map_while(Word::exact).take_while(plain).collect();
     let is_option = texts.get(1).is_some_and(|text| text.starts_with('-'));
     let beginning = texts.get(..if is_option { 2 } else { 1 })?.join(" ");
     let pattern = CommandPattern::parse(&format!("{beginning}:*")).ok()?;
-    pattern.settles(words).then(|| format!("Bash({beginning}:*)"))
+    pattern.settles(words).then(|| format!("{tool}({beginning}:*)"))
 }
 
 /// The program that a rule with `specifier` is about, if it says.

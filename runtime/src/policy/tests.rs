@@ -9,6 +9,7 @@ mod hidden;
 mod order;
 
 use super::*;
+use crate::tool_facts::built_in_tools;
 use posse_protocol::{CallId, Extra, SkillOffer};
 use serde_json::{Value, json};
 
@@ -69,19 +70,13 @@ impl Case {
     }
 
     fn judge(&self, tool: &str, input: Value) -> Ruling {
-        let facts = ToolFacts::built_in().into();
+        let facts: Arc<[ToolFacts]> = built_in_tools().into();
         let today = Today { files: self.files.clone(), ..Today::default() };
         let policy =
             Policy::new(&self.grant, &today, &facts).unwrap_or_else(|error| panic!("{error}"));
-        let effect =
-            facts.iter().find(|it| it.name == tool).map_or(Effect::Network, |it| it.effect);
-        let spec = ToolSpec {
-            name: tool.to_owned(),
-            description: String::new(),
-            schema: json!({}).into(),
-            effect,
-            idempotent: false,
-        };
+        let known = facts.iter().find(|it| it.name == tool).cloned();
+        let mut spec = ToolSpec::new(tool, "", Effect::Network, json!({}));
+        spec.facts = known.unwrap_or(spec.facts);
         let (id, extra) = (CallId::from("c1"), Extra::default());
         let call = ToolCall { id, name: tool.to_owned(), input, extra };
         policy.judge(&call, &spec, &self.standing)

@@ -3,7 +3,7 @@
 
 use super::translate::{List, Place, translate};
 use crate::config::{ConfigError, read_text};
-use crate::tool_facts::ToolFacts;
+use crate::tool_facts::built_in_tools;
 use posse_protocol::{Mode, near};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -68,7 +68,7 @@ impl ClaudeSettings {
         };
         settings.mode = mode(permissions);
         let place = Place { folder, workspace };
-        let tools = ToolFacts::built_in();
+        let tools = built_in_tools();
         for (key, list) in [("deny", List::Deny), ("ask", List::Ask)] {
             for rule in file.rules(permissions, key)? {
                 let read = translate(rule, list, &place, &tools).map_err(|error| {

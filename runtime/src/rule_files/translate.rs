@@ -2,9 +2,9 @@
 //! exactly, it is kept more strictly, never less.
 
 use crate::policy::{
-    READING, Rule, RuleError, WRITING, escaped, names_of_machines, without_detours,
+    EDIT, READ, Rule, RuleError, WRITING, escaped, names_of_machines, without_detours,
 };
-use crate::tool_facts::{ToolFacts, find, is_foreign};
+use crate::tool_facts::{SKILL, SPAWN, TASK, ToolFacts, find, is_foreign};
 use std::path::Path;
 
 /// Which list a rule stands in.
@@ -33,7 +33,7 @@ pub(super) struct Translated {
 
 /// Tools of Claude Code that do here what another does.
 const SAME: [(&str, &str); 3] =
-    [("MultiEdit", "Edit"), ("NotebookEdit", "Edit"), ("NotebookRead", "Read")];
+    [("MultiEdit", EDIT), ("NotebookEdit", EDIT), ("NotebookRead", READ)];
 
 /// Reads `rule`, which stands in `list` of a settings file at `place`.
 pub(super) fn translate(
@@ -79,8 +79,9 @@ pub(super) fn translate(
             false => Err(unknown(rule, tools)),
         };
     };
-    let tool = tool.name.as_str();
-    let takes_paths = READING.contains(&tool) || WRITING.contains(&tool);
+    let facts = tool;
+    let tool = facts.name.as_str();
+    let takes_paths = facts.uses_paths();
     let specifier = match specifier {
         // Every path: unlike the tool alone, this holds for searches and commands too.
         Some("" | "*") if takes_paths => Some("**"),
@@ -89,33 +90,32 @@ pub(super) fn translate(
     };
     let Some(specifier) = specifier else {
         // There, `Edit` is every tool that changes files.
-        let others = if tool == "Edit" { vec!["Write".to_owned()] } else { Vec::new() };
-        return Ok(in_list(list, [vec![tool.to_owned()], others].concat()));
+        let is_other = |it: &&ToolFacts| tool == EDIT && it.writes_files() && it.name != tool;
+        let others = tools.iter().filter(is_other).map(|it| it.name.clone());
+        return Ok(in_list(list, [tool.to_owned()].into_iter().chain(others).collect()));
     };
     let texts = match tool {
         _ if takes_paths => {
-            let ours = if tool == "Write" { "Edit" } else { tool };
+            let ours = if WRITING.contains(&tool) { EDIT } else { tool };
             let paths = paths(unquoted(specifier, rule)?, place);
             let mut texts: Vec<String> =
                 paths.iter().map(|path| format!("{ours}({path})")).collect();
             // There, what nobody may read nobody may change either.
-            if tool == "Read" && list == List::Deny {
-                texts.extend(paths.iter().map(|path| format!("Edit({path})")));
+            if tool == READ && list == List::Deny {
+                texts.extend(paths.iter().map(|path| format!("{EDIT}({path})")));
             }
             texts
         }
-        "Bash" => match check(rule) {
+        _ if facts.runs_commands() => match check(rule) {
             Ok(()) => vec![rule.to_owned()],
-            Err(error) => return widened(rule, specifier, tools).ok_or(error),
+            Err(error) => return widened(rule, tool, specifier, tools).ok_or(error),
         },
         _ => {
             let texts = vec![rule.to_owned()];
             return Ok(match check(rule) {
                 Ok(()) => in_list(list, texts),
                 // No agent or skill can have such a name here.
-                Err(_) if ["Task", "Skill", "spawn_subagent"].contains(&tool) => {
-                    Translated::default()
-                }
+                Err(_) if [TASK, SKILL, SPAWN].contains(&tool) => Translated::default(),
                 Err(_) => in_list(list, vec![tool.to_owned()]),
             });
         }
@@ -140,7 +140,7 @@ fn unknown(rule: &str, tools: &[ToolFacts]) -> RuleError {
             Some(format!("{}({inner})", tool.name))
         }
         _ if !rule.contains(['(', ' ']) && rule.contains(['/', '.', '~']) => {
-            Some(format!("Read({rule})"))
+            Some(format!("{READ}({rule})"))
         }
         _ => None,
     };
@@ -210,11 +210,11 @@ fn unquoted<'s>(specifier: &'s str, rule: &str) -> Result<&'s str, RuleError> {
 
 /// `rule` about a command that is no simple one, such as `curl * | bash`: a person is asked before
 /// every command that could be its beginning.
-fn widened(rule: &str, specifier: &str, tools: &[ToolFacts]) -> Option<Translated> {
+fn widened(rule: &str, tool: &str, specifier: &str, tools: &[ToolFacts]) -> Option<Translated> {
     let first = specifier.split(['|', ';', '&', '>', '<', '$', '`']).next()?.trim();
     // A star of its own is what every rule for a beginning ends in; that of a half word stays.
     let first = first.strip_suffix(" *").unwrap_or(first).trim_end();
-    let wider = format!("Bash({first}:*)");
+    let wider = format!("{tool}({first}:*)");
     let is_read = Rule::parse_refusing(&wider, tools).is_ok();
     is_read.then(|| Translated {
         warning: Some(format!(
@@ -282,10 +282,11 @@ fn may_be(name: &str, step: &str) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::tool_facts::built_in_tools;
 
     fn check(rule: &str, folder: Option<&str>, deny: &[&str], ask: &[&str]) {
         let place = Place { folder: folder.map(Path::new), workspace: Path::new("/w/project/sub") };
-        let read = translate(rule, List::Deny, &place, &ToolFacts::built_in())
+        let read = translate(rule, List::Deny, &place, &built_in_tools())
             .unwrap_or_else(|error| panic!("{rule}: {error}"));
         assert_eq!(read.deny, deny, "{rule}");
         assert_eq!(read.ask, ask, "{rule}");
@@ -377,11 +378,11 @@ mod tests {
             ("Bash(curl * | bash)", "Bash(curl:*)"),
             ("Bash(curl http*|bash)", "Bash(curl http*:*)"),
         ] {
-            let read = translate(rule, List::Deny, &place, &ToolFacts::built_in()).unwrap();
+            let read = translate(rule, List::Deny, &place, &built_in_tools()).unwrap();
             assert_eq!(read.ask, [asks]);
             assert!(read.warning.is_some());
         }
-        let foreign = translate("WebFetch", List::Deny, &place, &ToolFacts::built_in()).unwrap();
+        let foreign = translate("WebFetch", List::Deny, &place, &built_in_tools()).unwrap();
         assert_eq!(foreign, Translated::default());
     }
 
@@ -415,7 +416,7 @@ mod tests {
             ("Read(file[[:alpha:]])", "[:alpha:]"),
             ("Read(file[A-_])", "write each range"),
         ] {
-            let error = translate(rule, List::Deny, &place, &ToolFacts::built_in()).unwrap_err();
+            let error = translate(rule, List::Deny, &place, &built_in_tools()).unwrap_err();
             assert!(error.to_string().contains(says), "{rule}: {error}");
         }
     }

@@ -3,10 +3,10 @@
 use super::body;
 use super::live::LiveSkills;
 use super::scripts;
-use crate::tool_facts::{SKILL, SKILL_ALIASES, ToolFacts};
+use crate::tool_facts::{SKILL, ToolFacts, own};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
-use posse_protocol::{Effect, Schema, SkillOffer, ToolOutput, ToolSpec};
+use posse_protocol::{Schema, SkillOffer, ToolOutput, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 
 /// True when `tool` is this one, and not the host's own of the same name.
 pub(crate) fn is(tool: &ToolFacts) -> bool {
-    tool.name == SKILL && tool.aliases == SKILL_ALIASES
+    *tool == own(SKILL)
 }
 
 /// The tool, in the hands of one run.
@@ -48,10 +48,9 @@ impl SkillTool {
     /// The tool of a run that has `offers`.
     pub(crate) fn new(offers: &[SkillOffer], live: LiveSkills) -> Self {
         let spec = ToolSpec {
-            name: SKILL.to_owned(),
+            facts: own(SKILL),
             description: format!("{ABOUT}\n\nSkills:\n{}", listed(offers)),
             schema: SCHEMA.clone(),
-            effect: Effect::Read,
             idempotent: true,
         };
         SkillTool { spec, offers: offers.into(), live }
@@ -93,10 +92,6 @@ struct Arguments {
 impl Tool for SkillTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
-    }
-
-    fn aliases(&self) -> &[&str] {
-        &SKILL_ALIASES
     }
 
     async fn call(&self, input: Value, _context: &ToolContext) -> Answer {

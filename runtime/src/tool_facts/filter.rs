@@ -1,7 +1,7 @@
 //! Which tools a list of names allows. Pure: the same answer decides what is offered and what is
 //! dispatched.
 
-use super::{SPAWN, TASK, TASK_ALIASES, ToolFacts};
+use super::{SPAWN, TASK, ToolFacts};
 use posse_protocol::Effect;
 
 /// What no child may call, whatever its definition says: controlling sessions, scheduling,
@@ -58,8 +58,7 @@ fn denies(entry: &str, tool: &ToolFacts) -> bool {
 
 /// True when `entry` means the tool that hands on work.
 fn hands_on(entry: &str) -> bool {
-    let aliases = TASK_ALIASES.map(str::to_owned).to_vec();
-    fits(entry, &ToolFacts { name: TASK.to_owned(), aliases, effect: Effect::Delegate })
+    fits(entry, &super::own(TASK))
 }
 
 /// True when no child may call `tool`.
@@ -127,9 +126,10 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool_facts::own;
 
     fn tool(name: &str, effect: Effect) -> ToolFacts {
-        ToolFacts { name: name.to_owned(), aliases: Vec::new(), effect }
+        ToolFacts::new(name, effect)
     }
 
     fn check(allow: Option<&[&str]>, deny: &[&str], expected: &[&str]) {
@@ -155,9 +155,7 @@ mod tests {
 
     #[test]
     fn whoever_may_not_hand_on_work_may_not_spawn_either() {
-        let aliases = TASK_ALIASES.map(str::to_owned).to_vec();
-        let task = ToolFacts { aliases, ..tool(TASK, Effect::Delegate) };
-        let all = [task, tool(SPAWN, Effect::Delegate), tool("Read", Effect::Read)];
+        let all = [own(TASK), tool(SPAWN, Effect::Delegate), tool("Read", Effect::Read)];
         for denied in ["Task", "task", "Agent", "Ta*", "@delegate"] {
             assert_eq!(allowed(&all, None, &[denied.to_owned()]), ["Read"], "{denied}");
         }

@@ -278,13 +278,7 @@ impl Tool for Foretelling {
 
 /// A run that wants to call a tool that says in this way what the call would do.
 async fn foretelling(way: &'static str) -> (Bench, RunHandle, Arc<Notify>) {
-    let spec = ToolSpec {
-        name: "change".to_owned(),
-        description: "of the host".to_owned(),
-        schema: json!({"type": "object"}).into(),
-        effect: Effect::Write,
-        idempotent: false,
-    };
+    let spec = ToolSpec::new("change", "of the host", Effect::Write, json!({"type": "object"}));
     let begun = Arc::new(Notify::new());
     let tool = Arc::new(Foretelling { spec, way, begun: begun.clone() });
     let call = Reply::tool_call("change", json!({"what": "the world"}));

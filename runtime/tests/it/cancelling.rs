@@ -23,13 +23,12 @@ impl Tool for Endless {
 }
 
 fn endless(config: RuntimeConfig) -> RuntimeConfig {
-    let tool = Endless(posse::protocol::ToolSpec {
-        name: "endless".into(),
-        description: "never ends".into(),
-        schema: json!({"type": "object"}).into(),
-        effect: posse::protocol::Effect::Execute,
-        idempotent: false,
-    });
+    let tool = Endless(posse::protocol::ToolSpec::new(
+        "endless",
+        "never ends",
+        posse::protocol::Effect::Execute,
+        json!({"type": "object"}),
+    ));
     {
         let mut config: RuntimeConfig = config;
         config.tools = vec![Arc::new(tool)];

@@ -1,9 +1,11 @@
 //! The agents there are: where they come from, who comes before whom, what a project may bring.
 
 use crate::bench::{Bench, within};
-use posse::agents::{Given, Level, LiveCatalog, Problem, Source, Sources, ToolFacts, template};
+use posse::agents::{
+    Given, Level, LiveCatalog, Problem, Source, Sources, ToolFacts, built_in_tools, template,
+};
 use posse::config;
-use posse::protocol::{Effect, Event, Usd};
+use posse::protocol::{About, Effect, Event, Usd};
 use posse::trust::Trustees;
 use posse::{AgentCatalog, AgentName, AgentSpec, Budget, Error, Limits, RunSpec, RuntimeConfig};
 use posse_testkit::{Reply, Script};
@@ -311,7 +313,8 @@ fn a_project_s_agent_only_looks_whatever_its_file_says() {
 #[test]
 fn tools_of_the_host_are_none_of_a_project_s() {
     let mut place = Place::new();
-    let spy = ToolFacts { name: "spy".to_owned(), aliases: Vec::new(), effect: Effect::Read };
+    let about = Some(About::File("path".to_owned()));
+    let spy = ToolFacts { about, ..ToolFacts::new("spy", Effect::Read) };
     place.sources.tools.push(spy);
     place.define("repo/.claude/agents/p.md", "tools: Read, spy");
     place.define("home/.claude/agents/u.md", "tools: Read, spy");
@@ -498,9 +501,8 @@ fn tools_that_become_known_later_count() {
     place.define("home/.claude/agents/w.md", "tools: Read, weather");
     let live = LiveCatalog::load(place.sources.clone());
     assert_eq!(tools(&live.current(), "w"), ["Read"]);
-    let weather =
-        ToolFacts { name: "weather".to_owned(), aliases: Vec::new(), effect: Effect::Network };
-    let mut known = ToolFacts::built_in();
+    let weather = ToolFacts::new("weather", Effect::Network);
+    let mut known = built_in_tools();
     known.push(weather);
     live.settle_in(known, &Limits::default(), &Budget::default());
     assert_eq!(tools(&live.current(), "w"), ["Read", "weather"]);
@@ -551,7 +553,7 @@ fn a_host_s_limits_hold_for_the_agents_of_a_project_too() {
     place.define("home/.claude/agents/u.md", "maxTurns: 1000");
     let live = LiveCatalog::load(place.sources.clone());
     let limits = Limits { turns: Some(10), ..Limits::default() };
-    live.settle_in(ToolFacts::built_in(), &limits, &Budget::default());
+    live.settle_in(built_in_tools(), &limits, &Budget::default());
     assert_eq!(found(&live.current(), "p").limits.turns, Some(10));
     assert_eq!(found(&live.current(), "u").limits.turns, Some(1000));
 }

@@ -1,7 +1,7 @@
 //! Definitions as people write them: what is accepted, what is said about it, what is refused.
 
 use crate::catalog::{Place, found, name, problems};
-use posse::agents::{AgentDefinition, Level, Memory, Network, PermissionMode, ToolFacts};
+use posse::agents::{AgentDefinition, Level, Memory, Network, PermissionMode, built_in_tools};
 use posse::protocol::{Announce, Context, Effort};
 use posse::{AgentCatalog, AgentSpec};
 use serde_json::json;
@@ -91,7 +91,7 @@ fn a8_a_full_definition_has_its_keys_in_camel_case() {
     assert_eq!(definition.memory, Some(Memory::Project));
     assert_eq!(definition.announce, Some(Announce::Collect));
     assert_eq!(definition.network, Some(Network::Hosts(vec!["example.com".to_owned()])));
-    let (spec, problems) = definition.resolve(&ToolFacts::built_in());
+    let (spec, problems) = definition.resolve(&built_in_tools());
     assert!(problems.iter().all(|problem| problem.level != Level::Error), "{problems:?}");
     let spec = spec.unwrap();
     assert_eq!((spec.context, spec.effort), (Context::ForkTurns(3), Some(Effort::High)));

@@ -1,6 +1,6 @@
 //! Whatever stands in a file, nothing panics, and nobody gets more tools than the text names.
 
-use posse::agents::{AgentDefinition, LiveCatalog, Source, Sources, ToolFacts};
+use posse::agents::{AgentDefinition, LiveCatalog, Source, Sources, built_in_tools};
 use posse::{AgentCatalog, AgentSpec};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn names_no_more_than(spec: &AgentSpec, text: &str) {
         return assert!(text.contains('*'), "everything, of {text}");
     };
     for rule in tools {
-        let facts = ToolFacts::built_in();
+        let facts = built_in_tools();
         let names = facts.iter().filter(|tool| tool.name == *rule);
         let known: Vec<String> = names
             .flat_map(|tool| tool.aliases.iter().chain([&tool.name]))
@@ -154,7 +154,7 @@ proptest! {
         let text = serde_json::json!({"description": "d", "prompt": "p", "tools": words});
         if let Ok(mut definition) = serde_json::from_value::<AgentDefinition>(text.clone()) {
             definition.name = Some("x".parse().unwrap());
-            if let (Some(spec), _) = definition.resolve(&ToolFacts::built_in()) {
+            if let (Some(spec), _) = definition.resolve(&built_in_tools()) {
                 names_no_more_than(&spec, &text.to_string());
             }
         }

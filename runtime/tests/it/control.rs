@@ -287,13 +287,7 @@ impl Tool for Hang {
 /// A runtime whose tool `Hang` hangs so often.
 async fn hanging(times: u32, script: Script) -> Bench {
     let tool = Hang {
-        spec: ToolSpec {
-            name: "Hang".to_owned(),
-            description: "Hangs".to_owned(),
-            schema: json!({"type": "object"}).into(),
-            effect: Effect::Execute,
-            idempotent: false,
-        },
+        spec: ToolSpec::new("Hang", "Hangs", Effect::Execute, json!({"type": "object"})),
         times,
         calls: AtomicU32::new(0),
     };

@@ -31,13 +31,7 @@ fn with(agents: Vec<AgentSpec>) -> impl FnOnce(RuntimeConfig) -> RuntimeConfig {
 struct Named(ToolSpec);
 
 fn named(name: &str) -> Arc<dyn Tool> {
-    Arc::new(Named(ToolSpec {
-        name: name.to_owned(),
-        description: "of the host".to_owned(),
-        schema: json!({"type": "object"}).into(),
-        effect: Effect::Execute,
-        idempotent: false,
-    }))
+    Arc::new(Named(ToolSpec::new(name, "of the host", Effect::Execute, json!({"type": "object"}))))
 }
 
 #[async_trait::async_trait]

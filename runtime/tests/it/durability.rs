@@ -55,11 +55,13 @@ impl Tool for Blocked {
 async fn ended_in_a_call(idempotent: bool) -> (Bench, RunHandle, Arc<Blocked>) {
     let tool = Arc::new(Blocked {
         spec: posse::protocol::ToolSpec {
-            name: "blocked".into(),
-            description: "blocks".into(),
-            schema: json!({"type": "object"}).into(),
-            effect: posse::protocol::Effect::Execute,
             idempotent,
+            ..posse::protocol::ToolSpec::new(
+                "blocked",
+                "blocks",
+                posse::protocol::Effect::Execute,
+                json!({"type": "object"}),
+            )
         },
         calls: AtomicUsize::new(0),
     });

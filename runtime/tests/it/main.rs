@@ -22,6 +22,7 @@ mod forking;
 mod full_disk;
 mod governor;
 mod host_models;
+mod host_tools;
 mod leaving;
 mod limits;
 mod money;

@@ -21,13 +21,7 @@ struct HostTool {
 }
 
 fn host_tool(name: &str, effect: Effect, meet: Option<usize>, act: Act) -> Arc<HostTool> {
-    let spec = ToolSpec {
-        name: name.to_owned(),
-        description: "of the host".to_owned(),
-        schema: json!({"type": "object"}).into(),
-        effect,
-        idempotent: false,
-    };
+    let spec = ToolSpec::new(name, "of the host", effect, json!({"type": "object"}));
     let meet = meet.map(Barrier::new);
     Arc::new(HostTool { spec, act, meet, running: AtomicUsize::new(0), peak: AtomicUsize::new(0) })
 }

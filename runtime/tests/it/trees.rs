@@ -106,11 +106,8 @@ impl Tool for Hold {
 
 fn hold(permits: &Arc<Semaphore>) -> Arc<dyn Tool> {
     let spec = ToolSpec {
-        name: "Hold".to_owned(),
-        description: "Waits".to_owned(),
-        schema: json!({"type": "object"}).into(),
-        effect: Effect::Execute,
         idempotent: true,
+        ..ToolSpec::new("Hold", "Waits", Effect::Execute, json!({"type": "object"}))
     };
     Arc::new(Hold { spec, permits: permits.clone() })
 }

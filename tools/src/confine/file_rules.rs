@@ -114,8 +114,16 @@ impl PathRules for FileRules {
             || further.is_some_and(|it| it.are_about(usage))
     }
 
-    fn refuse(&self, usage: Usage, reached: Reached, named: &Path, real: &Path) -> Option<String> {
-        if self.hidden.iter().any(|secret| real.starts_with(secret)) {
+    fn refuse(
+        &self,
+        tool: Option<&str>,
+        usage: Usage,
+        reached: Reached,
+        named: &Path,
+        real: &Path,
+    ) -> Option<String> {
+        let holds = |secret: &PathBuf| usage == Usage::Tree && secret.starts_with(real);
+        if self.hidden.iter().any(|secret| real.starts_with(secret) || holds(secret)) {
             return Some("it holds secrets, which are not for agents".to_owned());
         }
         let refused = match usage {
@@ -123,7 +131,7 @@ impl PathRules for FileRules {
             _ => None,
         };
         let further = self.further.as_ref();
-        refused.or_else(|| further.and_then(|it| it.refuse(usage, reached, named, real)))
+        refused.or_else(|| further.and_then(|it| it.refuse(tool, usage, reached, named, real)))
     }
 
     fn hide_some_in(&self, folder: &Path) -> bool {
@@ -194,7 +202,7 @@ mod tests {
         let rules = FileRules::new(&Confinement::workspace_write(), &[&home], &homes, &[], None);
         let refused = |usage, path: &str| {
             let path = home.join(path);
-            rules.refuse(usage, Reached::Named, &path, &path).is_some()
+            rules.refuse(None, usage, Reached::Named, &path, &path).is_some()
         };
         assert!(refused(Usage::Read, ".ssh/id"));
         assert!(refused(Usage::Change, ".bashrc"));
@@ -211,7 +219,7 @@ mod tests {
         let hidden = [home.clone()];
         let inside = FileRules::new(&Confinement::default(), &[&project], &[], &hidden, None);
         let file = project.join("a");
-        assert_eq!(inside.refuse(Usage::Read, Reached::Named, &file, &file), None);
+        assert_eq!(inside.refuse(None, Usage::Read, Reached::Named, &file, &file), None);
         assert!(!inside.are_about(Usage::Read), "nothing is hidden from it");
         assert!(inside.are_about(Usage::Change));
     }

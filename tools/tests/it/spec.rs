@@ -76,7 +76,7 @@ fn no_alias_is_claimed_by_two_tools() {
     let mut names: Vec<&str> = Vec::new();
     for tool in &tools {
         names.push(&tool.spec().name);
-        names.extend(tool.aliases());
+        names.extend(tool.spec().aliases.iter().map(String::as_str));
     }
     let all = names.len();
     names.sort_unstable();

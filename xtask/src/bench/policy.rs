@@ -3,7 +3,7 @@
 use super::line::{Goal, Line, Samples, seconds, times};
 use super::spine::{Effort, again, build};
 use super::{Result, line, meter};
-use posse::agents::ToolFacts;
+use posse::agents::built_in_tools;
 use posse::policy::{Policy, Today};
 use posse::protocol::{CallId, Effect, Extra, Grant, Mode, Profile, ToolCall, ToolSpec};
 use posse_agent::{Guard, Ruling, Standing};
@@ -105,18 +105,15 @@ fn policy(rules: usize) -> Result<Policy> {
             _ => lists.allow.push(rule),
         }
     }
-    Ok(Policy::new(&grant, &Today::default(), &ToolFacts::built_in().into())?)
+    Ok(Policy::new(&grant, &Today::default(), &built_in_tools().into())?)
 }
 
 /// Seconds that a decision takes, on average.
 fn time(policy: &Policy, tool: &str, effect: Effect, input: &Value) -> f64 {
-    let spec = ToolSpec {
-        name: tool.to_owned(),
-        description: String::new(),
-        schema: json!({}).into(),
-        effect,
-        idempotent: false,
-    };
+    let mut spec = ToolSpec::new(tool, "", effect, json!({}));
+    if let Some(known) = built_in_tools().into_iter().find(|known| known.name == tool) {
+        spec.facts = known;
+    }
     let (id, extra) = (CallId::from("c"), Extra::default());
     let call = ToolCall { id, name: tool.to_owned(), input: input.clone(), extra };
     let standing = Standing::default();

@@ -68,13 +68,12 @@ impl Tool for Note {
 impl Talk {
     pub async fn run(self) -> Result<()> {
         let note = Arc::new(Note {
-            spec: ToolSpec {
-                name: "Note".to_owned(),
-                description: "Notes something.".to_owned(),
-                schema: json!({"type": "object", "properties": {}}).into(),
-                effect: Effect::Read,
-                idempotent: true,
-            },
+            spec: ToolSpec::new(
+                "Note",
+                "Notes something.",
+                Effect::Read,
+                json!({"type": "object", "properties": {}}),
+            ),
             calls: Mutex::default(),
         });
         let config = {

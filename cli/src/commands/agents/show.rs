@@ -8,7 +8,7 @@ use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
 use crate::format;
 use crate::print;
-use posse::agents::{AgentDefinition, Entry, Problem, ToolFacts};
+use posse::agents::{AgentDefinition, Entry, Problem, built_in_tools, granted_tools};
 use posse::config::Config;
 use posse::protocol::{Context, DelegationStrategy, Effect, Limit, Limits, Network};
 use posse::{AgentCatalog, AgentName, AgentSpec, LiveCatalog, RunSpec};
@@ -100,9 +100,9 @@ impl<'a> Shown<'a> {
     fn of(catalog: &'a AgentCatalog, entry: &'a Entry, agent: &AgentSpec, config: &Config) -> Self {
         let depth = agent.max_depth.unwrap_or(config.max_depth.value);
         let delegates = depth > 0 && config.strategy.value != DelegationStrategy::Manual;
-        let mut facts = ToolFacts::built_in();
+        let mut facts = built_in_tools();
         facts.retain(|tool| delegates || tool.effect != Effect::Delegate);
-        let granted_tools = ToolFacts::granted(&facts, agent);
+        let granted_tools = granted_tools(&facts, agent);
         let is_delegation = |name: &String| {
             facts.iter().any(|tool| tool.name == *name && tool.effect == Effect::Delegate)
         };

@@ -6,7 +6,7 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::format;
 use crate::print;
-use crate::screen::describe;
+use crate::screen::Tools;
 use crate::terminal;
 use posse::Runtime;
 use posse::protocol::{Approval, ApprovalGiven, Event, Record, Seq};
@@ -19,30 +19,32 @@ pub async fn run(
 ) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
     let mut after = Seq(after);
+    let mut tools = Tools::default();
     let columns = terminal::table_width().unwrap_or(usize::MAX);
     loop {
         let page = runtime.read(row.id, after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(Code::Done) };
         after = last.seq;
         for record in &page {
+            tools.observe(&record.event);
             match common.global.json {
                 true => print::json(record)?,
-                false => print::line(terminal::fitted(&line(record), columns))?,
+                false => print::line(terminal::fitted(&line(record, &tools), columns))?,
             }
         }
     }
 }
 
 /// An event in one line.
-fn line(record: &Record) -> String {
+fn line(record: &Record, tools: &Tools) -> String {
     let time = format::timestamp(record.at);
     let time = time.get(11..19).unwrap_or_default();
-    let detail = clean_line(&detail(&record.event), 140);
+    let detail = clean_line(&detail(&record.event, tools), 140);
     let line = format!("{:>4}  {time}  {:16}  {detail}", record.seq, record.event.kind());
     line.trim_end().to_owned()
 }
 
-fn detail(event: &Event) -> String {
+fn detail(event: &Event, tools: &Tools) -> String {
     match event {
         Event::RunStarted(started) => format!("{} on {}", started.agent.name, started.model),
         Event::MessageReceived(received) => received.message.text(),
@@ -51,7 +53,8 @@ fn detail(event: &Event) -> String {
             format!("up to {} tokens in, {} out", format::tokens(input), format::tokens(output))
         }
         Event::ModelReplied(replied) => {
-            let calls: Vec<String> = replied.message.tool_calls().map(describe).collect();
+            let calls = replied.message.tool_calls().map(|call| tools.describe(call));
+            let calls: Vec<String> = calls.collect();
             let text = replied.message.text();
             let apart = if text.is_empty() || calls.is_empty() { "" } else { " → " };
             format!("{text}{apart}{}", calls.join("; "))

@@ -135,7 +135,7 @@ pub async fn answer(
 }
 
 fn shown(question: &Question) -> Value {
-    let Question { run, agent, depth, about, at, asked } = question;
+    let Question { run, agent, depth, about, at, asked, .. } = question;
     json!({
         "run": run, "agent": agent, "depth": depth, "about": about, "at": format::timestamp(*at),
         "call": asked.call, "tool": asked.tool, "digest": asked.digest, "shown": asked.shown,

@@ -5,7 +5,7 @@ use crate::clean::clean_line;
 use crate::exit::Failure;
 use crate::{format, print};
 use posse::LiveCatalog;
-use posse::agents::{Source, ToolFacts};
+use posse::agents::{Source, built_in_tools, granted_tools};
 use posse::config::{Config, Sources};
 use posse::skills::Source as SkillSource;
 use posse::trust::{Brought, Change, Trustees};
@@ -70,9 +70,9 @@ impl Review {
         let then = LiveCatalog::load(trusting.agent_sources(folder, &[])).current();
         let skills = common.skills(Some(folder.to_owned())).current();
         let claude = common.rule_files().claude(folder)?;
-        let tools = ToolFacts::built_in();
+        let tools = built_in_tools();
         let granted = |entry: &posse::agents::Entry| {
-            entry.agent.as_ref().map_or_else(Vec::new, |agent| ToolFacts::granted(&tools, agent))
+            entry.agent.as_ref().map_or_else(Vec::new, |agent| granted_tools(&tools, agent))
         };
         let shown = |brought: &&Brought| {
             let agents = then.entries().iter().filter_map(|entry| {

@@ -58,13 +58,12 @@ pub fn marks(body: &Value) -> Vec<String> {
 }
 
 fn tool(name: &str) -> ToolSpec {
-    ToolSpec {
-        name: name.to_owned(),
-        description: format!("Does {name}."),
-        schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}).into(),
-        effect: Effect::Read,
-        idempotent: true,
-    }
+    ToolSpec::new(
+        name,
+        format!("Does {name}."),
+        Effect::Read,
+        json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+    )
 }
 
 fn assistant(parts: Vec<Part>) -> Message {

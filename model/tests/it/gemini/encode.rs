@@ -10,13 +10,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn tool(name: &str, schema: Value) -> ToolSpec {
-    ToolSpec {
-        name: name.to_owned(),
-        description: format!("Does {name}."),
-        schema: schema.into(),
-        effect: Effect::Read,
-        idempotent: true,
-    }
+    ToolSpec::new(name, format!("Does {name}."), Effect::Read, schema)
 }
 
 /// Encodes `messages` and expects these contents.

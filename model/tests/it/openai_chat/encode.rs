@@ -8,13 +8,12 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn tool(name: &str) -> ToolSpec {
-    ToolSpec {
-        name: name.to_owned(),
-        description: format!("Does {name}."),
-        schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}).into(),
-        effect: Effect::Read,
-        idempotent: true,
-    }
+    ToolSpec::new(
+        name,
+        format!("Does {name}."),
+        Effect::Read,
+        json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+    )
 }
 
 fn thinking(text: &str) -> Part {

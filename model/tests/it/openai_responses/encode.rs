@@ -91,9 +91,7 @@ fn document(name: &str) -> Part {
 }
 
 fn tool(name: &str, schema: Value) -> ToolSpec {
-    let (name, description) = (name.to_owned(), format!("Does {name}."));
-    let (schema, effect) = (schema.into(), Effect::Read);
-    ToolSpec { name, description, schema, effect, idempotent: true }
+    ToolSpec::new(name, format!("Does {name}."), Effect::Read, schema)
 }
 
 /// Encodes `messages` and expects this input.
