@@ -28,8 +28,10 @@ mod read;
 mod read_only;
 mod remove;
 mod replace;
+mod sandbox;
 mod scratch;
 mod seen;
+mod source;
 mod text;
 pub mod todo;
 mod unseen;
@@ -42,13 +44,15 @@ pub use path_rules::{PathRules, Reached, TooMuch, Usage};
 pub use read_only::ReadOnly;
 pub use remove::remove_folder;
 pub use scratch::Scratch;
+pub use source::{OpenSource, Program, SourceContext, SourceError, ToolSource};
 pub use workspace::Workspace;
 
 use confine::{Confinement, FileRules};
 use launch::Launcher;
 use place::RunFiles;
 use posse_agent::Tool;
-use std::sync::{Arc, OnceLock};
+use sandbox::Sandbox;
+use std::sync::Arc;
 
 /// The tools of one run, in the order in which a model is offered them. Commands may change the
 /// workspace and have no network.
@@ -87,13 +91,7 @@ pub fn toolset_obeying(
     confinement: &Confinement,
     rules: Option<Arc<dyn PathRules>>,
 ) -> Vec<Arc<dyn Tool>> {
-    let (homes, hidden) = launcher.map(Launcher::secrets).unwrap_or_default();
-    let roots = [workspace.path()].into_iter().chain(scratch.map(Scratch::path));
-    let roots: Vec<_> = roots.chain(read_only.iter().map(ReadOnly::path)).collect();
-    let rules = FileRules::new(confinement, &roots, &homes, &hidden, rules);
-    let rules: Option<Arc<dyn PathRules>> = Some(Arc::new(rules));
-    let (workspace, scratch) = (workspace.clone(), scratch.cloned());
-    let files = Arc::new(RunFiles { workspace, scratch, read_only, rules });
+    let files = run_files(workspace, scratch, read_only, launcher, confinement, rules);
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::Read { files: files.clone() }),
         Arc::new(write::Write { files: files.clone() }),
@@ -104,13 +102,26 @@ pub fn toolset_obeying(
         Arc::new(todo::TodoWrite),
     ];
     if let Some(launcher) = launcher.filter(|launcher| launcher.offers(confinement)) {
-        let (launcher, confinement) = (launcher.clone(), confinement.clone());
-        tools.push(Arc::new(bash::Bash {
-            files,
-            launcher,
-            confinement,
-            folds_case: OnceLock::new(),
-        }));
+        let sandbox = Sandbox::new(files, confinement.clone());
+        tools.push(Arc::new(bash::Bash { sandbox, launcher: launcher.clone() }));
     }
     tools
+}
+
+/// What the tools of a run share.
+fn run_files(
+    workspace: &Arc<Workspace>,
+    scratch: Option<&Scratch>,
+    read_only: Vec<ReadOnly>,
+    launcher: Option<&Launcher>,
+    confinement: &Confinement,
+    rules: Option<Arc<dyn PathRules>>,
+) -> Arc<RunFiles> {
+    let (homes, hidden) = launcher.map(Launcher::secrets).unwrap_or_default();
+    let roots = [workspace.path()].into_iter().chain(scratch.map(Scratch::path));
+    let roots: Vec<_> = roots.chain(read_only.iter().map(ReadOnly::path)).collect();
+    let rules = FileRules::new(confinement, &roots, &homes, &hidden, rules);
+    let rules: Option<Arc<dyn PathRules>> = Some(Arc::new(rules));
+    let (workspace, scratch) = (workspace.clone(), scratch.cloned());
+    Arc::new(RunFiles { workspace, scratch, read_only, rules })
 }
