@@ -1,6 +1,9 @@
 //! What a run may do.
 
-use crate::{Budget, Delegation, Extra, Mode, Network, Permissions, Profile, SkillOffer, Worktree};
+use crate::{
+    Budget, Delegation, Extra, Mode, Network, Permissions, Profile, SkillOffer, SourceOffer,
+    Worktree,
+};
 use serde::{Deserialize, Serialize};
 
 /// What a run may do. Computed when the run starts, stored in its first event; it only narrows.
@@ -46,6 +49,10 @@ pub struct Grant {
     /// The skills it may use, and those it starts too. Their folders can be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillOffer>,
+    /// What sources of tools offered when the run at the top was prepared, as far as it or those below it
+    /// may be granted it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceOffer>,
     /// How much it and everything below it may spend together.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,

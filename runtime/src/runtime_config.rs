@@ -17,6 +17,7 @@ use posse_protocol::{
     SubagentRules,
 };
 use posse_store::{Durability, Memory, Scrub, Store, StoreError};
+use posse_tools::ToolSource;
 use posse_tools::launch::Launcher;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -49,6 +50,8 @@ pub struct RuntimeConfig {
     /// `Network` need somebody who lets them run: a rule (`permissions.rules.allow = ["mine"]`), or a
     /// run that is `attended` and [`crate::Runtime::decide`]. Without either their calls are refused.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Sources that offer further tools when a run is prepared. Their names differ.
+    pub tool_sources: Vec<Arc<dyn ToolSource>>,
     /// Starts processes. Without it there is no shell.
     pub launcher: Option<Launcher>,
     /// Who outside is told of the ends of runs. Their names differ.
@@ -238,6 +241,7 @@ impl RuntimeConfig {
                 by_folder: None,
             },
             tools: Vec::new(),
+            tool_sources: Vec::new(),
             launcher: None,
             webhooks: Vec::new(),
             lifecycle: Lifecycle::default(),
@@ -290,6 +294,7 @@ impl RuntimeConfig {
         let mut facts = ToolFacts::built_in();
         facts.retain(|tool| self.launcher.is_some() || tool.effect != Effect::Execute);
         facts.extend(self.tools.iter().map(|tool| ToolFacts::of(tool.as_ref())));
+        facts.extend(self.tool_sources.iter().map(|source| ToolFacts::of_source(source.name())));
         facts
     }
 

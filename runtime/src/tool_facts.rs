@@ -7,7 +7,7 @@ pub(crate) mod filter;
 use crate::error::quoted;
 use filter::{name_denied_to_children, parts};
 use posse_agent::Tool;
-use posse_protocol::{AgentSpec, Effect, NameRules, near};
+use posse_protocol::{AgentSpec, Effect, NameRules, ToolSpec, near};
 
 /// Hands work to an agent and waits for it.
 pub(crate) const TASK: &str = "Task";
@@ -92,6 +92,16 @@ impl ToolFacts {
             aliases: tool.aliases().iter().map(|alias| (*alias).to_owned()).collect(),
             effect: tool.spec().effect,
         }
+    }
+
+    /// What `spec` says of a tool that has no other names.
+    pub(crate) fn of_spec(spec: &ToolSpec) -> Self {
+        ToolFacts { name: spec.name.clone(), aliases: Vec::new(), effect: spec.effect }
+    }
+
+    /// Stands for all tools of the source called `name`, which are known when a run is prepared.
+    pub(crate) fn of_source(name: &str) -> Self {
+        ToolFacts { name: format!("mcp__{name}__*"), aliases: Vec::new(), effect: Effect::Network }
     }
 
     /// The tools that come with Posse, the shell, delegation and skills included.

@@ -4,9 +4,10 @@ use crate::error::Error;
 use crate::runtime_config::RuntimeConfig;
 use crate::tool_facts::ToolFacts;
 use posse_agent::Tool;
+use posse_protocol::{AgentName, RunId, SourceOffer};
 use posse_tools::confine::Confinement;
 use posse_tools::launch::Launcher;
-use posse_tools::{PathRules, ReadOnly, Scratch, Workspace};
+use posse_tools::{PathRules, ReadOnly, Scratch, SourceContext, Workspace};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -18,6 +19,13 @@ pub(crate) struct Toolset {
     workspaces: Mutex<HashMap<String, Weak<Workspace>>>,
     /// What there is to know of the tools, once it was asked for.
     facts: OnceLock<Arc<[ToolFacts]>>,
+}
+
+/// The folders of a run.
+pub(crate) struct RunFolders<'a> {
+    pub(crate) workspace: &'a str,
+    pub(crate) scratch: Option<&'a Scratch>,
+    pub(crate) read_only: Vec<ReadOnly>,
 }
 
 impl Toolset {
@@ -40,6 +48,36 @@ impl Toolset {
         let plain = tools.iter().map(|tool| ToolFacts::of(&**tool));
         let facts = plain.chain(ToolFacts::of_the_runtime()).collect();
         Ok(self.facts.get_or_init(|| facts).clone())
+    }
+
+    /// The same with the tools that sources offered for a run.
+    pub(crate) fn facts_with(
+        &self,
+        workspace: &str,
+        offers: &[SourceOffer],
+    ) -> Result<Arc<[ToolFacts]>, Error> {
+        let facts = self.facts(workspace)?;
+        if offers.is_empty() {
+            return Ok(facts);
+        }
+        let offered = offers.iter().flat_map(|offer| &offer.tools);
+        let offered = offered.map(|tool| ToolFacts::of_spec(&tool.spec));
+        Ok(facts.iter().cloned().chain(offered).collect())
+    }
+
+    /// What sources may reach for a run of `agent` with `grant`, which uses no file that `rules` refuse.
+    pub(crate) fn source_context(
+        &self,
+        (run, agent): (RunId, AgentName),
+        folders: RunFolders<'_>,
+        confinement: &Confinement,
+        rules: Option<Arc<dyn PathRules>>,
+    ) -> Result<SourceContext, Error> {
+        let workspace = self.workspace(folders.workspace)?;
+        let launcher = self.launcher.as_ref();
+        let RunFolders { scratch, read_only, .. } = folders;
+        let who = (run, agent);
+        Ok(SourceContext::new(who, &workspace, scratch, read_only, launcher, confinement, rules))
     }
 
     /// New tools in the folder `path`, but for those that start runs or load skills.

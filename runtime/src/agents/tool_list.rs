@@ -5,7 +5,7 @@
 use crate::error::quoted;
 use crate::front_matter::problem::{Findings, Place};
 use crate::policy;
-use crate::tool_facts::filter::{GROUPS, allowed, parts};
+use crate::tool_facts::filter::{GROUPS, allowed, parts, unknown};
 use crate::tool_facts::{Match, TOOLS_PAGE, ToolFacts, find, is_foreign};
 use posse_protocol::{AgentName, Effect, near};
 
@@ -92,9 +92,12 @@ pub(crate) fn allow(
                 }
                 Some(tool)
             }
+            Rule::Pattern(name) | Rule::Name(name) if is_offered(name, tools) => {
+                Some(name.to_owned())
+            }
             Rule::Pattern(pattern) | Rule::Name(pattern) if is_mcp(pattern) => {
                 let reason = format!(
-                    "{shown} is a tool of an MCP server, and there are none yet; the agent does \
+                    "{shown} is a tool of a server, and there is none of that name; the agent does \
                      without it"
                 );
                 findings.not_in_force(place, reason);
@@ -154,7 +157,9 @@ pub(crate) fn deny(
                 // As a pattern: a name alone would be refused at the start, where no tool has it.
                 // The name of a server means all of its tools.
                 denied.push(format!("{name}*"));
-                findings.note(place, format!("{shown} denies nothing that exists here yet"));
+                if !is_offered(name, tools) {
+                    findings.note(place, format!("{shown} denies nothing that exists here yet"));
+                }
             }
             Rule::Name(name) => match find(tools, name) {
                 Some((tool, how)) => {
@@ -231,6 +236,15 @@ fn delegates(
             Err(error) => findings.error(place, error.to_string()),
         }
     }
+}
+
+/// True when `name`, which may have `*` in it, may mean a tool of a source.
+fn is_offered(name: &str, tools: &[ToolFacts]) -> bool {
+    is_mcp(name)
+        && match name.contains('*') {
+            true => tools.iter().any(|tool| is_mcp(&tool.name)),
+            false => unknown(&[name.to_owned()], tools).is_none(),
+        }
 }
 
 fn is_mcp(name: &str) -> bool {

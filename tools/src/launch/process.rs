@@ -106,7 +106,7 @@ impl Launcher {
             _proxy: proxy,
         };
         let mut ending = JoinSet::new();
-        ending.spawn(watched.to_the_end());
+        ending.spawn(watched.see_to_the_end());
         let (input, output) = (Some(input), Some(output));
         Ok(Process { leash, input, output, unread: Vec::new(), looked_at: 0, said, ending })
     }
@@ -222,7 +222,7 @@ struct Watched {
 
 impl Watched {
     /// Reads its error stream, so that it never waits for that, until its supervisor has reported.
-    async fn to_the_end(mut self) -> Result<Finished, LaunchError> {
+    async fn see_to_the_end(mut self) -> Result<Finished, LaunchError> {
         let mut heard = Heard { report: Vec::new(), late: false };
         let streams = self.process.stdout.take().zip(self.process.stderr.take());
         if let Some((mut status, mut stream)) = streams {
