@@ -16,9 +16,9 @@ while IFS= read -r line; do
     id=${line#*\"id\":}; id=${id%%[,\}]*}
     case $line in
         *'"ask":"tools"'*) printf '{"id":%s,"tools":[{"name":"count",
-            "description":"Counts the entries of the working folder.",
+            "description":"Counts the text files of the working folder.",
             "schema":{"type":"object"},"effect":"read","idempotent":true}]}' "$id" | tr -d '\n' ;;
-        *) printf '{"id":%s,"text":"%s entries"}' "$id" "$(ls | wc -l)" ;;
+        *) printf '{"id":%s,"text":"%s text files"}' "$id" "$(ls *.txt | wc -l)" ;;
     esac
     echo
 done
@@ -44,7 +44,7 @@ async fn work(launcher: launch::Launcher) -> Result<(), Box<dyn Error>> {
     let builder = Runtime::builder(state.path().join("runs.db")).keys(keys);
     let builder = builder.default_model("haiku").launcher(launcher).tool_source(source);
     let runtime = builder.open().await?;
-    let prompt = "Count the entries of this folder.";
+    let prompt = "Count the text files of this folder.";
     let spec = RunSpec::new("general-purpose".parse()?, prompt, folder.path());
     let outcome = runtime.start(spec).await?.outcome().await?;
     println!("{outcome}: {}", outcome.text());

@@ -350,3 +350,44 @@ impl Tool for SourceTool {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tool(name: &str, schema: Value) -> ToolSpec {
+        // As a server writes it down.
+        let (description, effect) = ("Does it.", "read");
+        let spec = json!({"name": name, "description": description, "schema": schema,
+            "effect": effect, "idempotent": false});
+        serde_json::from_value(spec).unwrap()
+    }
+
+    #[test]
+    fn tools_get_the_name_of_their_source() {
+        let tools = vec![tool("one", json!({"type": "object"}))];
+        assert_eq!(named("web", tools).unwrap()[0].name, "mcp__web__one");
+    }
+
+    #[test]
+    fn a_source_whose_tools_no_provider_would_take_says_so() {
+        let object = || json!({"type": "object"});
+        let check = |tools: Vec<ToolSpec>, expected: &str| {
+            let SourceError(why) = named("web", tools).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        };
+        check(vec![tool("", object())], "its tool `` must have a name");
+        check(vec![tool("a b", object())], "its tool `a b` must have a name");
+        check(vec![tool(&"x".repeat(60), object())], "at most 64");
+        check(vec![tool("one", json!({"type": "string"}))], "not of type `object`");
+        check(vec![tool("one", json!({"type": "object", "properties": 1}))], "cannot be used");
+        check(vec![tool("one", object()), tool("one", object())], "`one` is there twice");
+        let many = (0..=MOST_TOOLS).map(|index| tool(&format!("t{index}"), object()));
+        check(many.collect(), "more than 1000 tools");
+        let mut long = tool("one", object());
+        long.description = "x".repeat(MOST_BYTES);
+        check(vec![long], "more than 1048576 bytes");
+    }
+}

@@ -311,6 +311,23 @@ mod tests {
     }
 
     #[test]
+    fn tools_that_a_source_may_offer_are_kept_and_no_others() {
+        let mut tools = ToolFacts::built_in();
+        tools.push(ToolFacts::of_source("files"));
+        let list =
+            rules(&["Read", "mcp__files", "mcp__files__drop", "mcp__*__get", "mcp__web__get"]);
+        let mut findings = Findings::default();
+        let allowed = allow(&list, |_| Place::UNKNOWN, &tools, &mut findings);
+        assert_eq!(allowed.tools.unwrap_or_default(), list[..4]);
+        let found: Vec<Level> = findings.0.iter().map(|finding| finding.level).collect();
+        assert_eq!(found, [Level::NotInForce]);
+        let mut findings = Findings::default();
+        let denied = deny(&list[1..3], |_| Place::UNKNOWN, &tools, &mut findings);
+        assert_eq!(denied, rules(&["mcp__files*", "mcp__files__drop*"]));
+        assert!(findings.0.is_empty(), "{findings:?}");
+    }
+
+    #[test]
     fn d2_a_star_alone_is_everything() {
         check_allow(&["*"], None, &[]);
     }

@@ -382,7 +382,7 @@ async fn without_a_source_that_does_not_answer_a_run_starts_and_is_told() {
 
 #[tokio::test]
 async fn without_a_source_that_is_required_no_run_starts() {
-    let bench = Bench::with(Script::turns([]), with(Silent(true))).await;
+    let bench = Bench::with(Script::turns([Reply::text("never")]), with(Silent(true))).await;
     let error = bench.runtime.start(bench.spec("go")).await.unwrap_err().to_string();
     assert!(error.contains("cannot start without its tool source `silent`"), "{error}");
     assert_eq!(bench.fake.requests().len(), 0);
@@ -390,7 +390,7 @@ async fn without_a_source_that_is_required_no_run_starts() {
     let marker = marker();
     let mut broken = Server { required: true, ..server(&marker) };
     broken.inner.program.program = "no-such-program".into();
-    let bench = Bench::with(Script::turns([]), with(broken)).await;
+    let bench = Bench::with(Script::turns([Reply::text("never")]), with(broken)).await;
     let error = bench.runtime.start(bench.spec("go")).await.unwrap_err().to_string();
     assert!(error.contains("cannot start no-such-program"), "{error}");
     gone(&marker).await;
@@ -405,7 +405,7 @@ async fn names_that_clash_are_refused_and_both_are_named() {
         config.tools.push(own);
         config
     };
-    let bench = Bench::with(Script::turns([]), adjust).await;
+    let bench = Bench::with(Script::turns([Reply::text("never")]), adjust).await;
     let error = bench.runtime.start(bench.spec("go")).await.unwrap_err().to_string();
     let expected = "the tool `mcp__sh__do` of the tool source `sh` has the name of `mcp__sh__do`";
     assert!(error.starts_with(expected), "{error}");

@@ -74,7 +74,7 @@ fn it_has_the_environment_of_commands_and_its_own_variables() {
     let fixture = Fixture::new();
     let variables = vec![("TOKEN".into(), "t".into())];
     let command =
-        Command { variables, ..command("echo ${SECRET_KEY-none} $TOKEN; ls /proc/$$/fd") };
+        Command { variables, ..command("echo ${SECRET_KEY-none} $TOKEN; ls /proc/$$/fd; :") };
     let output = fixture.runtime.block_on(async {
         let mut process = fixture.hold_with(&launcher, &command).await;
         let mut output = String::new();
