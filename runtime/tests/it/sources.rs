@@ -334,6 +334,19 @@ async fn its_process_reaches_no_further_than_a_command_of_the_run() {
 }
 
 #[tokio::test]
+async fn to_list_its_tools_it_only_reads() {
+    let marker = marker();
+    let mut source = server(&marker);
+    source.inner.program.args[1] = format!("echo > listed\n{SERVER}").into();
+    let script = Script::turns([Reply::text("done")]);
+    let bench = Bench::with(script, with(source)).await;
+    completed(&bench.start("go").await).await;
+    assert_eq!(ours(bench.fake.requests()[0].tools()), ALL);
+    gone(&marker).await;
+    assert!(!bench.work().join("listed").exists());
+}
+
+#[tokio::test]
 async fn cancelling_a_run_kills_the_process_in_the_middle_of_a_call() {
     let marker = marker();
     let hangs = "echo > began; sleep 1000";

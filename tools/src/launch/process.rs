@@ -182,7 +182,6 @@ impl Process {
     /// # Errors
     /// When it never began, or how it ended is not known.
     pub async fn ended(&mut self) -> Result<Finished, LaunchError> {
-        let lost = || LaunchError::Lost { program: "the process".to_owned() };
         self.ending.join_next().await.and_then(Result::ok).unwrap_or_else(|| Err(lost()))
     }
 
@@ -192,8 +191,13 @@ impl Process {
     /// As [`Process::ended`].
     pub async fn stop(mut self) -> Result<Finished, LaunchError> {
         self.leash.lock().unwrap_or_else(PoisonError::into_inner).cut();
-        self.ended().await
+        let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + supervisor::LONGEST_LOOK;
+        timeout(longest, self.ended()).await.unwrap_or_else(|_| Err(lost()))
     }
+}
+
+fn lost() -> LaunchError {
+    LaunchError::Lost { program: "the process".to_owned() }
 }
 
 impl Drop for Process {
