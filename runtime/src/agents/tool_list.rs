@@ -97,7 +97,7 @@ pub(crate) fn allow(
             }
             Rule::Pattern(pattern) | Rule::Name(pattern) if is_mcp(pattern) => {
                 let reason = format!(
-                    "{shown} is a tool of a server, and there is none of that name; the agent does \
+                    "{shown} is a tool of a server that this program does not have; the agent does \
                      without it"
                 );
                 findings.not_in_force(place, reason);
