@@ -1,7 +1,8 @@
 //! What a run may do.
 
 use crate::{
-    Budget, Delegation, Extra, Mode, Network, Permissions, Profile, SkillOffer, ToolFacts, Worktree,
+    Budget, Delegation, Extra, Mode, Network, Permissions, Profile, SkillOffer, SourceOffer,
+    ToolFacts, Worktree,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,10 @@ pub struct Grant {
     /// The skills it may use, and those it starts too. Their folders can be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillOffer>,
+    /// What sources of tools offered when the run at the top was prepared, as far as it or those below it
+    /// may be granted it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceOffer>,
     /// How much it and everything below it may spend together.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,

@@ -5,6 +5,7 @@ use crate::runtime::Runtime;
 use crate::runtime_config::{OpenStore, RuntimeConfig};
 use posse_agent::{Model, Tool};
 use posse_model::{HostModel, Keys};
+use posse_tools::ToolSource;
 use posse_tools::launch::Launcher;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -69,6 +70,13 @@ impl Builder {
     /// Adds a tool of the host; see [`RuntimeConfig::tools`].
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.config.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds a source of tools, which is asked when a run is prepared; see
+    /// [`RuntimeConfig::tool_sources`].
+    pub fn tool_source(mut self, source: impl ToolSource + 'static) -> Self {
+        self.config.tool_sources.push(Arc::new(source));
         self
     }
 

@@ -19,9 +19,10 @@ use crate::skills::tool::SkillTool;
 use crate::stall::{self, Pulse, Stall};
 use crate::supervisor::{Assignment, Execute, Left};
 use crate::tool_facts::{DELEGATING, looks_here, tools_of};
+use crate::toolset::RunFolders;
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use posse_agent::{Agent, Ended, Journal, JournalError, Toolbox, Transcript};
+use posse_agent::{Agent, Ended, Journal, JournalError, Tool, Toolbox, Transcript};
 use posse_protocol::{
     Delta, Event, Extra, Grant, Guise, Outcome, RunFinished, RunId, RunStarted, Seq, ToolFinished,
     ToolOutput, ToolSpec,
@@ -77,18 +78,30 @@ impl Executor {
     }
 
     /// New tools for a run that began as `started`.
-    fn toolbox(&self, started: &Arc<RunStarted>, policy: &Arc<Policy>) -> Result<Toolbox, Error> {
+    fn toolbox(
+        &self,
+        run: RunId,
+        started: &Arc<RunStarted>,
+        policy: &Arc<Policy>,
+    ) -> Result<Toolbox, Error> {
         let scratch = started.grant.scratch.as_ref();
         let scratch = scratch.and_then(|path| Scratch::at(path.as_ref()).ok());
         let Grant { workspace, skills, .. } = &started.grant;
         let origin = started.grant.worktree.iter().map(|worktree| worktree.origin.as_str());
         let read_only = skills.iter().map(|skill| skill.path.as_str()).chain(origin);
-        let read_only = read_only.map(ReadOnly::at).collect();
+        let read_only: Vec<ReadOnly> = read_only.map(ReadOnly::at).collect();
         let confinement = Confinement::of(&started.grant);
         let scratch = scratch.as_ref();
         let rules = FileRules::of(policy);
-        let made = &self.runtime.inner.tools;
-        let mut tools = made.make(workspace, scratch, read_only, &confinement, rules)?;
+        let Inner { tools: made, sources, .. } = &*self.runtime.inner;
+        let mut offered: Vec<Arc<dyn Tool>> = Vec::new();
+        if started.grant.sources.iter().any(|offer| !offer.tools.is_empty()) {
+            let folders = RunFolders { workspace, scratch, read_only: read_only.clone() };
+            let who = (run, started.agent.name.clone());
+            let context = made.source_context(who, folders, &confinement, rules.clone())?;
+            offered.extend(sources.tools(&started.grant.sources, &context));
+        }
+        let mut tools = made.make(workspace, scratch, read_only, &confinement, rules, offered)?;
         let guise = guise_of(started);
         let shown = guise.map_or(&started.grant.delegation, |guise| &guise.delegation);
         let mut alone = None;
@@ -114,7 +127,8 @@ impl Executor {
 
     /// What judges the calls of a run that began as `started`.
     fn policy(&self, started: &RunStarted) -> Result<Arc<Policy>, Error> {
-        let facts = self.runtime.inner.tools.facts(&started.grant.workspace)?;
+        let Grant { workspace, sources, .. } = &started.grant;
+        let facts = self.runtime.inner.tools.facts_with(workspace, sources)?;
         authority::policy(&started.grant, self.config(), &facts).map(Arc::new)
     }
 }
@@ -122,6 +136,24 @@ impl Executor {
 #[async_trait]
 impl Execute for Executor {
     async fn execute(
+        &self,
+        assignment: Assignment,
+        stopping: Stopping,
+        stop: &CancellationToken,
+    ) -> Left {
+        let run = assignment.run;
+        let left = self.execute_open(assignment, stopping, stop).await;
+        match left {
+            Left::Ended => self.runtime.inner.sources.close(run),
+            Left::AtRest => self.runtime.inner.sources.rest(run),
+        }
+        left
+    }
+}
+
+impl Executor {
+    /// The same; the sources of tools that it opens stay open.
+    async fn execute_open(
         &self,
         assignment: Assignment,
         stopping: Stopping,
@@ -309,7 +341,7 @@ impl Executor {
         let refusing = guard.refusing();
         let tools = match self.unpark(run, &refusing) {
             Some(tools) => tools,
-            None => self.toolbox(started, &guard)?,
+            None => self.toolbox(run, started, &guard)?,
         };
         let guise = guise_of(started);
         let system = guise.map_or_else(|| system_prompt(started), |guise| guise.system.clone());

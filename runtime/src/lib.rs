@@ -81,6 +81,7 @@ pub mod subagents;
 mod supervisor;
 mod surroundings;
 mod tool_facts;
+mod tool_sources;
 mod toolset;
 mod tree;
 pub mod trust;
@@ -112,6 +113,7 @@ pub use posse_protocol::{
 };
 pub use posse_store as store;
 pub use posse_store::RunRow;
+pub use posse_tools::{OpenSource, Program, SourceContext, SourceError, ToolSource};
 pub use posse_tools::{confine, launch, todo};
 pub use query::query;
 pub use rest::is_open;

@@ -10,6 +10,7 @@ use crate::runtime::{Inner, Runtime};
 use crate::runtime_config::{OpenStore, RuntimeConfig};
 use crate::supervisor::Supervisor;
 use crate::tool_facts::check_tools;
+use crate::tool_sources::{self, Sources};
 use crate::toolset::Toolset;
 use crate::webhooks::{self, Hooks, Sender, Webhook};
 use crate::worktree::Worktrees;
@@ -35,10 +36,11 @@ impl Runtime {
     ///
     /// # Errors
     /// When the database cannot be used, two webhooks have one name, a rule cannot be kept, or a
-    /// model of the host has a name that it cannot have.
+    /// model or a tool source of the host has a name that it cannot have.
     pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
         webhooks::check(&config.webhooks)?;
         host_tools::check(&config.tools)?;
+        tool_sources::check(&config.tool_sources)?;
         authority::check(&config.permissions.rules, &config.tool_facts())?;
         for rules in &config.delegation.subagents {
             check_tools(&rules.tools, &config.tool_facts()).map_err(Error::InvalidInput)?;
@@ -83,6 +85,7 @@ impl Runtime {
         let inner = Inner {
             models,
             tools: Toolset::new(&config),
+            sources: Arc::new(Sources::new(config.tool_sources.clone())),
             worktrees: Worktrees::new(config.worktrees(), config.launcher.clone()),
             active,
             feed: Arc::default(),
@@ -95,7 +98,7 @@ impl Runtime {
             choice: OnceCell::new(),
         };
         let runtime = Runtime { inner: Arc::new(inner) };
-        let Inner { supervisor, store, config, .. } = &*runtime.inner;
+        let Inner { supervisor, store, config, sources, .. } = &*runtime.inner;
         supervisor.start(
             assignments,
             Executor::new(runtime.clone()),
@@ -103,6 +106,9 @@ impl Runtime {
             config.delegation.quiet,
         );
         supervisor.keep(|stop| Sweeper::new(store.clone(), config).run(stop));
+        if !sources.is_empty() {
+            supervisor.keep(|stop| sources.clone().close_rested(stop));
+        }
         Ok(runtime)
     }
 }

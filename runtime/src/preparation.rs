@@ -13,20 +13,24 @@ use crate::error::Error;
 use crate::limits::{DEEPEST, WITHOUT_LIMIT};
 use crate::limits::{replaced, stricter};
 use crate::named_files;
-use crate::runtime::Runtime;
+use crate::policy::FileRules;
+use crate::runtime::{Inner, Runtime};
 use crate::selection::{self, Money};
 use crate::skills::allows;
 use crate::skills::tool as skill_tool;
 use crate::tool_facts::filter;
-use crate::tool_facts::{TASK, TOOLS_PAGE, ToolFacts, built_in_tools};
+use crate::tool_facts::{TASK, TOOLS_PAGE, ToolFacts, built_in_tools, of_source};
+use crate::toolset::RunFolders;
 use crate::trust::{self, Standing};
 use posse_protocol::{
     AgentName, AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant,
-    Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted,
-    Sender, near, piped,
+    Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, Profile, RunId, RunSpec,
+    RunStarted, Sender, SourceOffer, near, piped,
 };
+use posse_tools::confine::Confinement;
 use skills::{Author, keep_useful, teach};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The first events of a run that is to be started.
 pub(crate) struct Prepared {
@@ -161,7 +165,13 @@ impl Runtime {
         }
         let general = above.is_none().then_some(&config.budget);
         let budget = budget_of(spec, &agent, general);
-        let grant = Grant { workspace, skills, budget, ..Grant::default() };
+        let mut grant = Grant { workspace, skills, budget, ..Grant::default() };
+        grant.sources = match above {
+            // What a run below another may have is what that one was offered.
+            Some(above) => above.started.grant.sources.clone(),
+            None if self.inner.sources.is_empty() => Vec::new(),
+            None => Box::pin(self.offers(run, spec, &agent, &grant)).await?,
+        };
         let mut grant = self.grant(&agents, &agent, grant, above, strategy, spec)?;
         if agent.isolation == Some(Isolation::Worktree) {
             let worktrees = &self.inner.worktrees;
@@ -192,10 +202,13 @@ impl Runtime {
         strategy: DelegationStrategy,
         spec: &RunSpec,
     ) -> Result<Grant, Error> {
-        let all = self.inner.tools.facts(&grant.workspace)?;
+        let all = self.inner.tools.facts_with(&grant.workspace, &grant.sources)?;
+        // What a source does not offer today, an agent does without.
+        let sources = grant.sources.iter().map(|offer| of_source(&offer.source));
+        let named: Vec<ToolFacts> = all.iter().cloned().chain(sources).collect();
         for list in [agent.tools.as_deref().unwrap_or_default(), &agent.disallowed_tools] {
-            if let Some(name) = filter::unknown(list, &all) {
-                let names = all.iter().map(|tool| tool.name.as_str());
+            if let Some(name) = filter::unknown(list, &named) {
+                let names = named.iter().map(|tool| tool.name.as_str());
                 return Err(Error::InvalidInput(format!(
                     "agent `{}` names a tool `{name}` that does not exist here; {}",
                     agent.name,
@@ -212,7 +225,10 @@ impl Runtime {
         };
         let mut available: Vec<&ToolFacts> = all.iter().filter(may_hand_on).collect();
         let hand_on = available.iter().map(|tool| tool.name.clone()).collect();
-        let ours = built_in_tools();
+        // What sources offer is stored in full.
+        let offers = grant.sources.iter().flat_map(|offer| &offer.tools);
+        let ours: Vec<ToolFacts> =
+            built_in_tools().into_iter().chain(offers.map(|tool| tool.facts.clone())).collect();
         let known = available.iter().filter(|tool| !ours.contains(tool));
         let known = known.map(|tool| (*tool).clone()).collect();
         let delegation = self.delegation(agents, agent, above, strategy);
@@ -222,7 +238,7 @@ impl Runtime {
         available.retain(|tool| !grant.skills.is_empty() || !skill_tool::is(tool));
         let mut tools = filter::allowed(available, agent.tools.as_deref(), &agent.disallowed_tools);
         let rules = above.map(|above| self.rules(&above.started.agent));
-        rules::narrow(&mut tools, &all, rules.as_ref(), spec)?;
+        rules::narrow(&mut tools, &named, rules.as_ref(), spec)?;
         if tools.is_empty() {
             let why = match above {
                 Some(_) => "none of those it names may be handed on to it",
@@ -236,9 +252,36 @@ impl Runtime {
         let mut grant = Grant { tools, hand_on, known, delegation, ..grant };
         let parent = above.map(|above| &above.started.grant);
         authority::narrow(&mut grant, self.config(), parent, agent, spec, rules.as_ref())?;
-        authority::check_grant(&grant, &all)?;
+        authority::check_grant(&grant, &named)?;
+        keep_offered(&mut grant);
         keep_useful(&mut grant, agent);
         Ok(grant)
+    }
+
+    /// What the sources of tools offer for a run without a caller. They are asked before it is known what
+    /// the run may write, so their processes only read.
+    async fn offers(
+        &self,
+        run: RunId,
+        spec: &RunSpec,
+        agent: &AgentSpec,
+        grant: &Grant,
+    ) -> Result<Vec<SourceOffer>, Error> {
+        let Inner { tools, sources, config, .. } = &*self.inner;
+        let mut grant = grant.clone();
+        authority::narrow(&mut grant, config, None, agent, spec, None)?;
+        let facts = tools.facts(&grant.workspace)?;
+        let policy = authority::policy(&grant, config, &facts).map(Arc::new)?;
+        let mut confinement = Confinement::of(&grant);
+        if grant.reach == Profile::Full {
+            confinement.profile = Profile::Full;
+        }
+        let (workspace, read_only) = (grant.workspace.as_str(), Vec::new());
+        let folders = RunFolders { workspace, scratch: None, read_only };
+        let who = (run, agent.name.clone());
+        let rules = FileRules::of(&policy);
+        let context = tools.source_context(who, folders, &confinement, rules)?;
+        sources.offers(&context, &facts).await
     }
 
     /// To whom a run of `agent` may hand work.
@@ -276,6 +319,15 @@ impl Runtime {
         let offers: Vec<Offer> = all.into_iter().filter(may_call).filter(allowed).collect();
         let extra = Extra::default();
         (!offers.is_empty()).then_some(Delegation { strategy, depth, agents: offers, extra })
+    }
+}
+
+/// Leaves of what sources offer what `grant` allows to call or to hand on.
+fn keep_offered(grant: &mut Grant) {
+    let Grant { sources, tools, hand_on, .. } = grant;
+    for offer in sources {
+        let of_use = |name: &String| tools.contains(name) || hand_on.contains(name);
+        offer.tools.retain(|tool| of_use(&tool.name));
     }
 }
 

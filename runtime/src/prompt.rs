@@ -14,6 +14,14 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
     if let Some(scratch) = grant.scratch.as_ref().filter(|_| writes) {
         text.push_str(&format!("Scratch folder: {scratch}\n"));
     }
+    // Not why: that may be what a server has written.
+    for offer in grant.sources.iter().filter(|offer| offer.missing.is_some()) {
+        let source = &offer.source;
+        text.push_str(&format!(
+            "The tools of `{source}` are missing, since it did not answer; tell the user if the task needs \
+             them.\n"
+        ));
+    }
     if started.parent.is_some() {
         text.push_str("Your last message is all that your caller gets to see: make it complete.\n");
     }

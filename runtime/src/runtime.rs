@@ -7,6 +7,7 @@ use crate::feed::Feed;
 use crate::runtime_config::RuntimeConfig;
 use crate::skills::SkillCatalog;
 use crate::supervisor::Supervisor;
+use crate::tool_sources::Sources;
 use crate::toolset::Toolset;
 use crate::webhooks::{Hooks, Sender};
 use crate::worktree::Worktrees;
@@ -40,6 +41,8 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) models: Models,
     pub(crate) tools: Toolset,
+    /// The sources of tools that are open for runs.
+    pub(crate) sources: Arc<Sources>,
     pub(crate) worktrees: Worktrees,
     /// The runs that this process executes now.
     pub(crate) active: Arc<Active>,
@@ -215,12 +218,14 @@ impl Runtime {
     /// [`Runtime::shutdown`] is still to be called.
     pub async fn let_go(&self, within: Duration) {
         self.inner.supervisor.shutdown(within).await;
+        self.inner.sources.close_all();
     }
 
     /// Stops like [`Runtime::shutdown`], within this time. Dropped before it is done, it stops in
     /// the middle of steps; called again, it ends what is left.
     pub async fn shutdown_within(&self, within: Duration) {
         self.inner.supervisor.shutdown(within).await;
+        self.inner.sources.close_all();
         self.inner.sender.shutdown(within).await;
         self.inner.store.close().await;
     }

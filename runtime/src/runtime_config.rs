@@ -7,7 +7,7 @@ use crate::redact::Redactor;
 use crate::rule_files::RuleFiles;
 use crate::skills::LiveSkills;
 use crate::surroundings::{ByFolder, Surroundings};
-use crate::tool_facts::{ToolFacts, built_in_tools};
+use crate::tool_facts::{ToolFacts, built_in_tools, of_source};
 use crate::webhooks::Webhook;
 use async_trait::async_trait;
 use posse_agent::{Patience, Tool};
@@ -17,6 +17,7 @@ use posse_protocol::{
     SubagentRules,
 };
 use posse_store::{Durability, Memory, Scrub, Store, StoreError};
+use posse_tools::ToolSource;
 use posse_tools::launch::Launcher;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,8 @@ pub struct RuntimeConfig {
     /// mode is [`Mode::AcceptEdits`]: a rule (`permissions.rules.allow = ["mine"]`), or a
     /// run that is `attended` and [`crate::Runtime::decide`]. Without either their calls are refused.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Sources that offer further tools when a run is prepared. Their names differ.
+    pub tool_sources: Vec<Arc<dyn ToolSource>>,
     /// Starts processes. Without it there is no shell.
     pub launcher: Option<Launcher>,
     /// Who outside is told of the ends of runs. Their names differ.
@@ -239,6 +242,7 @@ impl RuntimeConfig {
                 by_folder: None,
             },
             tools: Vec::new(),
+            tool_sources: Vec::new(),
             launcher: None,
             webhooks: Vec::new(),
             lifecycle: Lifecycle::default(),
@@ -291,6 +295,7 @@ impl RuntimeConfig {
         let mut facts = built_in_tools();
         facts.retain(|tool| self.launcher.is_some() || tool.effect != Effect::Execute);
         facts.extend(self.tools.iter().map(|tool| tool.spec().facts.clone()));
+        facts.extend(self.tool_sources.iter().map(|source| of_source(source.name())));
         facts
     }
 

@@ -56,16 +56,24 @@ pub(crate) fn of_the_runtime() -> impl Iterator<Item = ToolFacts> {
     [task, spawn, subagents, skill].into_iter()
 }
 
+/// Stands for all tools of the source called `name`, which are known when a run is prepared.
+pub(crate) fn of_source(name: &str) -> ToolFacts {
+    ToolFacts::new(&format!("mcp__{name}__*"), Effect::Network)
+}
+
 /// The one of these that is called `name`.
 pub(crate) fn own(name: &str) -> ToolFacts {
     let found = of_the_runtime().find(|tool| tool.name == name);
     found.unwrap_or_else(|| ToolFacts::new(name, Effect::Delegate))
 }
 
-/// The tools that a run with `grant` may know of: those that come with Posse, and those of its host.
+/// The tools that a run with `grant` may know of: those that come with Posse, those of its host, and
+/// those that sources offered.
 pub fn tools_of(grant: &Grant) -> Vec<ToolFacts> {
     let mut tools = built_in_tools();
     tools.extend(grant.known.iter().cloned());
+    let offered = grant.sources.iter().flat_map(|offer| &offer.tools);
+    tools.extend(offered.map(|tool| tool.facts.clone()));
     tools
 }
 

@@ -4,9 +4,10 @@ use crate::error::Error;
 use crate::runtime_config::RuntimeConfig;
 use crate::tool_facts::{ToolFacts, of_the_runtime};
 use posse_agent::Tool;
+use posse_protocol::{AgentName, RunId, SourceOffer};
 use posse_tools::confine::Confinement;
 use posse_tools::launch::Launcher;
-use posse_tools::{PathRules, ReadOnly, Scratch, Workspace};
+use posse_tools::{PathRules, ReadOnly, Scratch, SourceContext, Workspace};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -18,6 +19,13 @@ pub(crate) struct Toolset {
     workspaces: Mutex<HashMap<String, Weak<Workspace>>>,
     /// What there is to know of the tools, once it was asked for.
     facts: OnceLock<Arc<[ToolFacts]>>,
+}
+
+/// The folders of a run.
+pub(crate) struct RunFolders<'a> {
+    pub(crate) workspace: &'a str,
+    pub(crate) scratch: Option<&'a Scratch>,
+    pub(crate) read_only: Vec<ReadOnly>,
 }
 
 impl Toolset {
@@ -36,13 +44,45 @@ impl Toolset {
             return Ok(facts.clone());
         }
         // Unconfined, so that whether commands can be confined need not be found out here.
-        let tools = self.make(workspace, None, Vec::new(), &Confinement::none(), None)?;
+        let tools =
+            self.make(workspace, None, Vec::new(), &Confinement::none(), None, Vec::new())?;
         let plain = tools.iter().map(|tool| tool.spec().facts.clone());
         let facts = plain.chain(of_the_runtime()).collect();
         Ok(self.facts.get_or_init(|| facts).clone())
     }
 
-    /// New tools in the folder `path`, but for those that start runs or load skills.
+    /// The same with the tools that sources offered for a run.
+    pub(crate) fn facts_with(
+        &self,
+        workspace: &str,
+        offers: &[SourceOffer],
+    ) -> Result<Arc<[ToolFacts]>, Error> {
+        let facts = self.facts(workspace)?;
+        if offers.is_empty() {
+            return Ok(facts);
+        }
+        let offered = offers.iter().flat_map(|offer| &offer.tools);
+        let offered = offered.map(|tool| tool.facts.clone());
+        Ok(facts.iter().cloned().chain(offered).collect())
+    }
+
+    /// What sources may reach for a run of `agent` with `grant`, which uses no file that `rules` refuse.
+    pub(crate) fn source_context(
+        &self,
+        (run, agent): (RunId, AgentName),
+        folders: RunFolders<'_>,
+        confinement: &Confinement,
+        rules: Option<Arc<dyn PathRules>>,
+    ) -> Result<SourceContext, Error> {
+        let workspace = self.workspace(folders.workspace)?;
+        let launcher = self.launcher.as_ref();
+        let RunFolders { scratch, read_only, .. } = folders;
+        let who = (run, agent);
+        Ok(SourceContext::new(who, &workspace, scratch, read_only, launcher, confinement, rules))
+    }
+
+    /// New tools in the folder `path`, with those that were `offered`, but for those that start runs or
+    /// load skills.
     pub(crate) fn make(
         &self,
         path: &str,
@@ -50,9 +90,11 @@ impl Toolset {
         read_only: Vec<ReadOnly>,
         confinement: &Confinement,
         rules: Option<Arc<dyn PathRules>>,
+        offered: Vec<Arc<dyn Tool>>,
     ) -> Result<Vec<Arc<dyn Tool>>, Error> {
         let workspace = self.workspace(path)?;
         let launcher = self.launcher.as_ref();
+        let host: Vec<Arc<dyn Tool>> = self.host_tools.iter().cloned().chain(offered).collect();
         Ok(posse_tools::toolset_obeying(
             &workspace,
             scratch,
@@ -60,7 +102,7 @@ impl Toolset {
             launcher,
             confinement,
             rules,
-            &self.host_tools,
+            &host,
         ))
     }
 

@@ -1,10 +1,11 @@
 //! The smallest program that gives agents a shell, and what the tests use as their host.
 //!
 //! `host [read-only|workspace-write|full] COMMAND...` runs shell commands in the current folder
-//! through the launcher, confined as said.
+//! through the launcher, confined as said. `host hold COMMAND` holds one with pipes and shows its lines.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+use posse_agent::Claim;
 use posse_tools::Workspace;
 use posse_tools::confine::Confinement;
 use posse_tools::launch::{self, Command, Status};
@@ -35,6 +36,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     if lines.first().is_some_and(|word| PROFILES.iter().any(|profile| word == profile)) {
         lines.remove(0);
     }
+    let holds = lines.first().is_some_and(|word| word == "hold");
+    if holds {
+        lines.remove(0);
+    }
     for line in lines {
         let command = Command {
             program: "bash".into(),
@@ -46,6 +51,18 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             writable_bytes: None,
             confinement: confinement.clone(),
         };
+        if holds {
+            runtime.block_on(async {
+                let claim = Claim::default();
+                let held = launcher.hold(&claim, &workspace, &command, &nobody_cancels);
+                let mut process = held.await?;
+                while let Some(line) = process.read_line(1_000).await? {
+                    println!("{}", String::from_utf8_lossy(&line));
+                }
+                Ok::<(), Box<dyn Error>>(())
+            })?;
+            continue;
+        }
         let run = launcher.run(&workspace, &command, &nobody_cancels, &show);
         let finished = runtime.block_on(run)?;
         if finished.status != Status::Exited(0) {

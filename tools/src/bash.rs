@@ -5,20 +5,19 @@ mod complaint;
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::built_in::BuiltIn;
-use crate::confine::{Confinement, folds_case, listed_names, refused_names};
+use crate::confine::{Confinement, listed_names, refused_names};
 use crate::failure::{Failure, answer};
 use crate::launch::{Command, Finished, LaunchError, Launcher, Status};
-use crate::place::RunFiles;
-use crate::unseen::{fixed, now_fixed, unseen, why_none_runs};
+use crate::sandbox::Sandbox;
+use crate::unseen::{now_fixed, why_none_runs};
 use async_trait::async_trait;
 use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
 use posse_protocol::{About, Effect, Part, Profile, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// The time a command has unless the call says otherwise, in milliseconds.
@@ -68,21 +67,14 @@ pub(crate) const TOOL: BuiltIn = BuiltIn {
     spec: &SPEC,
     make: |run| {
         let launcher = run.launcher.filter(|launcher| launcher.offers(run.confinement))?;
-        Some(Arc::new(Bash {
-            files: run.files(&SPEC),
-            launcher: launcher.clone(),
-            confinement: run.confinement.clone(),
-            folds_case: OnceLock::new(),
-        }))
+        let sandbox = Sandbox::new(run.files(&SPEC.name), run.confinement.clone());
+        Some(Arc::new(Bash { sandbox, launcher: launcher.clone() }))
     },
 };
 
 pub(crate) struct Bash {
-    pub files: Arc<RunFiles>,
+    pub sandbox: Sandbox,
     pub launcher: Launcher,
-    pub confinement: Confinement,
-    /// Whether the workspace is on a file system that takes names in capital letters for the same.
-    pub folds_case: OnceLock<bool>,
 }
 
 #[async_trait]
@@ -110,7 +102,8 @@ impl Bash {
         let shell = ["--noprofile", "--norc", "-c", KEEP_AUTOSTASH];
         let args = shell.iter().map(Into::into).collect();
         let command = Command { args, deadline: KEEPING, ..failed.clone() };
-        let (claim, cancel, workspace) = (&context.claim, &context.cancel, &self.files.workspace);
+        let (claim, cancel, workspace) =
+            (&context.claim, &context.cancel, &self.sandbox.files.workspace);
         let run = self.launcher.run_while(claim, workspace, &command, cancel, &|_: &str| {});
         let output = run.await.ok()?.output;
         let commits: Vec<&str> = output.lines().filter(|line| is_commit(line)).collect();
@@ -123,22 +116,22 @@ impl Bash {
         let Some(_turn) = self.launcher.turn(&context.cancel, waits).await else {
             return Err(Failure("the command was cancelled before it began".to_owned()));
         };
-        let (confinement, fixed_before) = self.confinement().await?;
+        let (confinement, fixed_before) = self.sandbox.confinement().await?;
         let timeout = arguments.number("timeout").unwrap_or(TIMEOUT_MS);
         let shell = ["--noprofile", "--norc", "-c", arguments.text("command")];
         let command = Command {
             program: "bash".into(),
             args: shell.iter().map(Into::into).collect(),
             cwd: PathBuf::from("."),
-            variables: self.variables()?,
+            variables: self.sandbox.variables()?,
             deadline: Duration::from_millis(timeout),
             output_cap: OUTPUT_BYTES,
             writable_bytes: context.writable_bytes,
             confinement,
         };
         let progress = |text: &str| context.progress(text);
-        let locks = locks_of_git(self.files.workspace.path());
-        let workspace = &self.files.workspace;
+        let locks = locks_of_git(self.sandbox.files.workspace.path());
+        let workspace = &self.sandbox.files.workspace;
         let (claim, cancel) = (&context.claim, &context.cancel);
         let run = self.launcher.run_while(claim, workspace, &command, cancel, &progress);
         let finished = run.await;
@@ -186,7 +179,7 @@ impl Bash {
             Status::Exited(_) => Vec::new(),
             _ => locks_of_git(workspace.path()).difference(&locks).cloned().collect(),
         };
-        let only_reads = command.confinement.profile != self.confinement.profile;
+        let only_reads = command.confinement.profile != self.sandbox.confinement.profile;
         let set_aside = some_of(&finished.set_aside);
         let mut output = tell(finished, command.deadline);
         if only_reads {
@@ -296,7 +289,7 @@ impl Bash {
     fn why_not(&self, error: &LaunchError, confinement: &Confinement) -> String {
         let is_about_place =
             matches!(error, LaunchError::NotConfined { .. } | LaunchError::NotStarted { .. });
-        let rules = self.files.rules.as_ref().filter(|_| is_about_place);
+        let rules = self.sandbox.files.rules.as_ref().filter(|_| is_about_place);
         let by_rules = rules.and_then(|rules| why_none_runs(&**rules, &confinement.hidden));
         by_rules.map_or_else(|| error.to_string(), |why| format!("not run: {why} ({error})"))
     }
@@ -308,11 +301,11 @@ impl Bash {
         confinement: &Confinement,
         before: HashSet<PathBuf>,
     ) -> Result<Vec<String>, Failure> {
-        let Some(rules) = self.files.rules.clone() else { return Ok(Vec::new()) };
+        let Some(rules) = self.sandbox.files.rules.clone() else { return Ok(Vec::new()) };
         if confinement.profile != Profile::WorkspaceWrite {
             return Ok(Vec::new());
         }
-        let workspace = self.files.workspace.path().to_owned();
+        let workspace = self.sandbox.files.workspace.path().to_owned();
         // The command could not write in there.
         let closed = [confinement.fixed.as_slice(), &confinement.hidden].concat();
         blocking::to_the_end(move || {
@@ -324,61 +317,6 @@ impl Bash {
             Ok(new.iter().map(|path| below(path).display().to_string()).collect())
         })
         .await
-    }
-
-    /// With the folders of the run besides its workspace, and without what rules keep back.
-    /// And what rules keep from being changed and is there.
-    async fn confinement(&self) -> Result<(Confinement, HashSet<PathBuf>), Failure> {
-        let mut files = HashSet::new();
-        let mut confinement = self.confinement.clone();
-        let folds_case = confinement.profile != Profile::Full && self.folds_case().await?;
-        if folds_case {
-            confinement.profile = Profile::ReadOnly;
-        }
-        if let Some(scratch) = &self.files.scratch {
-            // Whoever removes what is left looks for this one.
-            scratch.open()?;
-            confinement.writable.push(scratch.path().to_owned());
-            confinement.temporary = Some(scratch.temporary().open()?.path);
-        }
-        let read_only = self.files.read_only.iter();
-        confinement.readable.extend(read_only.map(|folder| folder.path().to_owned()));
-        if let Some(rules) = self.files.rules.clone()
-            && confinement.profile != Profile::Full
-        {
-            let root = self.files.workspace.path().to_owned();
-            let look = move || Ok((unseen(&*rules, &root)?, fixed(&*rules, &root)?));
-            let (unseen, fixed) = blocking::to_the_end(look).await?;
-            let inside = |path: &&PathBuf| path.starts_with(self.files.workspace.path());
-            if folds_case && let Some(path) = unseen.iter().find(inside) {
-                return Err(Failure(format!(
-                    "not run: a rule hides {} from commands, and they could read it by its name in \
-                     other letters, since the file system ignores case; use the other tools",
-                    path.display()
-                )));
-            }
-            confinement.hidden.extend(unseen);
-            confinement.fixed.extend(fixed.places);
-            files = fixed.files;
-        }
-        Ok((confinement, files))
-    }
-
-    async fn folds_case(&self) -> Result<bool, Failure> {
-        if let Some(known) = self.folds_case.get() {
-            return Ok(*known);
-        }
-        let workspace = self.files.workspace.path().to_owned();
-        let folds = blocking::to_the_end(move || Ok(folds_case(&workspace))).await?;
-        Ok(*self.folds_case.get_or_init(|| folds))
-    }
-
-    /// Where the scratch folder is. Many programs use it without being told, so it must be there.
-    fn variables(&self) -> Result<Vec<(OsString, OsString)>, Failure> {
-        let Some(scratch) = &self.files.scratch else { return Ok(Vec::new()) };
-        scratch.open()?;
-        let variable = |name: &str| (name.into(), scratch.path().into());
-        Ok(vec![variable("TMPDIR"), variable("POSSE_SCRATCH")])
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a tool that comes with Posse is, and what it is made of for a run. Its file has the rest.
 
-use crate::confine::Confinement;
+use crate::confine::{Confinement, FileRules};
 use crate::launch::Launcher;
 use crate::path_rules::PathRules;
 use crate::place::RunFiles;
@@ -29,11 +29,30 @@ pub(crate) struct Run<'r> {
     pub confinement: &'r Confinement,
 }
 
-impl Run<'_> {
-    /// The folders of the run, in the hands of the tool that `spec` describes.
-    pub(crate) fn files(&self, spec: &ToolSpec) -> Arc<RunFiles> {
+impl<'r> Run<'r> {
+    /// A run in these folders whose commands reach as far as `confinement`, and whose tools use no file
+    /// that `rules` refuse.
+    pub(crate) fn new(
+        workspace: &Arc<Workspace>,
+        scratch: Option<&Scratch>,
+        read_only: Vec<ReadOnly>,
+        launcher: Option<&'r Launcher>,
+        confinement: &'r Confinement,
+        rules: Option<Arc<dyn PathRules>>,
+    ) -> Self {
+        let (homes, hidden) = launcher.map(Launcher::secrets).unwrap_or_default();
+        let roots = [workspace.path()].into_iter().chain(scratch.map(Scratch::path));
+        let roots: Vec<_> = roots.chain(read_only.iter().map(ReadOnly::path)).collect();
+        let rules = FileRules::new(confinement, &roots, &homes, &hidden, rules);
+        let rules: Option<Arc<dyn PathRules>> = Some(Arc::new(rules));
+        let (workspace, scratch) = (workspace.clone(), scratch.cloned());
+        Run { workspace, scratch, read_only, rules, launcher, confinement }
+    }
+
+    /// The folders of the run, in the hands of the tool called `tool`.
+    pub(crate) fn files(&self, tool: &str) -> Arc<RunFiles> {
         Arc::new(RunFiles {
-            tool: spec.name.clone(),
+            tool: tool.to_owned(),
             workspace: self.workspace.clone(),
             scratch: self.scratch.clone(),
             read_only: self.read_only.clone(),

@@ -48,7 +48,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 pub(crate) const TOOL: BuiltIn =
-    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Edit { files: run.files(&SPEC) })) };
+    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Edit { files: run.files(&SPEC.name) })) };
 
 pub(crate) struct Edit {
     pub files: Arc<RunFiles>,

@@ -39,7 +39,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 pub(crate) const TOOL: BuiltIn =
-    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Glob { files: run.files(&SPEC) })) };
+    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Glob { files: run.files(&SPEC.name) })) };
 
 pub(crate) struct Glob {
     pub files: Arc<RunFiles>,

@@ -67,7 +67,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 pub(crate) const TOOL: BuiltIn =
-    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Grep { files: run.files(&SPEC) })) };
+    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Grep { files: run.files(&SPEC.name) })) };
 
 pub(crate) struct Grep {
     pub files: Arc<RunFiles>,

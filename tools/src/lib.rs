@@ -30,8 +30,10 @@ mod read;
 mod read_only;
 mod remove;
 mod replace;
+mod sandbox;
 mod scratch;
 mod seen;
+mod source;
 mod text;
 pub mod todo;
 mod unseen;
@@ -44,10 +46,11 @@ pub use path_rules::{PathRules, Reached, TooMuch, Usage};
 pub use read_only::ReadOnly;
 pub use remove::remove_folder;
 pub use scratch::Scratch;
+pub use source::{OpenSource, Program, SourceContext, SourceError, ToolSource};
 pub use workspace::Workspace;
 
 use built_in::{BuiltIn, Run};
-use confine::{Confinement, FileRules};
+use confine::Confinement;
 use host_tool::HostTool;
 use launch::Launcher;
 use posse_agent::Tool;
@@ -110,16 +113,10 @@ pub fn toolset_obeying(
     rules: Option<Arc<dyn PathRules>>,
     host: &[Arc<dyn Tool>],
 ) -> Vec<Arc<dyn Tool>> {
-    let (homes, hidden) = launcher.map(Launcher::secrets).unwrap_or_default();
-    let roots = [workspace.path()].into_iter().chain(scratch.map(Scratch::path));
-    let roots: Vec<_> = roots.chain(read_only.iter().map(ReadOnly::path)).collect();
-    let rules = FileRules::new(confinement, &roots, &homes, &hidden, rules);
-    let rules: Option<Arc<dyn PathRules>> = Some(Arc::new(rules));
-    let (workspace, scratch) = (workspace.clone(), scratch.cloned());
-    let run = Run { workspace, scratch, read_only, rules, launcher, confinement };
+    let run = Run::new(workspace, scratch, read_only, launcher, confinement, rules);
     let built_in = TOOLS.iter().filter_map(|tool| (tool.make)(&run));
     let host = host.iter().map(|tool| match HostTool::is_needed(&**tool) {
-        true => Arc::new(HostTool { tool: tool.clone(), files: run.files(tool.spec()) }),
+        true => Arc::new(HostTool { tool: tool.clone(), files: run.files(&tool.spec().name) }),
         false => tool.clone(),
     });
     built_in.chain(host).collect()

@@ -27,6 +27,20 @@ pub(crate) fn path_of_handle(handle: &impl AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
+/// The descriptor with this number, which the process that started this one has handed on to it.
+pub(crate) fn handed_on(number: RawFd) -> io::Result<OwnedFd> {
+    use std::os::fd::FromRawFd;
+    if number <= libc::STDERR_FILENO {
+        return Err(Errno::BADF.into());
+    }
+    #[expect(unsafe_code, reason = "a number is all that is known of it")]
+    // SAFETY: it is looked at first, and whoever started this process has made it for this call alone.
+    unsafe {
+        rustix::io::fcntl_getfd(BorrowedFd::borrow_raw(number))?;
+        Ok(OwnedFd::from_raw_fd(number))
+    }
+}
+
 /// A file that is nowhere, with this content.
 pub(crate) fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd_create("posse", MemfdFlags::CLOEXEC)?);

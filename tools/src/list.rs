@@ -34,7 +34,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 pub(crate) const TOOL: BuiltIn =
-    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(List { files: run.files(&SPEC) })) };
+    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(List { files: run.files(&SPEC.name) })) };
 
 pub(crate) struct List {
     pub files: Arc<RunFiles>,

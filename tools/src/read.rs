@@ -54,7 +54,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 pub(crate) const TOOL: BuiltIn =
-    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Read { files: run.files(&SPEC) })) };
+    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Read { files: run.files(&SPEC.name) })) };
 
 pub(crate) struct Read {
     pub files: Arc<RunFiles>,

@@ -38,7 +38,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 pub(crate) const TOOL: BuiltIn =
-    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Write { files: run.files(&SPEC) })) };
+    BuiltIn { spec: &SPEC, make: |run| Some(Arc::new(Write { files: run.files(&SPEC.name) })) };
 
 pub(crate) struct Write {
     pub files: Arc<RunFiles>,

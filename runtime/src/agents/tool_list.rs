@@ -5,7 +5,7 @@
 use crate::error::quoted;
 use crate::front_matter::problem::{Findings, Place};
 use crate::policy;
-use crate::tool_facts::filter::{GROUPS, allowed, parts};
+use crate::tool_facts::filter::{GROUPS, allowed, parts, unknown};
 use crate::tool_facts::{Match, TOOLS_PAGE, ToolFacts, find, is_foreign};
 use posse_protocol::{AgentName, Effect, near};
 
@@ -92,9 +92,12 @@ pub(crate) fn allow(
                 }
                 Some(tool)
             }
+            Rule::Pattern(name) | Rule::Name(name) if is_offered(name, tools) => {
+                Some(name.to_owned())
+            }
             Rule::Pattern(pattern) | Rule::Name(pattern) if is_mcp(pattern) => {
                 let reason = format!(
-                    "{shown} is a tool of an MCP server, and there are none yet; the agent does \
+                    "{shown} is a tool of a server that this program does not have; the agent does \
                      without it"
                 );
                 findings.not_in_force(place, reason);
@@ -154,7 +157,9 @@ pub(crate) fn deny(
                 // As a pattern: a name alone would be refused at the start, where no tool has it.
                 // The name of a server means all of its tools.
                 denied.push(format!("{name}*"));
-                findings.note(place, format!("{shown} denies nothing that exists here yet"));
+                if !is_offered(name, tools) {
+                    findings.note(place, format!("{shown} denies nothing that exists here yet"));
+                }
             }
             Rule::Name(name) => match find(tools, name) {
                 Some((tool, how)) => {
@@ -233,6 +238,15 @@ fn delegates(
     }
 }
 
+/// True when `name`, which may have `*` in it, may mean a tool of a source.
+fn is_offered(name: &str, tools: &[ToolFacts]) -> bool {
+    is_mcp(name)
+        && match name.contains('*') {
+            true => tools.iter().any(|tool| is_mcp(&tool.name)),
+            false => unknown(&[name.to_owned()], tools).is_none(),
+        }
+}
+
 fn is_mcp(name: &str) -> bool {
     name.starts_with("mcp__")
 }
@@ -271,7 +285,7 @@ fn specified(
 mod tests {
     use super::*;
     use crate::front_matter::problem::Level;
-    use crate::tool_facts::built_in_tools;
+    use crate::tool_facts::{built_in_tools, of_source};
 
     fn rules(list: &[&str]) -> Vec<String> {
         list.iter().map(|rule| (*rule).to_owned()).collect()
@@ -295,6 +309,23 @@ mod tests {
         let found: Vec<Level> = findings.0.iter().map(|finding| finding.level).collect();
         assert_eq!(denied, expected, "{list:?}");
         assert_eq!(found, levels, "{list:?}: {findings:?}");
+    }
+
+    #[test]
+    fn tools_that_a_source_may_offer_are_kept_and_no_others() {
+        let mut tools = built_in_tools();
+        tools.push(of_source("files"));
+        let list =
+            rules(&["Read", "mcp__files", "mcp__files__drop", "mcp__*__get", "mcp__web__get"]);
+        let mut findings = Findings::default();
+        let allowed = allow(&list, |_| Place::UNKNOWN, &tools, &mut findings);
+        assert_eq!(allowed.tools.unwrap_or_default(), list[..4]);
+        let found: Vec<Level> = findings.0.iter().map(|finding| finding.level).collect();
+        assert_eq!(found, [Level::NotInForce]);
+        let mut findings = Findings::default();
+        let denied = deny(&list[1..3], |_| Place::UNKNOWN, &tools, &mut findings);
+        assert_eq!(denied, rules(&["mcp__files*", "mcp__files__drop*"]));
+        assert!(findings.0.is_empty(), "{findings:?}");
     }
 
     #[test]

@@ -77,7 +77,13 @@ pub(crate) fn unknown<'a>(list: &'a [String], all: &[ToolFacts]) -> Option<&'a S
         let name = parts(entry).0;
         !name.contains('*') && !name.starts_with('@')
     };
-    let means = |entry: &str, tool: &ToolFacts| fits(parts(entry).0, tool);
+    // Of a source, all tools are one fact until a run is prepared.
+    let is_of_source =
+        |name: &str, tool: &ToolFacts| tool.name.ends_with("__*") && matches(&tool.name, name);
+    let means = |entry: &str, tool: &ToolFacts| {
+        let name = parts(entry).0;
+        fits(name, tool) || is_of_source(name, tool)
+    };
     list.iter().filter(exact).find(|entry| !all.iter().any(|tool| means(entry, tool)))
 }
 
@@ -91,7 +97,7 @@ pub(crate) fn parts(entry: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// True when `entry` (a name, a name with `*`, a group) means `tool`.
+/// True when `entry` (a name, a name with `*`, a group, `mcp__` and the name of a source) means `tool`.
 fn fits(entry: &str, tool: &ToolFacts) -> bool {
     match entry {
         "@read" => tool.effect == Effect::Read,
@@ -103,7 +109,11 @@ fn fits(entry: &str, tool: &ToolFacts) -> bool {
             let names = std::iter::once(&tool.name).chain(&tool.aliases);
             names.into_iter().any(|name| matches(entry, name))
         }
-        entry => tool.name == entry || tool.aliases.iter().any(|alias| alias == entry),
+        entry => {
+            let is_source = entry.starts_with("mcp__")
+                && tool.name.strip_prefix(entry).is_some_and(|rest| rest.starts_with("__"));
+            is_source || tool.name == entry || tool.aliases.iter().any(|alias| alias == entry)
+        }
     }
 }
 

@@ -33,6 +33,7 @@ mod selection;
 mod sessions;
 mod shutting_down;
 mod skills;
+mod sources;
 mod subagent_rules;
 mod subagents_tool;
 mod surface;

@@ -26,6 +26,12 @@ fn host_tool(name: &str, effect: Effect, meet: Option<usize>, act: Act) -> Arc<H
     Arc::new(HostTool { spec, act, meet, running: AtomicUsize::new(0), peak: AtomicUsize::new(0) })
 }
 
+/// A tool of the host that says back what it is called with.
+pub fn echo(name: &str) -> Arc<dyn Tool> {
+    let echo: Act = Box::new(|input| ToolOutput::text(input.to_string()).into());
+    host_tool(name, Effect::Read, None, echo)
+}
+
 #[async_trait::async_trait]
 impl Tool for HostTool {
     fn spec(&self) -> &ToolSpec {

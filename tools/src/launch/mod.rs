@@ -14,11 +14,13 @@ mod leash;
 mod lendings;
 mod memory;
 mod output;
+mod process;
 mod supervisor;
 mod trial;
 
 pub use command::{Command, Finished, LaunchError, Status};
 pub use environment::{Environment, allowed_environment};
+pub use process::{Process, ProcessInput, ProcessOutput};
 pub use trial::{SYSTEM_FOLDERS, system_program};
 
 use crate::confine::{
@@ -31,11 +33,12 @@ use crate::linux;
 use crate::scratch::Scratch;
 use crate::workspace::Workspace;
 use leash::Leash;
-use lendings::Lendings;
+use lendings::{Lendings, Places};
 use memory::Memory;
 use output::{Capture, Meter};
 use posse_agent::Claim;
 use posse_protocol::{Network, Profile};
+use process::Pipes;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -327,52 +330,10 @@ impl Launcher {
         cancel: &CancellationToken,
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<Finished, LaunchError> {
-        let mut walls = self.walls(workspace, &command.confinement)?;
-        let lendings = &self.0.lendings;
-        let recalled = walls.as_mut().map(|walls| lendings.recall(walls)).unwrap_or_default();
-        let (known_why_root, places) = recalled;
-        let mut variables = Vec::new();
-        let _proxy = match (&mut walls, &command.confinement.network) {
-            (Some(walls), network @ Network::Hosts(_)) if !network.is_off() => {
-                let proxy = OwnProxy::open(network)?;
-                walls.link = Link::Proxy(proxy.socket());
-                variables = OwnProxy::variables();
-                Some(proxy)
-            }
-            _ => None,
-        };
-        let mut process = self.start(workspace, command, variables)?;
-        let mut leash = Leash::of(&mut process);
-        fail::fail_point!("tool.launch.spawned");
-        let confined_by = walls.as_ref().map(|walls| walls.backend);
-        let mut limits = self.0.limits;
-        limits.disk_bytes = limits.disk_bytes.min(command.writable_bytes.unwrap_or(u64::MAX));
-        // It is seen to what such a command has left.
-        let look = match walls.as_ref().is_some_and(Walls::are_looked_through) {
-            true => supervisor::LONGEST_LOOK,
-            false => Duration::ZERO,
-        };
-        let order = Order {
-            deadline: command.deadline,
-            grace: self.0.grace,
-            program: command.program.clone(),
-            args: command.args.clone(),
-            walls,
-            limits,
-        };
-        let order = order.encode().map_err(|error| command.not_started(error))?;
-        // Whoever stood still until now may have lost the run, whose next owner has said that this
-        // command was interrupted.
+        let ready = self.ready(workspace, command, None)?;
+        let Ready { mut process, mut leash, order, look, lending, proxy: _proxy } = ready;
         if !claim.holds() {
-            leash.cut();
-            if timeout(supervisor::LEAVE + supervisor::CLEAN_UP + LATE, process.wait())
-                .await
-                .is_err()
-            {
-                let _ = process.kill().await;
-            }
-            leash.forget();
-            return Err(LaunchError::Forsaken);
+            return Err(forsaken(process, leash).await);
         }
         leash.send(&order, cancel).await;
         fail::fail_point!("tool.launch.ordered");
@@ -393,13 +354,69 @@ impl Launcher {
         }
         leash.forget();
         fail::fail_point!("tool.launch.exited");
-        let finished = finish(command, heard, output.capture);
+        self.note(lending, finish(command, heard, output.capture.finish()))
+    }
+
+    /// Starts a supervisor, which waits for its order. The command will have `pipes`, if there are some,
+    /// in place of no input and an output that is kept.
+    fn ready(
+        &self,
+        workspace: &Workspace,
+        command: &Command,
+        pipes: Option<Pipes>,
+    ) -> Result<Ready, LaunchError> {
+        let mut walls = self.walls(workspace, &command.confinement)?;
+        let recalled = walls.as_mut().map(|walls| self.0.lendings.recall(walls));
+        let (known_why_root, places) = recalled.unwrap_or_default();
+        let mut variables = Vec::new();
+        let proxy = match (&mut walls, &command.confinement.network) {
+            (Some(walls), network @ Network::Hosts(_)) if !network.is_off() => {
+                let proxy = OwnProxy::open(network)?;
+                walls.link = Link::Proxy(proxy.socket());
+                variables = OwnProxy::variables();
+                Some(proxy)
+            }
+            _ => None,
+        };
+        let numbers = pipes.as_ref().map(Pipes::numbers);
+        let mut process = self.start(workspace, command, variables, pipes)?;
+        let leash = Leash::of(&mut process);
+        fail::fail_point!("tool.launch.spawned");
+        let confined_by = walls.as_ref().map(|walls| walls.backend);
+        let mut limits = self.0.limits;
+        limits.disk_bytes = limits.disk_bytes.min(command.writable_bytes.unwrap_or(u64::MAX));
+        // It is seen to what such a command has left.
+        let look = match walls.as_ref().is_some_and(Walls::are_looked_through) {
+            true => supervisor::LONGEST_LOOK,
+            false => Duration::ZERO,
+        };
+        let order = Order {
+            deadline: command.deadline,
+            grace: self.0.grace,
+            program: command.program.clone(),
+            args: command.args.clone(),
+            walls,
+            limits,
+            pipes: numbers,
+        };
+        let order = order.encode().map_err(|error| command.not_started(error))?;
+        let lending = Lending { confined_by, known_why_root, places };
+        Ok(Ready { process, leash, order, look, lending, proxy })
+    }
+
+    /// Keeps what the end of a command says about other commands in its folders.
+    fn note(
+        &self,
+        lending: Lending,
+        finished: Result<Finished, LaunchError>,
+    ) -> Result<Finished, LaunchError> {
         if let (Err(LaunchError::NotConfined { .. }), Some(memory)) = (&finished, &self.0.memory) {
             memory.forget();
         }
         let finished = finished?;
+        let Lending { confined_by, known_why_root, places } = lending;
         if let Some(places) = places {
-            lendings.keep(places, &finished.status, finished.why_root.as_deref());
+            self.0.lendings.keep(places, &finished.status, finished.why_root.as_deref());
         }
         let by_trial = self.0.why_root.get().filter(|_| confined_by == Some(Backend::Bubblewrap));
         let why_root = finished.why_root.clone().or(known_why_root).or_else(|| by_trial.cloned());
@@ -411,6 +428,7 @@ impl Launcher {
         workspace: &Workspace,
         command: &Command,
         more: Vec<(String, String)>,
+        pipes: Option<Pipes>,
     ) -> Result<Child, LaunchError> {
         let folder = workspace
             .open_folder(&command.cwd)
@@ -430,11 +448,46 @@ impl Launcher {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if let Some(pipes) = pipes {
+            pipes.hand_on(&mut process);
+        }
         process.spawn().map_err(|source| LaunchError::NoSupervisor {
             executable: self.0.executable.clone(),
             source,
         })
     }
+}
+
+/// A supervisor that waits for its order.
+struct Ready {
+    process: Child,
+    leash: Leash,
+    order: Vec<u8>,
+    /// How long it may look at the folders that the command can change.
+    look: Duration,
+    lending: Lending,
+    /// Kept until the command has ended.
+    proxy: Option<OwnProxy>,
+}
+
+/// What a command is confined by, and as which user.
+struct Lending {
+    confined_by: Option<Backend>,
+    known_why_root: Option<String>,
+    /// By which to keep what comes of it, if that is not known.
+    places: Option<Places>,
+}
+
+/// Ends a supervisor that was given no order. Whoever stood still until now may have lost the run, whose
+/// next owner has said that this command was interrupted.
+async fn forsaken(mut process: Child, mut leash: Leash) -> LaunchError {
+    leash.cut();
+    let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE;
+    if timeout(longest, process.wait()).await.is_err() {
+        let _ = process.kill().await;
+    }
+    leash.forget();
+    LaunchError::Forsaken
 }
 
 /// The proxy of one command, at a socket in a folder of its own.
@@ -564,7 +617,12 @@ async fn listen(
     heard
 }
 
-fn finish(command: &Command, heard: Heard, capture: Capture) -> Result<Finished, LaunchError> {
+/// How `command` ended, whose output this is, but for so many bytes.
+fn finish(
+    command: &Command,
+    heard: Heard,
+    (output, left_out_bytes): (String, u64),
+) -> Result<Finished, LaunchError> {
     let report: Report = serde_json::from_slice(&heard.report)
         .map_err(|_| LaunchError::Lost { program: command.program_name() })?;
     let status = match report.ending {
@@ -575,13 +633,12 @@ fn finish(command: &Command, heard: Heard, capture: Capture) -> Result<Finished,
         Ending::Released => Status::Cancelled,
         Ending::OverLimit(limit) => Status::OverLimit(limit),
         Ending::NotConfined { reason } => {
-            return Err(command.not_confined(reason, capture.finish().0));
+            return Err(command.not_confined(reason, output));
         }
         Ending::NotStarted { error } => {
             return Err(command.not_started(io::Error::from_raw_os_error(error)));
         }
     };
-    let (output, left_out_bytes) = capture.finish();
     let Report { leftovers, survivors, written_bytes, set_aside, why_root, .. } = report;
     let confined_by = None;
     Ok(Finished {

@@ -61,7 +61,13 @@ pub(super) struct Order {
     /// Nothing where the command is not confined.
     pub walls: Option<Walls>,
     pub limits: CommandLimits,
+    /// The descriptors of its input and its output. Without them it has no input, and all its output goes
+    /// into our error stream.
+    pub pipes: Option<[i32; 2]>,
 }
+
+/// The input and the output of the command.
+type Pipes = Option<[OwnedFd; 2]>;
 
 /// What the host is told.
 #[derive(Debug, Serialize, Deserialize)]
@@ -115,6 +121,10 @@ fn supervise() -> io::Result<Option<Report>> {
         }
         order => order?,
     };
+    let pipes: Pipes = match order.pipes {
+        Some([input, output]) => Some([linux::handed_on(input)?, linux::handed_on(output)?]),
+        None => None,
+    };
     let guardian = getpid();
     linux::adopt_orphans()?;
     linux::keep_descriptors_private()?;
@@ -132,12 +142,12 @@ fn supervise() -> io::Result<Option<Report>> {
     mark();
     let (killed, tell_killed) = pipe_with(PipeFlags::CLOEXEC)?;
     if let Some(supervisor) = linux::fork()? {
-        drop(tell_killed);
+        drop((tell_killed, pipes));
         guardian::guard(supervisor, &killed, &surroundings);
         return Ok(None);
     }
     drop(killed);
-    let ended = oversee(&order, guardian);
+    let ended = oversee(&order, pipes, guardian);
     let _ = rustix::io::write(&tell_killed, b"+");
     mark();
     let set_aside = surroundings.clean_up();
@@ -184,7 +194,7 @@ impl Surroundings {
 }
 
 /// Starts the command and sees it to its end, and to that of all it has started.
-fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
+fn oversee(order: &Order, pipes: Pipes, guardian: Pid) -> io::Result<Option<Report>> {
     // Apart from the guardian, so that no signal to a group reaches both.
     let _ = setsid();
     linux::adopt_orphans()?;
@@ -193,7 +203,7 @@ fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
         Ok(bubblewrap) => bubblewrap,
         Err(error) => return Ok(Some(Report::of(not_confined(&error)))),
     };
-    let command = start(order, bubblewrap.as_mut())?;
+    let command = start(order, pipes, bubblewrap.as_mut())?;
     let bridge = match bubblewrap.as_mut().map(|it| let_in(order, it)).transpose() {
         Ok(bridge) => bridge.flatten(),
         Err(error) => {
@@ -312,8 +322,9 @@ fn let_in(order: &Order, bubblewrap: &mut Bubblewrap) -> io::Result<Option<Bridg
     Ok(bridge)
 }
 
-/// Starts the command with no input, and both its output streams going into our error stream.
-fn start(order: &Order, mut bubblewrap: Option<&mut Bubblewrap>) -> io::Result<Pid> {
+/// Starts the command with its pipes; or with no input, and both its output streams going into our error
+/// stream.
+fn start(order: &Order, pipes: Pipes, mut bubblewrap: Option<&mut Bubblewrap>) -> io::Result<Pid> {
     let output = || -> io::Result<OwnedFd> { io::stderr().as_fd().try_clone_to_owned() };
     let copy = match (&bubblewrap, &order.walls) {
         (Some(_), Some(walls)) => copy_for_root(&walls.bubblewrap),
@@ -332,7 +343,11 @@ fn start(order: &Order, mut bubblewrap: Option<&mut Bubblewrap>) -> io::Result<P
         command.args(bubblewrap.arguments()).arg(&order.program);
         bubblewrap.hand_on()?;
     }
-    command.args(&order.args).stdin(Stdio::null()).stdout(output()?).stderr(output()?);
+    let (stdin, stdout) = match pipes {
+        Some([input, output]) => (input.into(), output),
+        None => (Stdio::null(), output()?),
+    };
+    command.args(&order.args).stdin(stdin).stdout(stdout).stderr(output()?);
     let supervisor = getpid();
     let walls = order.walls.clone().filter(|_| bubblewrap.is_none());
     let limits = order.limits;
@@ -563,6 +578,7 @@ mod tests {
             args: vec!["-c".into(), OsString::from_vec(b"\xFF\n\"".to_vec())],
             walls: None,
             limits: CommandLimits::usual(),
+            pipes: Some([7, 8]),
         };
         let mut bytes = order.encode().unwrap();
         bytes.extend(b"more");

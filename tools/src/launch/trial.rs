@@ -250,6 +250,7 @@ impl Launcher {
             args: Vec::new(),
             walls: Some(self.walls_of(backend, &confinement)),
             limits: CommandLimits::usual(),
+            pipes: None,
         };
         match self.ask(&order) {
             Ok((Ending::Exited(0), _)) => Ok(()),

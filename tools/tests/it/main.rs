@@ -16,6 +16,7 @@ mod launch;
 mod lending;
 mod list;
 mod path;
+mod process;
 mod race;
 mod read;
 mod read_only;

@@ -1,0 +1,394 @@
+//! Sources of tools: asked when a run is prepared, opened when one of its tools is called.
+//!
+//! What a source offered is stored with the run, and the run keeps to it. This never changes a tool behind
+//! the back of its run, never repeats a call, and starts no task.
+
+use crate::error::Error;
+use crate::tool_facts::{ToolFacts, find};
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use posse_agent::{Answer, Tool, ToolContext, check_schema, panic_text};
+use posse_protocol::{Extra, RunId, SourceOffer, ToolOutput, ToolSpec};
+use posse_tools::{OpenSource, SourceContext, SourceError, ToolSource};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// The longest name that every provider takes.
+const LONGEST_NAME: usize = 64;
+/// Tools that one source may offer.
+const MOST_TOOLS: usize = 1_000;
+/// Bytes that they may have together: every run stores them.
+const MOST_BYTES: usize = 1 << 20;
+/// How much of a reason is stored and told, in characters.
+const LONGEST_REASON: usize = 500;
+
+/// The sources of the host, and those that are open for runs.
+pub(crate) struct Sources {
+    sources: Vec<Arc<dyn ToolSource>>,
+    open: Mutex<HashMap<(RunId, String), Slot>>,
+    /// Some run rests.
+    rests: Notify,
+}
+
+/// A source of one run.
+#[derive(Clone, Default)]
+struct Slot {
+    opened: Arc<tokio::sync::Mutex<Option<Arc<Opened>>>>,
+    /// Since when the run waits.
+    rests: Option<Instant>,
+}
+
+/// A source that is open, and what it offers now.
+struct Opened {
+    source: Arc<dyn OpenSource>,
+    /// By the names that models see.
+    tools: Vec<ToolSpec>,
+}
+
+/// Refuses sources that runs could not tell apart, or whose tools no provider would take.
+pub(crate) fn check(sources: &[Arc<dyn ToolSource>]) -> Result<(), Error> {
+    let mut names = HashSet::new();
+    for source in sources {
+        let name = source.name();
+        let wrong = |why: &str| Err(Error::InvalidInput(format!("the tool source `{name}` {why}")));
+        let plain = |char: char| char.is_ascii_alphanumeric() || "_-".contains(char);
+        let is_plain = name.chars().all(plain) && !name.contains("__") && !name.ends_with('_');
+        if name.is_empty() || name.len() > LONGEST_NAME / 2 || !is_plain {
+            return wrong("must have a name of 1 to 32 letters, digits, `-` and single `_`");
+        }
+        if !names.insert(name) {
+            return wrong("is there twice; give one of them another name");
+        }
+    }
+    Ok(())
+}
+
+impl Sources {
+    pub(crate) fn new(sources: Vec<Arc<dyn ToolSource>>) -> Self {
+        Sources { sources, open: Mutex::default(), rests: Notify::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// Asks every source what it offers for the run of `context`, all at the same time. They are closed
+    /// again: what they reach for a call is not what they reach now.
+    ///
+    /// # Errors
+    /// When a source that is required cannot be used, or a tool has the name of one of `tools`.
+    pub(crate) async fn offers(
+        &self,
+        context: &SourceContext,
+        tools: &[ToolFacts],
+    ) -> Result<Vec<SourceOffer>, Error> {
+        let asked = self.sources.iter().map(|source| async move {
+            let opened = open(&**source, context).await;
+            (source, opened)
+        });
+        let mut offers = Vec::new();
+        for (source, opened) in join_all(asked).await {
+            let name = source.name();
+            let (offered, missing) = match opened {
+                Ok(opened) => (opened.tools.clone(), None),
+                Err(why) if source.is_required() => {
+                    return Err(Error::InvalidInput(format!(
+                        "the run cannot start without its tool source `{name}`: {why}"
+                    )));
+                }
+                Err(why) => (Vec::new(), Some(why)),
+            };
+            for tool in &offered {
+                if let Some((other, _)) = find(tools, &tool.name) {
+                    return Err(Error::InvalidInput(format!(
+                        "the tool `{}` of the tool source `{name}` has the name of `{}`, a tool of this \
+                         program; give one of them another name",
+                        tool.name, other.name
+                    )));
+                }
+            }
+            let (tools, source, extra) = (offered, name.to_owned(), Extra::default());
+            offers.push(SourceOffer { source, tools, missing, extra });
+        }
+        Ok(offers)
+    }
+
+    /// The tools that were offered as `offers`, for the run of `context`.
+    pub(crate) fn tools(
+        self: &Arc<Self>,
+        offers: &[SourceOffer],
+        context: &SourceContext,
+    ) -> impl Iterator<Item = Arc<dyn Tool>> {
+        let tool = |source: &str, spec: &ToolSpec| -> Arc<dyn Tool> {
+            let (sources, context) = (self.clone(), context.clone());
+            Arc::new(SourceTool { spec: spec.clone(), source: source.to_owned(), context, sources })
+        };
+        offers.iter().flat_map(move |offer| {
+            offer.tools.iter().map(move |offered| tool(&offer.source, offered))
+        })
+    }
+
+    /// The source `name`, open for the run of `context`.
+    async fn opened(&self, name: &str, context: &SourceContext) -> Result<Arc<Opened>, String> {
+        let Some(source) = self.sources.iter().find(|source| source.name() == name) else {
+            return Err(format!(
+                "this program has no tool source `{name}` any more; go on without its tools, or tell the \
+                 user"
+            ));
+        };
+        let slot = {
+            let mut open = self.lock();
+            let slot = open.entry((context.run(), name.to_owned())).or_default();
+            slot.rests = None;
+            slot.opened.clone()
+        };
+        // Whoever calls beside this waits: it is opened once.
+        let mut opened = slot.lock().await;
+        if let Some(opened) = &*opened {
+            return Ok(opened.clone());
+        }
+        let new = open(&**source, context).await.map_err(|why| {
+            format!(
+                "the tool source `{name}` cannot be used: {why}; go on without it, or tell the user"
+            )
+        })?;
+        Ok(opened.insert(Arc::new(new)).clone())
+    }
+
+    /// Closes `broken`, unless it is closed.
+    async fn close_broken(&self, name: &str, run: RunId, broken: &Arc<Opened>) {
+        let slot = self.lock().get(&(run, name.to_owned())).map(|slot| slot.opened.clone());
+        if let Some(slot) = slot {
+            let mut opened = slot.lock().await;
+            opened.take_if(|opened| Arc::ptr_eq(opened, broken));
+        }
+    }
+
+    /// Closes what is open for `run`, which has ended.
+    pub(crate) fn close(&self, run: RunId) {
+        self.lock().retain(|(of, _), _| *of != run);
+    }
+
+    /// Notes that `run` waits, or is executed by others.
+    pub(crate) fn rest(&self, run: RunId) {
+        let mut open = self.lock();
+        let slots = open.iter_mut().filter(|((of, _), _)| *of == run);
+        slots.for_each(|(_, slot)| slot.rests = Some(Instant::now()));
+        self.rests.notify_one();
+    }
+
+    /// Closes everything.
+    pub(crate) fn close_all(&self) {
+        self.lock().clear();
+    }
+
+    /// Closes sources of runs that wait for long, until `stop` fires.
+    pub(crate) async fn close_rested(self: Arc<Self>, stop: CancellationToken) {
+        loop {
+            let next = self.close_due();
+            let due = async {
+                match next {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.rests.notified() => {}
+                () = due => {}
+            }
+        }
+    }
+
+    /// Closes what is due, and says when the next is.
+    fn close_due(&self) -> Option<Instant> {
+        let kept = |name: &str| {
+            let source = self.sources.iter().find(|source| source.name() == name);
+            source.map_or(Duration::ZERO, |source| source.kept_open())
+        };
+        let now = Instant::now();
+        let due = |name: &str, slot: &Slot| slot.rests?.checked_add(kept(name));
+        let mut open = self.lock();
+        open.retain(|(_, name), slot| due(name, slot).is_none_or(|due| due > now));
+        open.iter().filter_map(|((_, name), slot)| due(name, slot)).min()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(RunId, String), Slot>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens `source` and asks what it offers, within its time; or says why not.
+async fn open(source: &dyn ToolSource, context: &SourceContext) -> Result<Opened, String> {
+    let patience = source.patience();
+    let work = async {
+        let open = source.open(context).await?;
+        let tools = named(source.name(), open.tools().await?)?;
+        Ok(Opened { source: open, tools })
+    };
+    let opened = timeout(patience, AssertUnwindSafe(work).catch_unwind()).await;
+    let opened: Result<Opened, SourceError> = match opened {
+        Ok(Ok(opened)) => opened,
+        Ok(Err(panic)) => {
+            let said = panic_text(&*panic).unwrap_or_default();
+            Err(SourceError(format!("it failed inside itself {said}")))
+        }
+        Err(_) => {
+            let seconds = patience.as_secs_f64();
+            Err(SourceError(format!("it did not list its tools within {seconds} s")))
+        }
+    };
+    opened.map_err(|SourceError(why)| {
+        let words: Vec<&str> = why.split_whitespace().collect();
+        words.join(" ").chars().take(LONGEST_REASON).collect()
+    })
+}
+
+/// `tools` by the names that models see.
+fn named(source: &str, mut tools: Vec<ToolSpec>) -> Result<Vec<ToolSpec>, SourceError> {
+    if tools.len() > MOST_TOOLS {
+        return Err(SourceError(format!("it offers more than {MOST_TOOLS} tools")));
+    }
+    let (mut names, mut bytes) = (HashSet::new(), 0);
+    for tool in &mut tools {
+        let shown: String = tool.name.chars().take(80).collect();
+        let wrong = |why: &str| Err(SourceError(format!("its tool `{shown}` {why}")));
+        let plain = |char: char| char.is_ascii_alphanumeric() || "_-".contains(char);
+        bytes += tool.name.len() + tool.description.len() + tool.schema.text().len();
+        if bytes > MOST_BYTES {
+            return Err(SourceError(format!("its tools have more than {MOST_BYTES} bytes")));
+        }
+        let name = format!("mcp__{source}__{}", tool.name);
+        if tool.name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
+            return wrong(&format!(
+                "must have a name of letters, digits, `_` and `-`, with `mcp__{source}__` at most \
+                 {LONGEST_NAME}"
+            ));
+        }
+        if tool.schema.get("type").and_then(|kind| kind.as_str()) != Some("object") {
+            return wrong("has a schema that is not of type `object`");
+        }
+        if let Err(why) = check_schema(&tool.schema) {
+            return wrong(&format!("has a schema that cannot be used: {why}"));
+        }
+        if !names.insert(name.clone()) {
+            return wrong("is there twice");
+        }
+        tool.facts.name = name;
+        // Whatever it says: nobody here has seen to it.
+        (tool.facts.confined, tool.facts.aliases) = (false, Vec::new());
+    }
+    Ok(tools)
+}
+
+/// A tool that a source offered for a run.
+struct SourceTool {
+    /// As it was stored.
+    spec: ToolSpec,
+    source: String,
+    context: SourceContext,
+    sources: Arc<Sources>,
+}
+
+impl SourceTool {
+    /// The source, open, if it still offers this tool as it was.
+    async fn opened(&self) -> Result<Arc<Opened>, String> {
+        let source = &self.source;
+        let opened = self.sources.opened(source, &self.context).await?;
+        let now = opened.tools.iter().find(|tool| tool.name == self.spec.name);
+        match now {
+            Some(now) if *now == self.spec => Ok(opened),
+            Some(_) => Err(format!(
+                "the tool source `{source}` has changed it since this run began; a new run sees it as it is \
+                 now. Go on without it, or tell the user"
+            )),
+            None => Err(format!(
+                "the tool source `{source}` does not offer it any more; go on without it, or tell the user"
+            )),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for SourceTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, input: Value, context: &ToolContext) -> Answer {
+        let name = &self.spec.name;
+        let opened = tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => Err("the call was cancelled".to_owned()),
+            opened = self.opened() => opened,
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(why) => {
+                return ToolOutput::error(format!("`{name}` was not called: {why}")).into();
+            }
+        };
+        let prefix = format!("mcp__{}__", self.source);
+        let own = name.strip_prefix(&prefix).unwrap_or(name);
+        match opened.source.call(own, input, context).await {
+            Ok(answer) => answer,
+            Err(SourceError(why)) => {
+                self.sources.close_broken(&self.source, self.context.run(), &opened).await;
+                let source = &self.source;
+                ToolOutput::error(format!(
+                    "`{name}` failed: the tool source `{source}` broke down ({why}). What the call did is \
+                     not known. The next call starts the source anew"
+                ))
+                .into()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tool(name: &str, schema: Value) -> ToolSpec {
+        // As a server writes it down.
+        let (description, effect) = ("Does it.", "read");
+        let spec = json!({"name": name, "description": description, "schema": schema,
+            "effect": effect, "idempotent": false});
+        serde_json::from_value(spec).unwrap()
+    }
+
+    #[test]
+    fn tools_get_the_name_of_their_source() {
+        let tools = vec![tool("one", json!({"type": "object"}))];
+        assert_eq!(named("web", tools).unwrap()[0].name, "mcp__web__one");
+    }
+
+    #[test]
+    fn a_source_whose_tools_no_provider_would_take_says_so() {
+        let object = || json!({"type": "object"});
+        let check = |tools: Vec<ToolSpec>, expected: &str| {
+            let SourceError(why) = named("web", tools).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        };
+        check(vec![tool("", object())], "its tool `` must have a name");
+        check(vec![tool("a b", object())], "its tool `a b` must have a name");
+        check(vec![tool(&"x".repeat(60), object())], "at most 64");
+        check(vec![tool("one", json!({"type": "string"}))], "not of type `object`");
+        check(vec![tool("one", json!({"type": "object", "properties": 1}))], "cannot be used");
+        check(vec![tool("one", object()), tool("one", object())], "`one` is there twice");
+        let many = (0..=MOST_TOOLS).map(|index| tool(&format!("t{index}"), object()));
+        check(many.collect(), "more than 1000 tools");
+        let mut long = tool("one", object());
+        long.description = "x".repeat(MOST_BYTES);
+        check(vec![long], "more than 1048576 bytes");
+    }
+}

@@ -1,0 +1,357 @@
+//! A process that lives on, confined and supervised like a command, with pipes to talk to it.
+//!
+//! Nothing that it says is kept but the end of its error stream: who does not read its output stops it,
+//! since the pipe fills up. It ends with the value that holds it.
+
+use super::leash::Leash;
+use super::supervisor;
+use super::{
+    Command, Finished, Heard, LATE, LaunchError, Launcher, Lending, OUTPUT_SLACK, OwnProxy, Ready,
+    finish, forsaken,
+};
+use crate::workspace::Workspace;
+use posse_agent::Claim;
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::unix::pipe;
+use tokio::process::Child;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// Below it are the descriptors that every process has.
+const FIRST_OWN: i32 = 3;
+
+/// The ends of a command's pipes that are its own.
+pub(super) struct Pipes {
+    input: OwnedFd,
+    output: OwnedFd,
+}
+
+impl Pipes {
+    /// New pipes, and the host's ends of them.
+    fn open() -> io::Result<(Pipes, ProcessInput, ProcessOutput)> {
+        let (input, writer) = io::pipe()?;
+        let (reader, output) = io::pipe()?;
+        let pipes = Pipes {
+            input: fcntl_dupfd_cloexec(&input, FIRST_OWN)?,
+            output: fcntl_dupfd_cloexec(&output, FIRST_OWN)?,
+        };
+        let input = ProcessInput(pipe::Sender::from_owned_fd(writer.into())?);
+        let output = ProcessOutput(pipe::Receiver::from_owned_fd(reader.into())?);
+        Ok((pipes, input, output))
+    }
+
+    /// Their numbers, which are the same in the process that gets them.
+    pub(super) fn numbers(&self) -> [i32; 2] {
+        [self.input.as_raw_fd(), self.output.as_raw_fd()]
+    }
+
+    /// Has `process` inherit them, and no other process.
+    pub(super) fn hand_on(self, process: &mut tokio::process::Command) {
+        let Pipes { input, output } = self;
+        #[expect(unsafe_code, reason = "the standard library hands on three streams only")]
+        // SAFETY: between fork and exec it makes nothing but system calls.
+        unsafe {
+            process.pre_exec(move || {
+                fcntl_setfd(&input, FdFlags::empty())?;
+                Ok(fcntl_setfd(&output, FdFlags::empty())?)
+            });
+        }
+    }
+}
+
+impl Launcher {
+    /// Starts `command` and returns a value that holds it. Its output is to be read, and is not kept;
+    /// [`Command::output_cap`] bytes are kept of the end of its error stream. It does not count among the
+    /// commands that run at the same time.
+    ///
+    /// The whole tree of processes ends as that of a command does: when the value is dropped, at the
+    /// deadline, when the command ends by itself, and when this process dies.
+    ///
+    /// # Errors
+    /// When it could not be started. That the program is not there, or cannot be confined, is found out
+    /// later: its output ends, and [`Process::ended`] says why.
+    pub async fn hold(
+        &self,
+        claim: &Claim,
+        workspace: &Workspace,
+        command: &Command,
+        cancel: &CancellationToken,
+    ) -> Result<Process, LaunchError> {
+        let (pipes, input, output) = Pipes::open().map_err(|error| command.not_started(error))?;
+        let ready = self.ready(workspace, command, Some(pipes))?;
+        let Ready { process, mut leash, order, look, lending, proxy } = ready;
+        if !claim.holds() {
+            return Err(forsaken(process, leash).await);
+        }
+        leash.send(&order, cancel).await;
+        let leash = Arc::new(Mutex::new(leash));
+        let said = Arc::new(Mutex::new(Tail::new(command.output_cap)));
+        let watched = Watched {
+            launcher: self.clone(),
+            command: command.clone(),
+            process,
+            leash: leash.clone(),
+            said: said.clone(),
+            look,
+            lending,
+            _proxy: proxy,
+        };
+        let mut ending = JoinSet::new();
+        ending.spawn(watched.see_to_the_end());
+        let (input, output) = (Some(input), Some(output));
+        Ok(Process { leash, input, output, unread: Vec::new(), looked_at: 0, said, ending })
+    }
+}
+
+/// A process that runs. It is killed, with all it has started, when this is dropped.
+pub struct Process {
+    leash: Arc<Mutex<Leash>>,
+    input: Option<ProcessInput>,
+    output: Option<ProcessOutput>,
+    /// What was read and is not a whole line yet.
+    unread: Vec<u8>,
+    /// Bytes of it that have no end of a line.
+    looked_at: usize,
+    said: Arc<Mutex<Tail>>,
+    ending: JoinSet<Result<Finished, LaunchError>>,
+}
+
+impl Process {
+    /// Takes the pipes, for a program that reads and writes them by itself. Once.
+    pub fn take_pipes(&mut self) -> Option<(ProcessInput, ProcessOutput)> {
+        self.input.take().zip(self.output.take())
+    }
+
+    /// Writes `line` and an end of line to its input. Waits while the pipe is full.
+    ///
+    /// # Errors
+    /// When it does not read any more.
+    pub async fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
+        let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        input.write_all(&[line, b"\n"].concat()).await
+    }
+
+    /// The next line of its output, of at most `longest` bytes; `None` at its end. Nothing is lost when
+    /// the future is dropped.
+    ///
+    /// # Errors
+    /// When a line is longer; what is left of it follows.
+    pub async fn read_line(&mut self, longest: usize) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            let end = self.unread[self.looked_at..].iter().position(|byte| *byte == b'\n');
+            if let Some(end) = end.map(|end| end + self.looked_at).filter(|end| *end <= longest) {
+                let rest = self.unread.split_off(end + 1);
+                let mut line = std::mem::replace(&mut self.unread, rest);
+                line.truncate(end);
+                self.looked_at = 0;
+                return Ok(Some(line));
+            }
+            if self.unread.len() > longest {
+                self.unread.clear();
+                self.looked_at = 0;
+                let why = format!("a line of its output has more than {longest} bytes");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            }
+            self.looked_at = self.unread.len();
+            let output = self.output.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+            if output.read_buf(&mut self.unread).await? == 0 {
+                self.looked_at = 0;
+                let rest = std::mem::take(&mut self.unread);
+                return Ok(Some(rest).filter(|rest| !rest.is_empty()));
+            }
+        }
+    }
+
+    /// The end of what it wrote to its error stream up to now.
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).text()
+    }
+
+    /// Waits for its end, and for that of all it has started. The output of what comes back is
+    /// the end of its error stream. To be called once.
+    ///
+    /// # Errors
+    /// When it never began, or how it ended is not known.
+    pub async fn ended(&mut self) -> Result<Finished, LaunchError> {
+        self.ending.join_next().await.and_then(Result::ok).unwrap_or_else(|| Err(lost()))
+    }
+
+    /// Ends it, and waits until all of it has ended.
+    ///
+    /// # Errors
+    /// As [`Process::ended`].
+    pub async fn stop(mut self) -> Result<Finished, LaunchError> {
+        self.leash.lock().unwrap_or_else(PoisonError::into_inner).cut();
+        let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + supervisor::LONGEST_LOOK;
+        timeout(longest, self.ended()).await.unwrap_or_else(|_| Err(lost()))
+    }
+}
+
+fn lost() -> LaunchError {
+    LaunchError::Lost { program: "the process".to_owned() }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.leash.lock().unwrap_or_else(PoisonError::into_inner).cut();
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").finish_non_exhaustive()
+    }
+}
+
+/// What is needed to see a process to its end.
+struct Watched {
+    launcher: Launcher,
+    command: Command,
+    process: Child,
+    leash: Arc<Mutex<Leash>>,
+    said: Arc<Mutex<Tail>>,
+    look: Duration,
+    lending: Lending,
+    _proxy: Option<OwnProxy>,
+}
+
+impl Watched {
+    /// Reads its error stream, so that it never waits for that, until its supervisor has reported.
+    async fn see_to_the_end(mut self) -> Result<Finished, LaunchError> {
+        let mut heard = Heard { report: Vec::new(), late: false };
+        let streams = self.process.stdout.take().zip(self.process.stderr.take());
+        if let Some((mut status, mut stream)) = streams {
+            let mut buffer = vec![0; 8 << 10];
+            let mut open = true;
+            loop {
+                tokio::select! {
+                    read = stream.read(&mut buffer), if open => open = self.hear(&buffer, read),
+                    read = status.read_buf(&mut heard.report) => {
+                        if !matches!(read, Ok(1..)) {
+                            break;
+                        }
+                    }
+                }
+            }
+            // All that was written is in the pipe now.
+            let rest = async {
+                while open {
+                    let read = stream.read(&mut buffer).await;
+                    open = self.hear(&buffer, read);
+                }
+            };
+            let _ = timeout(OUTPUT_SLACK, rest).await;
+        }
+        let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + self.look;
+        if timeout(longest, self.process.wait()).await.is_err() {
+            let _ = self.process.kill().await;
+        }
+        self.leash.lock().unwrap_or_else(PoisonError::into_inner).forget();
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).finish();
+        self.launcher.note(self.lending, finish(&self.command, heard, said))
+    }
+
+    /// Keeps what a read gave. False when nothing will follow.
+    fn hear(&self, buffer: &[u8], read: io::Result<usize>) -> bool {
+        let Ok(count @ 1..) = read else { return false };
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]);
+        true
+    }
+}
+
+/// The last bytes of a stream.
+struct Tail {
+    bytes: Vec<u8>,
+    cap: usize,
+    left_out: u64,
+}
+
+impl Tail {
+    fn new(cap: usize) -> Tail {
+        Tail { bytes: Vec::new(), cap, left_out: 0 }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        // Trimmed only when it has doubled, so that each byte is moved about once.
+        if self.bytes.len() > self.cap.saturating_mul(2) {
+            self.trim();
+        }
+    }
+
+    fn trim(&mut self) {
+        let excess = self.bytes.len().saturating_sub(self.cap);
+        self.bytes.drain(..excess);
+        self.left_out += excess as u64;
+    }
+
+    fn text(&mut self) -> String {
+        self.finish().0
+    }
+
+    /// The text, and how many bytes came before it.
+    fn finish(&mut self) -> (String, u64) {
+        self.trim();
+        (String::from_utf8_lossy(&self.bytes).into_owned(), self.left_out)
+    }
+}
+
+/// What a process reads.
+#[derive(Debug)]
+pub struct ProcessInput(pipe::Sender);
+
+/// What a process writes.
+#[derive(Debug)]
+pub struct ProcessOutput(pipe::Receiver);
+
+impl AsyncWrite for ProcessInput {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
+
+impl AsyncRead for ProcessOutput {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_flood_the_end_is_kept() {
+        let mut tail = Tail::new(4);
+        for _ in 0..1000 {
+            tail.push(b"abcdefgh");
+            assert!(tail.bytes.len() <= 16);
+        }
+        assert_eq!(tail.finish(), ("efgh".to_owned(), 7996));
+    }
+}

@@ -1,0 +1,220 @@
+//! Sources of tools that are known only at run time, such as servers in processes of their own.
+//!
+//! A source is asked once, before a run starts, which tools it offers. Whoever asks stores the answer. A
+//! source is opened again when a tool is called. It reaches no further than the commands of the run.
+
+use crate::built_in::Run;
+use crate::confine::Confinement;
+use crate::failure::Failure;
+use crate::launch::{Command, LaunchError, Launcher, Process};
+use crate::path_rules::PathRules;
+use crate::read_only::ReadOnly;
+use crate::sandbox::Sandbox;
+use crate::scratch::Scratch;
+use crate::workspace::Workspace;
+use async_trait::async_trait;
+use posse_agent::{Answer, Claim, ToolContext};
+use posse_protocol::{AgentName, Profile, RunId, ToolSpec};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long a source may take to open and to list its tools, unless it says otherwise.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a source stays open for a run that waits, unless it says otherwise.
+const KEPT_OPEN: Duration = Duration::from_secs(5 * 60);
+
+/// Bytes that are kept of the error stream of a source's process.
+const SAID_BYTES: usize = 4_000;
+
+/// Longer than any process lives.
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// Offers tools for runs. A model sees them as `mcp__SOURCE__TOOL`.
+#[async_trait]
+pub trait ToolSource: Send + Sync {
+    /// What it is called: letters, digits, `-` and single `_`. Runs store it, and find the source again by
+    /// it.
+    fn name(&self) -> &str;
+
+    /// Whether a run may start without the tools of this source.
+    fn is_required(&self) -> bool {
+        false
+    }
+
+    /// How long opening it and listing its tools may take together.
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
+
+    /// How long it stays open for a run that waits, for a person or for other runs.
+    fn kept_open(&self) -> Duration {
+        KEPT_OPEN
+    }
+
+    /// Opens it for the run of `context`. What this returns is dropped when the run ends, or waits for
+    /// long; then nothing may be left of it. A source that serves all runs at once returns the same value
+    /// for each.
+    ///
+    /// # Errors
+    /// When it cannot be used now, with the reason.
+    async fn open(&self, context: &SourceContext) -> Result<Arc<dyn OpenSource>, SourceError>;
+}
+
+/// A source that is open for a run.
+#[async_trait]
+pub trait OpenSource: Send + Sync {
+    /// The tools there are, by their own names: without `mcp__SOURCE__`. Asked once, right after opening.
+    ///
+    /// # Errors
+    /// When it cannot say.
+    async fn tools(&self) -> Result<Vec<ToolSpec>, SourceError>;
+
+    /// Calls the tool `name`, as [`Tool::call`](posse_agent::Tool::call) does. Posse never repeats a call.
+    ///
+    /// # Errors
+    /// When this cannot be used any more. The model reads the reason and that the effect of the call is
+    /// not known; the next call opens the source anew.
+    async fn call(
+        &self,
+        name: &str,
+        input: Value,
+        context: &ToolContext,
+    ) -> Result<Answer, SourceError>;
+}
+
+/// Why a source cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SourceError(pub String);
+
+impl SourceError {
+    /// With this reason.
+    pub fn new(reason: impl Into<String>) -> Self {
+        SourceError(reason.into())
+    }
+}
+
+impl From<LaunchError> for SourceError {
+    fn from(error: LaunchError) -> Self {
+        SourceError(error.to_string())
+    }
+}
+
+impl From<std::io::Error> for SourceError {
+    fn from(error: std::io::Error) -> Self {
+        SourceError(error.to_string())
+    }
+}
+
+/// Whom rules about files see in the place of a tool when a source starts a process.
+const SOURCE: &str = "mcp";
+
+/// The run that a source is opened for, and what it may reach there.
+#[derive(Clone)]
+pub struct SourceContext {
+    run: RunId,
+    agent: AgentName,
+    sandbox: Arc<Sandbox>,
+    launcher: Option<Launcher>,
+}
+
+/// A program to start for a source.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// Its name, looked up in PATH, or its path.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Variables that it gets beside those of every command.
+    pub variables: Vec<(OsString, OsString)>,
+    /// What it may change, if that is less than commands of the run may.
+    pub profile: Option<Profile>,
+}
+
+impl SourceContext {
+    /// A run of `agent` whose commands reach as far as `confinement`, in these folders, and use no file
+    /// that `rules` refuse.
+    pub fn new(
+        (run, agent): (RunId, AgentName),
+        workspace: &Arc<Workspace>,
+        scratch: Option<&Scratch>,
+        read_only: Vec<ReadOnly>,
+        launcher: Option<&Launcher>,
+        confinement: &Confinement,
+        rules: Option<Arc<dyn PathRules>>,
+    ) -> Self {
+        let run_with = Run::new(workspace, scratch, read_only, launcher, confinement, rules);
+        let files = run_with.files(SOURCE);
+        let sandbox = Arc::new(Sandbox::new(files, confinement.clone()));
+        SourceContext { run, agent, sandbox, launcher: launcher.cloned() }
+    }
+
+    /// Which run.
+    pub fn run(&self) -> RunId {
+        self.run
+    }
+
+    /// Whose run it is.
+    pub fn agent(&self) -> &AgentName {
+        &self.agent
+    }
+
+    /// The folder that it works in.
+    pub fn workspace(&self) -> &Path {
+        self.sandbox.files.workspace.path()
+    }
+
+    /// How far its commands reach, and with them the processes of its sources.
+    pub fn confinement(&self) -> &Confinement {
+        &self.sandbox.confinement
+    }
+
+    /// Starts `program` in the folder of the run, confined as a command of the run would be now. It has the
+    /// environment of commands. It is killed, with all it has started, when what this returns is dropped.
+    ///
+    /// # Errors
+    /// When it cannot be started or confined. A host without a launcher starts none.
+    pub async fn start(&self, program: &Program) -> Result<Process, SourceError> {
+        let Some(launcher) = &self.launcher else {
+            return Err(SourceError::new(
+                "this program cannot start processes: it has no launcher",
+            ));
+        };
+        let plain = |Failure(why)| SourceError(why);
+        let (mut confinement, _) = self.sandbox.confinement().await.map_err(plain)?;
+        if let Some(profile) = program.profile {
+            confinement.profile = confinement.profile.min(profile);
+        }
+        let mut variables = self.sandbox.variables().map_err(plain)?;
+        variables.extend(program.variables.iter().cloned());
+        let command = Command {
+            program: program.program.clone(),
+            args: program.args.clone(),
+            cwd: ".".into(),
+            variables,
+            deadline: FOR_EVER,
+            output_cap: SAID_BYTES,
+            writable_bytes: None,
+            confinement,
+        };
+        let workspace = &self.sandbox.files.workspace;
+        let nobody_cancels = CancellationToken::new();
+        Ok(launcher.hold(&Claim::default(), workspace, &command, &nobody_cancels).await?)
+    }
+}
+
+impl fmt::Debug for SourceContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceContext")
+            .field("run", &self.run)
+            .field("agent", &self.agent)
+            .field("workspace", &self.workspace())
+            .finish_non_exhaustive()
+    }
+}
