@@ -299,3 +299,7 @@ macro_rules! start {
     };
 }
 pub(crate) use start;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
