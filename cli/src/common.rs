@@ -105,7 +105,7 @@ impl Common {
         match &self.keys {
             Some(keys) => keys.clone(),
             None => {
-                let keys = self.environment.keys(&config.catalog.value);
+                let keys = self.environment.keys(config.catalog());
                 let unread = self.environment.unread();
                 if !self.global.json {
                     unread.into_iter().for_each(print::note);
@@ -118,7 +118,7 @@ impl Common {
     /// The models there are, without a runtime.
     pub fn models(&self, config: &Config) -> Result<Models, Failure> {
         let options = Options { stall: config.patience.stall(), ..Options::default() };
-        let models = Models::new(config.catalog.value.clone(), self.keys(config), options);
+        let models = Models::new(config.catalog().clone(), self.keys(config), options);
         Ok(posse::built_in_models().into_iter().try_fold(models, Models::with)?)
     }
 

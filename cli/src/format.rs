@@ -1,5 +1,6 @@
 //! Words for numbers, times and durations.
 
+pub use posse::config::show_duration as duration;
 pub use posse::moment::{now, timestamp};
 
 /// Who decided about a call, without the article that the log has.
@@ -14,16 +15,6 @@ pub fn ago(at: u64) -> String {
         seconds @ 60..3600 => format!("{}m ago", seconds / 60),
         seconds @ 3600..86400 => format!("{}h ago", seconds / 3600),
         seconds => format!("{}d ago", seconds / 86400),
-    }
-}
-
-/// A duration in one short word.
-pub fn duration(ms: u64) -> String {
-    match ms {
-        0..1000 => format!("{ms}ms"),
-        1000..60_000 => format!("{:.1}s", ms as f64 / 1000.0),
-        60_000..3_600_000 => format!("{}m{:02}s", ms / 60_000, ms % 60_000 / 1000),
-        _ => format!("{}h{}m", ms / 3_600_000, ms % 3_600_000 / 60_000),
     }
 }
 

@@ -4,6 +4,7 @@
 mod agents;
 mod always;
 mod budget;
+mod catalog;
 mod command;
 mod file;
 mod lanes;
@@ -15,6 +16,8 @@ mod permissions;
 mod project;
 mod skills;
 pub(crate) mod subagents;
+pub(crate) mod table;
+mod value;
 mod webhooks;
 mod words;
 
@@ -22,93 +25,112 @@ pub use agents::AgentTable;
 pub use always::allow_always;
 pub use budget::{BudgetSettings, DEFAULT_CHILDREN, parse_budget};
 pub use command::CommandSettings;
-pub use file::AutoResume;
 pub use lanes::LaneSettings;
-pub use lifecycle::{Lifecycle, LifecycleSettings};
+pub use lifecycle::Lifecycle;
 pub use limits::LimitSettings;
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
 pub use permissions::PermissionSettings;
 pub use skills::SkillSettings;
-pub use subagents::SubagentSettings;
+pub use subagents::{ChildSkills, SubagentSettings};
+pub use table::{Effective, Merge, Row, Who};
+pub use value::{AutoResume, Bytes, Elsewhere, ModelList, OrOff};
 pub use webhooks::WebhookSettings;
 
-pub use crate::limits::{parse_duration, parse_size};
+pub use crate::limits::{parse_duration, parse_size, show_duration};
 
 pub(crate) use file::read_text;
 pub(crate) use permissions::project_rules;
 
 use crate::limits::DEEPEST;
 use crate::trust::{self, Trustees};
-use file::File;
+use catalog::FileCatalog;
 use posse_model::Catalog;
 use posse_protocol::{AgentName, DelegationStrategy, Effort};
 use posse_store::Durability;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use table::{Layer, Layered, settings};
+use value::{at_least_one, between};
 
 /// Runs that one process executes at the same time, unless a setting says otherwise. A run costs
 /// little; commands have a cap of their own, and providers say what they take.
 pub(crate) const MOST_RUNS: usize = 4096;
 
-/// The effective settings.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The model of runs and agents that name none, and after it those to go on with when it
-    /// cannot be had. Empty when nobody names any.
-    pub model: Setting<Vec<String>>,
-    /// The model of agents that ask for a `small` one; without it, their caller's.
-    pub small_model: Setting<Option<String>>,
-    /// The model of agents that ask for one to `plan` with; without it, their caller's.
-    pub plan_model: Setting<Option<String>>,
-    /// How hard models are to think when neither the run nor its agent says.
-    pub effort: Setting<Option<Effort>>,
-    /// The agent of runs that name none.
-    pub agent: Setting<AgentName>,
-    /// Runs executed at the same time.
-    pub max_concurrent: Setting<usize>,
-    /// How many of these may be of one kind.
-    pub lanes: LaneSettings,
-    /// Levels of runs that may stand below a run whose agent says nothing else.
-    pub max_depth: Setting<u32>,
-    /// How agents come to hand work to others.
-    pub strategy: Setting<DelegationStrategy>,
-    /// Folders of plugins, absolute.
-    pub plugins: Setting<Vec<PathBuf>>,
-    /// Whether unfinished runs go on by themselves.
-    pub recovery: Setting<AutoResume>,
-    /// How long a run's tools may show no sign of life before it is taken up anew; zero is for
-    /// ever.
-    pub stall_after: Setting<Duration>,
-    /// What an acknowledged event survives.
-    pub durability: Setting<Durability>,
-    /// What becomes of runs that have ended.
-    pub lifecycle: LifecycleSettings,
-    /// How far runs may go that say nothing else.
-    pub limits: LimitSettings,
-    /// What any one command may use of the machine.
-    pub command: CommandSettings,
-    /// How much a root and everything below it may spend together when neither it nor its agent
-    /// says.
-    pub budget: BudgetSettings,
-    /// How long runs put up with a provider in trouble.
-    pub patience: PatienceSettings,
-    /// Rules about calls, and how those are decided that no rule decides.
-    pub permissions: PermissionSettings,
-    /// Vendors and models: those that come with Posse, and what the user adds.
-    pub catalog: Setting<Catalog>,
-    /// Agents that the files define or change, the user's first.
-    pub agents: Vec<Setting<AgentTable>>,
-    /// Which skills runs have.
-    pub skills: SkillSettings,
-    /// What runs may start, and how.
-    pub subagents: SubagentSettings,
-    /// Who outside is told of the ends of runs.
-    pub webhooks: Vec<Setting<WebhookSettings>>,
-    /// Keys that the project's file sets and that have no effect, because nobody trusts it.
-    pub held_back: Vec<Setting<&'static str>>,
-    /// What has no effect for another reason, in words.
-    pub warnings: Vec<Setting<String>>,
+settings! {
+    /// The settings in force, and where each came from.
+    pub struct Config, "", from struct File {
+        /// The model of runs and agents that name none: a short name, or `vendor/name`. In a list, each
+        /// later model is the fallback for those before it.
+        model: Setting<ModelList> = ModelList::default()
+            => "[a model you can use](../guides/models.md#which-one-is-taken)", Later, Trusted;
+        /// The model of agents with `model: small`.
+        small_model: Setting<Option<String>> = None => "their caller's", Later, Trusted;
+        /// The model of agents with `model: plan`.
+        plan_model: Setting<Option<String>> = None => "their caller's", Later, Trusted;
+        /// The reasoning effort when neither the run nor its agent sets it: `"low"`, `"medium"`,
+        /// `"high"`, `"max"`.
+        effort: Setting<Option<Effort>> = None => "the vendor's", Later, Trusted;
+        /// The agent of runs that name none.
+        agent: Setting<AgentName> = default_agent(), Later, Trusted;
+        /// How many runs one process executes at the same time, at least 1. Each run has a connection
+        /// while it talks to its model, and the system limits how many connections can be open
+        /// (`ulimit -Hn`).
+        max_concurrent: Setting<usize> = MOST_RUNS, Later, User, check at_least_one;
+        /// How many of these runs may have the same parent, agent or model.
+        lanes: LaneSettings => "no caps", Section, User;
+        /// How many levels of runs may be below a run whose agent does not set it, 0 to 8.
+        max_depth: Setting<u32> = 1, Lower, Anyone, check between(0, DEEPEST);
+        /// When agents delegate: `"auto"`, `"tool_call"`, `"manual"`.
+        strategy: Setting<DelegationStrategy> = DelegationStrategy::Auto, Later, Trusted;
+        /// Folders of plugins, whose agents have the name `plugin:name`. A relative path counts from
+        /// the file's folder.
+        plugins: Setting<Vec<PathBuf>> = Vec::new(), Later, User;
+        /// Which skills runs may have.
+        skills: SkillSettings => "all", Section, Anyone;
+        /// What runs may start, and how.
+        subagents: SubagentSettings => "see below", Section, Anyone;
+        /// Rules about calls, and the mode.
+        permissions: PermissionSettings => "`accept-edits`, no rules", Section, Anyone;
+        /// `"continue"`: `posse run` continues unfinished runs of its folder while its own run is at work
+        /// (not with `--json`, `--stream-json` or `--quiet`). `"wait"`: it does not.
+        recovery: Setting<AutoResume> = AutoResume::Continue, Later, User;
+        /// How long a run's tools may print and store nothing before Posse restarts the run from its
+        /// log: a time, or `"off"`.
+        stall_after: Setting<OrOff> = OrOff(crate::stall::USUAL) => "`\"15m\"`", Later, User;
+        /// `"power"`: stored events survive a loss of power. `"process"`: they survive the death of the
+        /// process.
+        durability: Setting<Durability> = Durability::Power, Later, User;
+        /// How many minutes after its end Posse archives a run; 0 is never.
+        archive_after_minutes | "archiveAfterMinutes": Setting<u64> = lifecycle::usual_minutes()
+            => "10080, a week", Later, User, check lifecycle::minutes;
+        /// How many days after its end an archived run keeps its log.
+        retention_days: Setting<Option<u64>> = None => "for ever", Later, User, check lifecycle::days;
+        /// How far runs may go.
+        limits: LimitSettings => "20 GiB written, else none", Section, Anyone;
+        /// How much of the machine a command may use.
+        command: CommandSettings => "see below", Section, Anyone;
+        /// What a root run and all runs below it may spend together.
+        budget: BudgetSettings => "10,000 children", Section, Anyone;
+        /// How long Posse retries failed model calls.
+        patience: PatienceSettings => "see below", Section, User;
+        /// Your own vendors, and changes of the built-in ones.
+        vendors: Setting<Catalog> = Catalog::built_in(), Later, User;
+        /// Tables `[models."VENDOR/NAME"]` of your own models, and changes of the built-in ones.
+        models: catalog::Models, Elsewhere, User;
+        /// Your own short names of models: `{ boss = "work/large" }`.
+        aliases: catalog::Aliases, Elsewhere, User;
+        /// URLs that Posse notifies when runs end.
+        webhooks: Vec<Setting<WebhookSettings>>, All, User;
+        /// An agent, or a change of one. An agent of a project is read-only until you trust the project. A
+        /// change in a project can only narrow.
+        agents: Vec<Setting<AgentTable>>, All, Anyone;
+    }
+    beside {
+        /// Keys that the project's file sets and that have no effect, because the user does not trust it.
+        held_back: Vec<Setting<&'static str>>;
+        /// What has no effect for another reason, in words.
+        warnings: Vec<Setting<String>>;
+    }
 }
 
 /// A settings file that cannot be used.
@@ -224,14 +246,32 @@ impl Config {
         {
             project::check(&file, &text, path, sources)?;
             if !sources.trust.verdict(&trust::folder_of(path)).of_settings().is_trusted() {
-                let held_back = file.hold_back().into_iter();
+                let mut keys = Vec::new();
+                Config::hold_back(&mut file, &mut keys);
                 let origin = || Origin::Project(path.clone());
-                config.held_back =
-                    held_back.map(|value| Setting { value, origin: origin() }).collect();
+                let held_back = keys.into_iter().map(|value| Setting { value, origin: origin() });
+                config.held_back = held_back.collect();
             }
             config.apply(file, &text, path, &Origin::Project(path.clone()))?;
         }
         Ok(config)
+    }
+
+    /// Vendors and models: those that come with Posse, and what the user adds.
+    pub fn catalog(&self) -> &Catalog {
+        &self.vendors.value
+    }
+
+    /// What `posse config` shows: every key with its value, or a key for each layer or name.
+    pub fn effective(&self) -> Vec<Effective> {
+        let mut shown = Vec::new();
+        self.show(&Row::default(), &mut shown);
+        shown
+    }
+
+    /// All settings that there are. The rows of a section follow its own.
+    pub fn rows() -> Vec<Row> {
+        <Config as Layered>::rows()
     }
 
     fn apply(
@@ -242,128 +282,40 @@ impl Config {
         origin: &Origin,
     ) -> Result<(), ConfigError> {
         let invalid = |reason: String| words::unusable(path, text, reason);
-        self.durability.set(file.durability(), origin);
-        let additions = file.additions();
-        if !additions.is_empty() {
-            let catalog = Catalog::with(additions).map_err(|error| invalid(error.to_string()))?;
-            self.catalog.set(Some(catalog), origin);
-        }
-        let models = Some(file.model).filter(|models| !models.is_empty());
-        self.model.set(models, origin);
-        self.small_model.set_some(file.small_model, origin);
-        self.plan_model.set_some(file.plan_model, origin);
-        self.effort.set_some(file.effort, origin);
-        self.agent.set(file.agent, origin);
-        self.max_concurrent.set(file.max_concurrent, origin);
-        self.recovery.set(file.recovery, origin);
-        let stall_after = file.stall_after.as_deref().map(stall_after).transpose();
-        self.stall_after.set(stall_after.map_err(invalid)?, origin);
-        if self.max_concurrent.value == 0 {
-            return Err(invalid("`max_concurrent` must be at least 1".to_owned()));
-        }
-        // `[subagents]` has other words for two of the settings.
-        let minutes = file.archive_after_minutes.or(file.subagents.archive_after_minutes);
-        let days = file.retention_days;
-        file.lanes.per_parent =
-            file.lanes.per_parent.or(file.subagents.max_concurrent.map(|most| most as usize));
-        self.lifecycle.set(minutes, days, origin).map_err(invalid)?;
-        self.lanes.set(file.lanes, &self.catalog.value, origin).map_err(invalid)?;
-        self.patience.set(file.patience, origin).map_err(invalid)?;
-        self.permissions.add(file.permissions, origin).map_err(invalid)?;
-        self.limits.narrow(file.limits.check().map_err(invalid)?, origin);
-        self.command.narrow(file.command, origin).map_err(invalid)?;
-        self.budget.set(file.budget.check().map_err(invalid)?, origin);
-        if let Some(depth) = file.max_depth.filter(|depth| *depth > DEEPEST) {
-            return Err(invalid(format!("`max_depth` is {depth}: it can be 0 to {DEEPEST}")));
-        }
-        // Deeper means more runs and more money: a project can only ask for less.
-        let is_project = matches!(origin, Origin::Project(_));
-        let allowed = |depth: &u32| !is_project || *depth < self.max_depth.value;
-        let depth = file.max_depth.filter(allowed);
-        self.max_depth.set(depth, origin);
-        self.strategy.set(file.strategy, origin);
-        let beside = path.parent().unwrap_or(path);
-        let plugins =
-            file.plugins.map(|all| all.iter().map(|plugin| beside.join(plugin)).collect());
-        self.plugins.set(plugins, origin);
-        self.skills.narrow(file.skills, beside, origin);
-        // Children that may have children: a project cannot ask for that, only for less.
-        let nested =
-            file.subagents.depth().filter(|depth| !is_project || *depth < self.max_depth.value);
-        self.max_depth.set(nested.filter(|_| file.max_depth.is_none()), origin);
-        let odd = self.subagents.narrow(file.subagents, origin).map_err(invalid)?;
+        let mut layer = Layer::new(origin, path, text);
+        file.settle().map_err(invalid)?;
+        self.overlay(file, &mut layer).map_err(invalid)?;
+        self.lanes.resolve(&self.vendors.value).map_err(invalid)?;
         let told = |value| Setting { value, origin: origin.clone() };
-        self.warnings.extend(odd.into_iter().map(told));
-        for webhook in file.webhooks {
-            let value = WebhookSettings::read(webhook).map_err(invalid)?;
-            let same = |known: &Setting<WebhookSettings>| known.value.name() == value.name();
-            if self.webhooks.iter().any(same) {
-                let name = value.name();
-                return Err(invalid(format!(
-                    "there are two webhooks `{name}`; give one of them another name"
-                )));
-            }
-            self.webhooks.push(Setting { value, origin: origin.clone() });
-        }
-        let first = self.agents.len();
-        for (name, agent) in file.agents {
-            let same = |known: &Setting<AgentTable>| {
-                known.value.name.as_str().eq_ignore_ascii_case(name.as_str())
-            };
-            if self.agents[first..].iter().any(same) {
-                return Err(invalid(format!(
-                    "[agents.{name}] stands there twice, in different cases; keep one of them"
-                )));
-            }
-            let value = AgentTable::new(name, agent, text);
-            self.agents.push(Setting { value, origin: origin.clone() });
-        }
+        self.warnings.extend(layer.warnings.into_iter().map(told));
         Ok(())
     }
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            model: Setting::default(Vec::new()),
-            small_model: Setting::default(None),
-            plan_model: Setting::default(None),
-            effort: Setting::default(None),
-            agent: Setting::default(default_agent()),
-            max_concurrent: Setting::default(MOST_RUNS),
-            lanes: LaneSettings::open(),
-            max_depth: Setting::default(1),
-            strategy: Setting::default(DelegationStrategy::Auto),
-            plugins: Setting::default(Vec::new()),
-            recovery: Setting::default(AutoResume::Continue),
-            stall_after: Setting::default(crate::stall::USUAL),
-            durability: Setting::default(Durability::Power),
-            lifecycle: LifecycleSettings::usual(),
-            limits: LimitSettings::usual(),
-            command: CommandSettings::usual(),
-            budget: BudgetSettings::usual(),
-            patience: PatienceSettings::usual(),
-            permissions: PermissionSettings::usual(),
-            catalog: Setting::default(Catalog::built_in()),
-            agents: Vec::new(),
-            skills: SkillSettings::all(),
-            subagents: SubagentSettings::usual(),
-            webhooks: Vec::new(),
-            held_back: Vec::new(),
-            warnings: Vec::new(),
+impl File {
+    /// Puts values where they belong that a file may write elsewhere, too.
+    fn settle(&mut self) -> Result<(), String> {
+        if let Some(budget) = &mut self.budget {
+            budget.settle();
         }
-    }
-}
-
-/// A time, or `off`.
-fn stall_after(text: &str) -> Result<Duration, String> {
-    match text {
-        "off" => Ok(Duration::ZERO),
-        time => {
-            let time =
-                parse_duration(time).map_err(|wrong| format!("`stall_after`: {wrong}, or off"));
-            time.map(Duration::from_millis)
+        let (models, aliases) = (self.models.take(), self.aliases.take());
+        if models.is_some() || aliases.is_some() {
+            let FileCatalog(additions) = self.vendors.get_or_insert_default();
+            additions.models = models.unwrap_or_default();
+            additions.aliases = aliases.unwrap_or_default();
         }
+        let Some(subagents) = &mut self.subagents else { return Ok(()) };
+        if let Some(why) = subagents.unfit() {
+            return Err(why);
+        }
+        subagents.settle();
+        self.max_depth = self.max_depth.or(subagents.depth());
+        self.archive_after_minutes = self.archive_after_minutes.or(subagents.archive_after_minutes);
+        if let Some(most) = subagents.max_concurrent {
+            let lanes = self.lanes.get_or_insert_default();
+            lanes.per_parent = lanes.per_parent.or(Some(most as usize));
+        }
+        Ok(())
     }
 }
 

@@ -77,6 +77,16 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     Ok(milliseconds as u64)
 }
 
+/// A duration in one short word.
+pub fn show_duration(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms}ms"),
+        1000..60_000 => format!("{:.1}s", ms as f64 / 1000.0),
+        60_000..3_600_000 => format!("{}m{:02}s", ms / 60_000, ms % 60_000 / 1000),
+        _ => format!("{}h{}m", ms / 3_600_000, ms % 3_600_000 / 60_000),
+    }
+}
+
 /// Bytes of a size like `20GiB`, `500MB`, `64KiB`, or a number of bytes.
 ///
 /// # Errors

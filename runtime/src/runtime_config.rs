@@ -254,7 +254,7 @@ impl RuntimeConfig {
     pub fn apply(&mut self, settings: &Config) {
         self.storage.durability = settings.durability.value;
         let mut models = settings.model.value.iter().cloned();
-        self.models.catalog = settings.catalog.value.clone();
+        self.models.catalog = settings.catalog().clone();
         self.models.model = models.next();
         self.models.fallbacks = models.collect();
         self.models.small_model = settings.small_model.value.clone();
@@ -270,10 +270,10 @@ impl RuntimeConfig {
         self.permissions.rules = settings.permissions.permissions();
         self.limits = settings.limits.limits();
         self.budget = settings.budget.budget();
-        self.lifecycle = settings.lifecycle.lifecycle();
+        self.lifecycle = settings.lifecycle();
         self.scheduling.max_concurrent = settings.max_concurrent.value;
         self.scheduling.lanes = settings.lanes.caps();
-        self.scheduling.stall_after = settings.stall_after.value;
+        self.scheduling.stall_after = settings.stall_after.value.0;
     }
 }
 

@@ -6,10 +6,7 @@ use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::table::{Column, Table};
-use posse::config::{AutoResume, Setting};
-use posse::model::catalog::Source;
-use posse::protocol::Limit;
-use posse::store::Durability;
+use posse::config::{Effective, Setting};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -74,162 +71,32 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     let database_origin = if common.global.db.is_some() { "--db" } else { "default" };
     row("database", json!(database.display().to_string()), &database_origin);
     let models = common.models(&config)?;
-    match &config.model.value[..] {
-        [] => match models.choose().await {
-            Ok(choice) => row("model", json!(choice.model), &choice.why),
-            Err(none) => row("model", Value::Null, &none),
-        },
-        [model] => row("model", json!(model), &config.model.origin),
-        several => row("model", json!(several), &config.model.origin),
-    }
-    row("small_model", json!(config.small_model.value), &config.small_model.origin);
-    row("plan_model", json!(config.plan_model.value), &config.plan_model.origin);
-    row("effort", json!(config.effort.value), &config.effort.origin);
-    row("agent", json!(config.agent.value.as_str()), &config.agent.origin);
-    row("max_concurrent", json!(config.max_concurrent.value), &config.max_concurrent.origin);
-    let lanes = &config.lanes;
-    row("lanes.per_parent", json!(lanes.per_parent.value), &lanes.per_parent.origin);
-    for (key, caps) in [("per_agent", &lanes.per_agent), ("per_model", &lanes.per_model)] {
-        for (name, most) in caps {
-            row(&format!("lanes.{key}.{name}"), json!(most.value), &most.origin);
-        }
-    }
-    row("max_depth", json!(config.max_depth.value), &config.max_depth.origin);
-    row("strategy", json!(config.strategy.value), &config.strategy.origin);
-    let plugins = &config.plugins;
-    if !plugins.value.is_empty() {
-        row("plugins", json!(plugins.value), &plugins.origin);
-    }
-    let skills = &config.skills;
-    row("skills.inherit", json!(skills.inherit.value), &skills.inherit.origin);
-    if !skills.extra_dirs.value.is_empty() {
-        row("skills.extra_dirs", json!(skills.extra_dirs.value), &skills.extra_dirs.origin);
-    }
-    for (key, layers) in [("skills.allow", &skills.allow), ("skills.deny", &skills.deny)] {
-        let names: Vec<_> = layers.iter().map(|layer| &layer.value).collect();
-        let origins: Vec<String> = layers.iter().map(|layer| layer.origin.to_string()).collect();
-        if !names.is_empty() {
-            row(key, json!(names), &origins.join(", "));
-        }
-    }
-    let subagents = &config.subagents;
-    row("subagents.enabled", json!(subagents.enabled.value), &subagents.enabled.origin);
-    let require = &subagents.require_agent;
-    row("subagents.require_agent", json!(require.value), &require.origin);
-    let model = &subagents.default_model;
-    row("subagents.default_model", json!(model.value), &model.origin);
-    let cleanup = &subagents.default_cleanup;
-    row("subagents.default_cleanup", json!(cleanup.value), &cleanup.origin);
-    let announce = &subagents.default_announce;
-    row("subagents.default_announce", json!(announce.value), &announce.origin);
-    let timeout = &subagents.run_timeout_seconds;
-    row("subagents.run_timeout_seconds", json!(timeout.value), &timeout.origin);
-    let quiet = &subagents.quiet_seconds;
-    row("subagents.quiet_seconds", json!(quiet.value), &quiet.origin);
-    for layer in &subagents.allowed_agents {
-        row("subagents.allowed_agents", json!(layer.value), &layer.origin);
-    }
-    for (key, layers) in
-        [("subagents.tools", &subagents.tools), ("subagents.skills", &subagents.skills)]
-    {
-        for layer in layers {
-            row(key, json!(layer.value), &layer.origin);
-        }
-    }
-    let permissions = &config.permissions;
-    row("permissions.mode", json!(permissions.mode.value), &permissions.mode.origin);
-    for (key, layers) in [
-        ("permissions.allow", &permissions.allow),
-        ("permissions.ask", &permissions.ask),
-        ("permissions.deny", &permissions.deny),
-    ] {
-        for layer in layers {
-            row(key, json!(layer.value), &layer.origin);
-        }
-    }
     let claude = common.rule_files().claude(&folder)?;
-    for settings in &claude {
-        // It only narrows.
-        if let Some(mode) = settings.mode.filter(|mode| *mode < permissions.mode.value) {
-            row("permissions.mode", json!(mode), &settings.path.display());
+    let mut effective = config.effective().into_iter().peekable();
+    while let Some(Effective { key, value, origin }) = effective.next() {
+        match key.as_str() {
+            "model" if value.is_null() => match models.choose().await {
+                Ok(choice) => row("model", json!(choice.model), &choice.why),
+                Err(none) => row("model", Value::Null, &none),
+            },
+            _ => row(&key, value, &origin),
         }
-        let lists = [("permissions.deny", &settings.deny), ("permissions.ask", &settings.ask)];
-        for (key, rules) in lists.into_iter().filter(|(_, rules)| !rules.is_empty()) {
-            row(key, json!(rules), &settings.path.display());
+        // The rules of Claude Code's settings hold beside those of Posse's.
+        let is_rules = |key: &str| key.starts_with("permissions.");
+        if is_rules(&key) && !effective.peek().is_some_and(|next| is_rules(&next.key)) {
+            for settings in &claude {
+                // It only narrows.
+                let mode = settings.mode.filter(|mode| *mode < config.permissions.mode.value);
+                if let Some(mode) = mode {
+                    row("permissions.mode", json!(mode), &settings.path.display());
+                }
+                let (deny, ask) = (&settings.deny, &settings.ask);
+                let lists = [("permissions.deny", deny), ("permissions.ask", ask)];
+                for (key, rules) in lists.into_iter().filter(|(_, rules)| !rules.is_empty()) {
+                    row(key, json!(rules), &settings.path.display());
+                }
+            }
         }
-    }
-    let recovery = match config.recovery.value {
-        AutoResume::Continue => "continue",
-        AutoResume::Wait => "wait",
-    };
-    row("recovery", json!(recovery), &config.recovery.origin);
-    let stall_after = match config.stall_after.value.as_millis() as u64 {
-        0 => "off".to_owned(),
-        time => crate::format::duration(time),
-    };
-    row("stall_after", json!(stall_after), &config.stall_after.origin);
-    let durability = match config.durability.value {
-        Durability::Power => "power",
-        Durability::Process => "process",
-    };
-    row("durability", json!(durability), &config.durability.origin);
-    let lifecycle = &config.lifecycle;
-    let minutes = &lifecycle.archive_after_minutes;
-    row("archive_after_minutes", json!(minutes.value), &minutes.origin);
-    let days = &lifecycle.retention_days;
-    row("retention_days", json!(days.value), &days.origin);
-    let limits = &config.limits;
-    row("limits.turns", json!(limits.turns.value), &limits.turns.origin);
-    row("limits.tool_calls", json!(limits.tool_calls.value), &limits.tool_calls.origin);
-    row("limits.input_tokens", json!(limits.input_tokens.value), &limits.input_tokens.origin);
-    row("limits.output_tokens", json!(limits.output_tokens.value), &limits.output_tokens.origin);
-    let cost = limits.cost.value.map(|cost| cost.dollars());
-    row("limits.cost", json!(cost), &limits.cost.origin);
-    let time = limits.wall_ms.value.map(crate::format::duration);
-    row("limits.time", json!(time), &limits.wall_ms.origin);
-    let size = |bytes: Option<u64>| json!(bytes.map(|bytes| Limit::WrittenBytes.amount(bytes)));
-    row("limits.written", size(limits.written_bytes.value), &limits.written_bytes.origin);
-    let command = &config.command;
-    row("command.memory", size(command.memory_bytes.value), &command.memory_bytes.origin);
-    row("command.processes", json!(command.processes.value), &command.processes.origin);
-    row("command.at_once", json!(command.at_once.value), &command.at_once.origin);
-    row("command.variables", json!(command.variables.value), &command.variables.origin);
-    row("command.readable", json!(command.readable.value), &command.readable.origin);
-    row("command.written", size(command.written_bytes.value), &command.written_bytes.origin);
-    let budget = &config.budget;
-    row("budget.turns", json!(budget.turns.value), &budget.turns.origin);
-    row("budget.tool_calls", json!(budget.tool_calls.value), &budget.tool_calls.origin);
-    row("budget.input_tokens", json!(budget.input_tokens.value), &budget.input_tokens.origin);
-    row("budget.output_tokens", json!(budget.output_tokens.value), &budget.output_tokens.origin);
-    let cost = budget.cost.value.map(|cost| cost.dollars());
-    row("budget.cost", json!(cost), &budget.cost.origin);
-    row("budget.children", json!(budget.children.value), &budget.children.origin);
-    let patience = &config.patience;
-    row("patience.retries", json!(patience.retries.value), &patience.retries.origin);
-    row(
-        "patience.first_wait_ms",
-        json!(patience.first_wait_ms.value),
-        &patience.first_wait_ms.origin,
-    );
-    let longest = &patience.longest_wait_ms;
-    row("patience.longest_wait_ms", json!(longest.value), &longest.origin);
-    row("patience.total_wait_s", json!(patience.total_wait_s.value), &patience.total_wait_s.origin);
-    row("patience.stall_ms", json!(patience.stall_ms.value), &patience.stall_ms.origin);
-    let catalog = &config.catalog;
-    for vendor in catalog.value.vendors().iter().filter(|vendor| vendor.source == Source::User) {
-        row(&format!("vendors.{}", vendor.name), json!(vendor.base_url), &catalog.origin);
-    }
-    for webhook in &config.webhooks {
-        let Setting { value, origin } = webhook;
-        row(&format!("webhooks.{}", value.name()), json!(value.shown_address()), origin);
-    }
-    for agent in &config.agents {
-        let Setting { value, origin } = agent;
-        let about = match value.is_change() {
-            true => json!("changes one that is defined elsewhere"),
-            false => json!(value.definition.description),
-        };
-        row(&format!("agents.{}", value.name), about, origin);
     }
     for Setting { value, origin } in &config.held_back {
         let place = format!("{origin}, which is not trusted: no effect");
@@ -241,7 +108,7 @@ async fn show(common: &Common) -> Result<Code, Failure> {
         warnings.chain(claude.iter().flat_map(|it| it.warnings.clone())).collect();
     let unused = common.unused(&folder)?;
     let keys = common.keys(&config);
-    for vendor in catalog.value.vendors() {
+    for vendor in config.catalog().vendors() {
         for variable in vendor.key_variables.iter().filter(|name| keys.has(name)) {
             row(variable, json!("set"), &"environment");
         }
@@ -272,7 +139,8 @@ async fn show(common: &Common) -> Result<Code, Failure> {
             Value::Null => "–".to_owned(),
             Value::String(text) => clean_line(&text, 200),
             Value::Array(several) => {
-                let several: Vec<&str> = several.iter().filter_map(Value::as_str).collect();
+                let word = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
+                let several: Vec<String> = several.iter().map(word).collect();
                 clean_line(&several.join(", "), 200)
             }
             other => other.to_string(),

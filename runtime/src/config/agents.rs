@@ -1,9 +1,13 @@
 //! Agents in settings files: whole definitions, and changes of agents that are defined elsewhere.
 
+use super::Setting;
+use super::table::{Effective, Layer, Layered, Row};
 use crate::definition::{AgentDefinition, partial};
 use crate::front_matter::problem::Findings;
 use posse_protocol::AgentName;
 use serde::{Deserialize, Deserializer};
+use serde_json::json;
+use std::collections::BTreeMap;
 use toml::Spanned;
 
 /// A table `[agents.NAME]` of a settings file.
@@ -26,7 +30,7 @@ impl AgentTable {
     }
 
     /// The table of `name` in the file `text`.
-    pub(super) fn new(name: AgentName, agent: Spanned<FileAgent>, text: &str) -> Self {
+    fn new(name: AgentName, agent: Spanned<FileAgent>, text: &str) -> Self {
         let before = text.get(..agent.span().start).unwrap_or_default();
         let line = before.matches('\n').count() as u32 + 1;
         let FileAgent { definition, findings } = agent.into_inner();
@@ -34,8 +38,41 @@ impl AgentTable {
     }
 }
 
+impl Layered for Vec<Setting<AgentTable>> {
+    type Written = BTreeMap<AgentName, Spanned<FileAgent>>;
+
+    const FORM: &'static str = "[{}.NAME]";
+
+    fn overlay(&mut self, written: Self::Written, layer: &mut Layer<'_>) -> Result<(), String> {
+        let first = self.len();
+        for (name, agent) in written {
+            let same = |known: &Setting<AgentTable>| {
+                known.value.name.as_str().eq_ignore_ascii_case(name.as_str())
+            };
+            if self[first..].iter().any(same) {
+                return Err(format!(
+                    "[agents.{name}] stands there twice, in different cases; keep one of them"
+                ));
+            }
+            let value = AgentTable::new(name, agent, layer.text);
+            self.push(layer.set(value));
+        }
+        Ok(())
+    }
+
+    fn show(&self, row: &Row, shown: &mut Vec<Effective>) {
+        shown.extend(self.iter().map(|Setting { value, origin }| {
+            let about = match value.is_change() {
+                true => "changes one that is defined elsewhere",
+                false => &value.definition.description,
+            };
+            origin.effective(format!("{}.{}", row.key, value.name), json!(about))
+        }));
+    }
+}
+
 /// Such a table as it is read.
-pub(super) struct FileAgent {
+pub(crate) struct FileAgent {
     definition: AgentDefinition,
     findings: Findings,
 }

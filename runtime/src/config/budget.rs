@@ -1,29 +1,33 @@
 //! Budgets in settings files and on the command line: how much a root and everything below it may
 //! spend together.
 
-use super::{Origin, Setting};
+use super::Setting;
+use super::table::settings;
+use super::value::{Elsewhere, dollars};
 use posse_protocol::{Budget, Extra, Usd};
-use serde::Deserialize;
 
 /// Runs that may be at work below a root when nobody says otherwise: enough for any sound use, and
 /// an end to a tree that grows by mistake.
 pub const DEFAULT_CHILDREN: u64 = 10_000;
 
-/// The budget of roots, and where each part came from.
-#[derive(Clone, Debug)]
-pub struct BudgetSettings {
-    /// Tokens sent.
-    pub input_tokens: Setting<Option<u64>>,
-    /// Tokens received.
-    pub output_tokens: Setting<Option<u64>>,
-    /// Money.
-    pub cost: Setting<Option<Usd>>,
-    /// Model calls.
-    pub turns: Setting<Option<u64>>,
-    /// Tool calls.
-    pub tool_calls: Setting<Option<u64>>,
-    /// Runs below that have not ended.
-    pub children: Setting<Option<u64>>,
+settings! {
+    /// The budget of roots, and where each part came from.
+    pub struct BudgetSettings, "budget.", from struct FileBudget {
+        /// How many model calls they may make.
+        turns: Setting<Option<u64>> = None, Lower, Anyone;
+        /// How many tool calls they may make.
+        tool_calls | "toolCalls": Setting<Option<u64>> = None, Lower, Anyone;
+        /// How many tokens they may send.
+        input_tokens | "inputTokens": Setting<Option<u64>> = None, Lower, Anyone;
+        /// How many tokens they may receive.
+        output_tokens | "outputTokens": Setting<Option<u64>> = None, Lower, Anyone;
+        /// Sets `input_tokens` and `output_tokens`, unless you set them separately.
+        tokens: Elsewhere<u64>, Elsewhere, Anyone;
+        /// How many dollars they may cost; more than 0.
+        cost | "usd": Setting<Option<Usd>> = None, Lower, Anyone;
+        /// How many runs below the root may be unfinished at the same time.
+        children: Setting<Option<u64>> = Some(DEFAULT_CHILDREN), Lower, Anyone;
+    }
 }
 
 impl BudgetSettings {
@@ -39,72 +43,13 @@ impl BudgetSettings {
             extra: Extra::default(),
         }
     }
-
-    /// Nothing but a number of runs is limited.
-    pub(super) fn usual() -> Self {
-        BudgetSettings {
-            input_tokens: Setting::default(None),
-            output_tokens: Setting::default(None),
-            cost: Setting::default(None),
-            turns: Setting::default(None),
-            tool_calls: Setting::default(None),
-            children: Setting::default(Some(DEFAULT_CHILDREN)),
-        }
-    }
-
-    /// Takes over what a file says: all of the user's, of a project's what is stricter.
-    pub(super) fn set(&mut self, budget: Budget, origin: &Origin) {
-        fn put<T: PartialOrd>(to: &mut Setting<Option<T>>, value: Option<T>, origin: &Origin) {
-            match origin {
-                Origin::Project(_) => to.narrow(value, origin),
-                _ => to.set_some(value, origin),
-            }
-        }
-        put(&mut self.input_tokens, budget.input_tokens, origin);
-        put(&mut self.output_tokens, budget.output_tokens, origin);
-        put(&mut self.cost, budget.cost, origin);
-        put(&mut self.turns, budget.turns, origin);
-        put(&mut self.tool_calls, budget.tool_calls, origin);
-        put(&mut self.children, budget.children, origin);
-    }
-}
-
-/// `[budget]` as it is written.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct FileBudget {
-    #[serde(alias = "inputTokens")]
-    input_tokens: Option<u64>,
-    #[serde(alias = "outputTokens")]
-    output_tokens: Option<u64>,
-    tokens: Option<u64>,
-    #[serde(alias = "usd")]
-    cost: Option<f64>,
-    turns: Option<u64>,
-    #[serde(alias = "toolCalls")]
-    tool_calls: Option<u64>,
-    children: Option<u64>,
 }
 
 impl FileBudget {
-    pub(super) fn check(self) -> Result<Budget, String> {
-        let cost = self.cost.map(dollars).transpose();
-        Ok(Budget {
-            input_tokens: self.input_tokens.or(self.tokens),
-            output_tokens: self.output_tokens.or(self.tokens),
-            cost: cost.map_err(|reason| format!("in [budget]: {reason}"))?,
-            turns: self.turns,
-            tool_calls: self.tool_calls,
-            children: self.children,
-            extra: Extra::default(),
-        })
-    }
-}
-
-fn dollars(amount: f64) -> Result<Usd, String> {
-    match amount.is_finite() && amount > 0.0 {
-        true => Ok(Usd::from_dollars(amount)),
-        false => Err(format!("`cost` is {amount}: give dollars, more than 0")),
+    /// Puts `tokens` where it belongs.
+    pub(super) fn settle(&mut self) {
+        self.input_tokens = self.input_tokens.or(self.tokens);
+        self.output_tokens = self.output_tokens.or(self.tokens);
     }
 }
 
@@ -128,7 +73,8 @@ pub fn parse_budget(text: &str) -> Result<Budget, String> {
                 let Ok(cost) = amount.trim_start_matches('$').parse() else {
                     return Err(format!("`cost` is `{amount}`: give dollars, such as 0.50"));
                 };
-                if budget.cost.replace(dollars(cost)?).is_some() {
+                let cost = dollars(cost).map_err(|reason| format!("`cost`{reason}"))?;
+                if budget.cost.replace(cost).is_some() {
                     return Err(format!("`{name}` stands there twice; keep one"));
                 }
                 continue;

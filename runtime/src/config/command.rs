@@ -1,26 +1,33 @@
 //! What a command may use of the machine, as settings files say it.
 
-use super::{Origin, Setting};
-use crate::limits::parse_size;
+use super::Setting;
+use super::table::{Row, settings};
+use super::value::{Bytes, at_least_one, each};
 use posse_tools::confine::{CommandLimits, usual_commands_at_once};
-use serde::Deserialize;
 
-/// What any one command may use, all its processes together, and where each value came from.
-#[derive(Clone, Debug)]
-pub struct CommandSettings {
-    /// Bytes of memory.
-    pub memory_bytes: Setting<Option<u64>>,
-    /// Processes at the same time.
-    pub processes: Setting<Option<u32>>,
-    /// Bytes written to disks.
-    pub written_bytes: Setting<Option<u64>>,
-    /// Commands of all runs that run at the same time.
-    pub at_once: Setting<Option<usize>>,
-    /// Variables of the environment that commands see besides the usual ones.
-    pub variables: Setting<Vec<String>>,
-    /// Files and folders of the user's home folder that commands see besides the usual ones, each
-    /// absolute or from `~/` on.
-    pub readable: Setting<Vec<String>>,
+settings! {
+    /// What any one command may use, all its processes together, and where each value came from.
+    pub struct CommandSettings, "command.", from struct FileCommand {
+        /// How much private memory a command may have: `"4GiB"`.
+        memory: Setting<Option<Bytes>> = Some(Bytes(CommandLimits::usual().memory_bytes))
+            => "4 GiB, or half of the machine's", Lower, Anyone;
+        /// How many processes a command may have at the same time.
+        processes: Setting<Option<u32>> = Some(CommandLimits::usual().processes),
+            Lower, Anyone, check one_at_least;
+        /// How many commands of all runs one process of Posse runs at the same time. Other commands wait.
+        at_once: Setting<Option<usize>> = Some(usual_commands_at_once())
+            => "two for each core, at least 4; fewer on a machine with less than 512 MiB for each",
+            Lower, Anyone, check at_least_one;
+        /// Names of environment variables that commands see in addition to the usual ones:
+        /// `["DATABASE_URL"]`. The keys of models never reach a command.
+        variables: Setting<Vec<String>> = Vec::new(), Later, User, check can_be_passed;
+        /// Files and folders of your home folder that commands see in addition to the usual ones:
+        /// `["~/datasets"]`. If you are root, also other places that only root can read.
+        readable: Setting<Vec<String>> = Vec::new(), Later, User, check are_places;
+        /// How many bytes a command may write to disks: `"20GiB"`.
+        written: Setting<Option<Bytes>> = Some(Bytes(CommandLimits::usual().disk_bytes)),
+            Lower, Anyone;
+    }
 }
 
 impl CommandSettings {
@@ -28,9 +35,9 @@ impl CommandSettings {
     pub fn limits(&self) -> CommandLimits {
         let usual = CommandLimits::usual();
         CommandLimits {
-            memory_bytes: self.memory_bytes.value.unwrap_or(usual.memory_bytes),
+            memory_bytes: self.memory.value.map_or(usual.memory_bytes, |it| it.0),
             processes: self.processes.value.unwrap_or(usual.processes),
-            disk_bytes: self.written_bytes.value.unwrap_or(usual.disk_bytes),
+            disk_bytes: self.written.value.map_or(usual.disk_bytes, |it| it.0),
             ..usual
         }
     }
@@ -39,73 +46,31 @@ impl CommandSettings {
     pub fn most_at_once(&self) -> usize {
         self.at_once.value.unwrap_or_else(usual_commands_at_once)
     }
-
-    /// What holds when nobody says anything.
-    pub(super) fn usual() -> Self {
-        let CommandLimits { memory_bytes, processes, disk_bytes, .. } = CommandLimits::usual();
-        CommandSettings {
-            memory_bytes: Setting::default(Some(memory_bytes)),
-            processes: Setting::default(Some(processes)),
-            written_bytes: Setting::default(Some(disk_bytes)),
-            at_once: Setting::default(Some(usual_commands_at_once())),
-            variables: Setting::default(Vec::new()),
-            readable: Setting::default(Vec::new()),
-        }
-    }
-
-    /// Takes over what the user's file says, and what a project's says where that is stricter.
-    pub(super) fn narrow(&mut self, file: FileCommand, origin: &Origin) -> Result<(), String> {
-        let size = |key: &str, text: Option<String>| {
-            let bytes = text.map(|text| parse_size(&text)).transpose();
-            bytes.map_err(|wrong| format!("`command.{key}`: {wrong}"))
-        };
-        if file.processes == Some(0) {
-            return Err("`command.processes` is 0: a command is one at least".to_owned());
-        }
-        if file.at_once == Some(0) {
-            return Err("`command.at_once` must be at least 1".to_owned());
-        }
-        if let Some(name) = file.variables.iter().flatten().find(|name| !can_be_passed(name)) {
-            return Err(format!(
-                "`command.variables`: `{name}` cannot be passed on. Give names such as `MY_SERVICE`, \
-                 without values; none that begins with LD_ or POSSE_"
-            ));
-        }
-        let is_place = |path: &&String| {
-            let is_plain = !path.split('/').any(|part| part == "..") && !path.contains('*');
-            (path.starts_with("~/") || path.starts_with('/')) && is_plain
-        };
-        if let Some(path) = file.readable.iter().flatten().find(|path| !is_place(path)) {
-            return Err(format!(
-                "`command.readable`: `{path}` is no place in your home folder. Write a file or folder \
-                 as `~/datasets`, without `..` and patterns"
-            ));
-        }
-        self.variables.set(file.variables, origin);
-        self.readable.set(file.readable, origin);
-        self.at_once.narrow(file.at_once, origin);
-        self.memory_bytes.narrow(size("memory", file.memory)?, origin);
-        self.processes.narrow(file.processes, origin);
-        self.written_bytes.narrow(size("written", file.written)?, origin);
-        Ok(())
-    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct FileCommand {
-    memory: Option<String>,
-    processes: Option<u32>,
-    written: Option<String>,
-    at_once: Option<usize>,
-    pub(super) variables: Option<Vec<String>>,
-    pub(super) readable: Option<Vec<String>>,
+fn one_at_least(processes: &u32, row: &Row) -> Result<(), String> {
+    if *processes == 0 { Err(row.wrong(" is 0: a command is one at least")) } else { Ok(()) }
 }
 
-/// True for the name of a variable that a command can be given: not for one that Posse's own
+/// Refuses names of variables that a command cannot be given: among them those that Posse's own
 /// processes around the command would obey.
-fn can_be_passed(name: &str) -> bool {
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let is_valid = name.bytes().all(is_name) && !name.is_empty();
-    is_valid && !["LD_", "POSSE_"].iter().any(|start| name.starts_with(start))
+fn can_be_passed(names: &[String], row: &Row) -> Result<(), String> {
+    let why = "cannot be passed on. Give names such as `MY_SERVICE`, without values; none that begins \
+               with LD_ or POSSE_";
+    let is_fine = |name: &str| {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let is_valid = name.bytes().all(is_name) && !name.is_empty();
+        is_valid && !["LD_", "POSSE_"].iter().any(|start| name.starts_with(start))
+    };
+    each(names, row, is_fine, why)
+}
+
+fn are_places(paths: &[String], row: &Row) -> Result<(), String> {
+    let why = "is no place in your home folder. Write a file or folder as `~/datasets`, without `..` \
+               and patterns";
+    let is_place = |path: &str| {
+        let is_plain = !path.split('/').any(|part| part == "..") && !path.contains('*');
+        (path.starts_with("~/") || path.starts_with('/')) && is_plain
+    };
+    each(paths, row, is_place, why)
 }

@@ -1,62 +1,66 @@
 //! How many runs of a kind are executed at the same time, as settings files say it.
 
-use super::{Origin, Setting};
+use super::Setting;
+use super::table::{Effective, Layer, Layered, Row, named, settings};
 use crate::lanes::{LaneCaps, Shares};
 use posse_model::Catalog;
 use posse_protocol::AgentName;
-use serde::Deserialize;
+use serde_json::json;
 use std::collections::BTreeMap;
 
-/// How many runs of a kind are executed at the same time, and where each value came from.
-#[derive(Clone, Debug)]
-pub struct LaneSettings {
-    /// Children of one run.
-    pub per_parent: Setting<Option<usize>>,
-    /// Runs of each agent; `*` stands for those that are not named.
-    pub per_agent: BTreeMap<String, Setting<usize>>,
-    /// Runs of each model, as `vendor/name`; `*` stands for those that are not named.
-    pub per_model: BTreeMap<String, Setting<usize>>,
+settings! {
+    /// How many runs of a kind are executed at the same time, and where each value came from.
+    pub struct LaneSettings, "lanes.", from struct FileLanes {
+        /// How many children of one run work at the same time.
+        per_parent: Setting<Option<usize>> = None => "no cap", Later, Anyone, check can_start;
+        /// How many runs of an agent work at the same time, by its name: `{ explore = 4, "*" = 8 }`.
+        /// `"*"` means each agent without its own cap.
+        per_agent: Caps => "no caps", Later, Anyone, check are_agents;
+        /// How many runs of a model work at the same time, by its short name or `vendor/name`. `"*"`
+        /// means each model without its own cap. The model that a run started with counts.
+        per_model: Caps => "no caps", Later, Anyone;
+    }
 }
+
+/// Caps by name; `*` stands for all that are not named.
+type Caps = BTreeMap<String, Setting<usize>>;
 
 /// Stands for all that are not named.
 const OTHERS: &str = "*";
 
-impl LaneSettings {
-    /// No caps.
-    pub(super) fn open() -> Self {
-        LaneSettings {
-            per_parent: Setting::default(None),
-            per_agent: BTreeMap::new(),
-            per_model: BTreeMap::new(),
-        }
-    }
+impl Layered for Caps {
+    type Written = BTreeMap<String, usize>;
 
-    /// Takes over what a file says; `catalog` knows the short names of models.
-    pub(super) fn set(
-        &mut self,
-        file: FileLanes,
-        catalog: &Catalog,
-        origin: &Origin,
-    ) -> Result<(), String> {
-        if file.per_parent == Some(0) {
-            return Err(too_small("per_parent"));
-        }
-        self.per_parent.set_some(file.per_parent, origin);
-        for (name, most) in file.per_agent {
-            if name != OTHERS {
-                let agent: Result<AgentName, _> = name.parse();
-                agent.map_err(|error| format!("in [lanes]: `per_agent`: {error}"))?;
-            }
-            put(&mut self.per_agent, "per_agent", name, most, origin)?;
-        }
-        for (name, most) in file.per_model {
-            let found = (name != OTHERS).then(|| catalog.find(&name).map(|found| found.id()));
-            let found = found.transpose();
-            let model = found.map_err(|error| format!("in [lanes]: `per_model`: {error}"))?;
-            let model = model.unwrap_or(name);
-            put(&mut self.per_model, "per_model", model, most, origin)?;
+    fn overlay(&mut self, written: Self::Written, layer: &mut Layer<'_>) -> Result<(), String> {
+        for (name, value) in written {
+            starts(value, &format!("{}.{name}", layer.row.key))?;
+            self.insert(name, layer.set(value));
         }
         Ok(())
+    }
+
+    fn show(&self, row: &Row, shown: &mut Vec<Effective>) {
+        shown.extend(self.iter().map(|(name, most)| {
+            most.origin.effective(format!("{}.{name}", row.key), json!(most.value))
+        }));
+    }
+
+    fn is_set(written: &Self::Written) -> bool {
+        !written.is_empty()
+    }
+}
+
+impl LaneSettings {
+    /// Replaces short names of models, which `catalog` knows.
+    pub(super) fn resolve(&mut self, catalog: &Catalog) -> Result<(), String> {
+        let resolve = |(name, most): (String, Setting<usize>)| match name == OTHERS {
+            true => Ok((name, most)),
+            false => catalog.find(&name).map(|found| (found.id(), most)),
+        };
+        let caps = std::mem::take(&mut self.per_model).into_iter().map(resolve);
+        let resolved: Result<Caps, posse_model::ResolveError> = caps.collect();
+        let wrong = |error| format!("{}: {error}", named("lanes.per_model"));
+        resolved.map_err(wrong).map(|resolved| self.per_model = resolved)
     }
 
     /// The caps themselves.
@@ -69,43 +73,25 @@ impl LaneSettings {
     }
 }
 
-fn put(
-    into: &mut BTreeMap<String, Setting<usize>>,
-    key: &str,
-    name: String,
-    most: usize,
-    origin: &Origin,
-) -> Result<(), String> {
-    if most == 0 {
-        return Err(too_small(&format!("{key}.{name}")));
-    }
-    into.insert(name, Setting { value: most, origin: origin.clone() });
-    Ok(())
+fn can_start(most: &usize, row: &Row) -> Result<(), String> {
+    starts(*most, row.key)
 }
 
-fn too_small(key: &str) -> String {
-    format!("in [lanes]: `{key}` is 0: it must be at least 1, or what it caps would never start")
+fn starts(most: usize, key: &str) -> Result<(), String> {
+    let why = "is 0: it must be at least 1, or what it caps would never start";
+    if most == 0 { Err(format!("{} {why}", named(key))) } else { Ok(()) }
 }
 
-fn shares(settings: &BTreeMap<String, Setting<usize>>) -> Shares {
+fn are_agents(caps: &BTreeMap<String, usize>, row: &Row) -> Result<(), String> {
+    let names = caps.keys().filter(|name| *name != OTHERS);
+    let wrong = names.filter_map(|name| name.parse::<AgentName>().err()).next();
+    wrong.map_or(Ok(()), |error| Err(row.wrong(format!(": {error}"))))
+}
+
+fn shares(settings: &Caps) -> Shares {
     let named = settings.iter().filter(|(name, _)| *name != OTHERS);
     Shares {
         named: named.map(|(name, most)| (name.clone(), most.value)).collect(),
         others: settings.get(OTHERS).map(|most| most.value),
-    }
-}
-
-/// `[lanes]` as it is written.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct FileLanes {
-    pub(super) per_parent: Option<usize>,
-    per_agent: BTreeMap<String, usize>,
-    per_model: BTreeMap<String, usize>,
-}
-
-impl FileLanes {
-    pub(super) fn is_empty(&self) -> bool {
-        self.per_parent.is_none() && self.per_agent.is_empty() && self.per_model.is_empty()
     }
 }

@@ -1,6 +1,7 @@
 //! What becomes of runs that have ended, as settings files say it.
 
-use super::{Origin, Setting};
+use super::Config;
+use super::table::Row;
 use crate::limits::LONGEST_MINUTES;
 use std::time::Duration;
 
@@ -31,17 +32,8 @@ impl Default for Lifecycle {
     }
 }
 
-/// What becomes of runs that have ended, and where each value came from.
-#[derive(Clone, Debug)]
-pub struct LifecycleSettings {
-    /// Minutes after its end when a run is archived; 0 is never.
-    pub archive_after_minutes: Setting<u64>,
-    /// Days after its end when an archived run loses its log; never, if nobody says.
-    pub retention_days: Setting<Option<u64>>,
-}
-
-impl LifecycleSettings {
-    /// As a runtime takes it.
+impl Config {
+    /// What becomes of runs that have ended, as a runtime takes it.
     pub fn lifecycle(&self) -> Lifecycle {
         let minutes = Some(self.archive_after_minutes.value).filter(|minutes| *minutes > 0);
         let days = self.retention_days.value;
@@ -51,35 +43,22 @@ impl LifecycleSettings {
             ..Lifecycle::default()
         }
     }
+}
 
-    pub(super) fn usual() -> Self {
-        let minutes = Lifecycle::default().archive_after.map_or(0, |after| after.as_secs() / 60);
-        LifecycleSettings {
-            archive_after_minutes: Setting::default(minutes),
-            retention_days: Setting::default(None),
-        }
-    }
+/// Minutes after which runs are archived that no setting says anything about.
+pub(super) fn usual_minutes() -> u64 {
+    Lifecycle::default().archive_after.map_or(0, |after| after.as_secs() / 60)
+}
 
-    /// Takes over what a file says.
-    pub(super) fn set(
-        &mut self,
-        minutes: Option<u64>,
-        days: Option<u64>,
-        origin: &Origin,
-    ) -> Result<(), String> {
-        if let Some(minutes) = minutes.filter(|minutes| *minutes > LONGEST_MINUTES) {
-            return Err(format!(
-                "`archive_after_minutes` is {minutes}: it can be up to {LONGEST_MINUTES}, and 0 is never"
-            ));
-        }
-        let longest = LONGEST_MINUTES / 60 / 24;
-        if let Some(days) = days.filter(|days| !(1..=longest).contains(days)) {
-            return Err(format!(
-                "`retention_days` is {days}: it can be 1 to {longest}; leave it out to keep logs for ever"
-            ));
-        }
-        self.archive_after_minutes.set(minutes, origin);
-        self.retention_days.set_some(days, origin);
-        Ok(())
-    }
+pub(super) fn minutes(minutes: &u64, row: &Row) -> Result<(), String> {
+    let can_be = format!("it can be up to {LONGEST_MINUTES}, and 0 is never");
+    let is_fine = *minutes <= LONGEST_MINUTES;
+    if is_fine { Ok(()) } else { Err(row.wrong(format!(" is {minutes}: {can_be}"))) }
+}
+
+pub(super) fn days(days: &u64, row: &Row) -> Result<(), String> {
+    let longest = LONGEST_MINUTES / 60 / 24;
+    let can_be = format!("it can be 1 to {longest}; leave it out to keep logs for ever");
+    let is_fine = (1..=longest).contains(days);
+    if is_fine { Ok(()) } else { Err(row.wrong(format!(" is {days}: {can_be}"))) }
 }

@@ -1,5 +1,7 @@
 //! Values that know where they came from.
 
+use super::table::Effective;
+use serde_json::Value as Json;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -35,40 +37,16 @@ impl fmt::Display for Origin {
     }
 }
 
+impl Origin {
+    /// The setting `key`, which came from here.
+    pub(super) fn effective(&self, key: impl Into<String>, value: Json) -> Effective {
+        Effective { key: key.into(), value, origin: self.to_string() }
+    }
+}
+
 impl<T> Setting<T> {
     /// A value that nobody has set.
     pub(super) fn default(value: T) -> Self {
         Setting { value, origin: Origin::Default }
-    }
-
-    /// Takes over what a file says.
-    pub(super) fn set(&mut self, value: Option<T>, origin: &Origin) {
-        if let Some(value) = value {
-            *self = Setting { value, origin: origin.clone() };
-        }
-    }
-}
-
-impl<T> Setting<Option<T>> {
-    /// The same for a value that may be missing.
-    pub(super) fn set_some(&mut self, value: Option<T>, origin: &Origin) {
-        if value.is_some() {
-            *self = Setting { value, origin: origin.clone() };
-        }
-    }
-}
-
-impl<T: PartialOrd> Setting<Option<T>> {
-    /// Sets what is not set, or stricter than what is. What nobody has set is the user's to set.
-    pub(super) fn narrow(&mut self, value: Option<T>, origin: &Origin) {
-        let is_free = self.origin == Origin::Default && matches!(origin, Origin::User(_));
-        let stricter = match (&self.value, &value) {
-            (_, None) => false,
-            (None, Some(_)) => true,
-            (Some(known), Some(new)) => is_free || new < known,
-        };
-        if stricter {
-            *self = Setting { value, origin: origin.clone() };
-        }
     }
 }

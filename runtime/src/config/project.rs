@@ -1,9 +1,9 @@
 //! What a project may not set, trusted or not: what reaches beyond it, where keys are sent, and who
 //! is believed. What its agents may do is the catalog's affair.
 
-use super::file::File;
+use super::table::Layered;
 use super::words::place_of;
-use super::{ConfigError, Sources};
+use super::{Config, ConfigError, File, Sources};
 use std::path::Path;
 
 /// Refuses what a project's file may not set, whether it is trusted or not.
@@ -13,7 +13,7 @@ pub(super) fn check(
     path: &Path,
     sources: &Sources,
 ) -> Result<(), ConfigError> {
-    match file.reserved() {
+    match Config::reserved(file) {
         Some(key) => Err(ConfigError::NotForProjects {
             path: path.to_owned(),
             line: place_of(text, key).map_or(1, |(line, _)| line),

@@ -1,47 +1,28 @@
 //! Which skills runs have, as settings files say it. Each file can only take away from what the
 //! one before it leaves.
 
-use super::{Origin, Setting};
+use super::Setting;
+use super::table::settings;
 use posse_protocol::SkillRules;
-use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Which skills runs have, and where each value came from.
-#[derive(Clone, Debug)]
-pub struct SkillSettings {
-    /// Whether a run begins with the skills of its parent, or without one with all there are.
-    pub inherit: Setting<bool>,
-    /// Folders of further skills, absolute.
-    pub extra_dirs: Setting<Vec<PathBuf>>,
-    /// Names of the skills there may be, file by file; a skill must be in each.
-    pub allow: Vec<Setting<Vec<String>>>,
-    /// Names of those that nobody has, file by file.
-    pub deny: Vec<Setting<Vec<String>>>,
+settings! {
+    /// Which skills runs have, and where each value came from.
+    pub struct SkillSettings, "skills.", from struct FileSkills {
+        /// Whether runs start with the skills of their parent (a root: with all skills), unless their
+        /// caller says otherwise.
+        inherit: Setting<bool> = true, Later, User;
+        /// Further folders of skills. A relative path counts from the file's folder.
+        extra_dirs: Setting<Vec<PathBuf>> = Vec::new(), Later, User;
+        /// Names of the skills that runs may have; `*` in a name matches any text. A skill must be in
+        /// the lists of all files.
+        allow: Vec<Setting<Vec<String>>> => "all", AllAsOne, Anyone;
+        /// Names of skills that no run may have, whatever else allows them.
+        deny: Vec<Setting<Vec<String>>>, AllAsOne, Anyone;
+    }
 }
 
 impl SkillSettings {
-    /// All that there are.
-    pub(super) fn all() -> Self {
-        SkillSettings {
-            inherit: Setting::default(true),
-            extra_dirs: Setting::default(Vec::new()),
-            allow: Vec::new(),
-            deny: Vec::new(),
-        }
-    }
-
-    /// Takes over what the file in the folder `beside` says.
-    pub(super) fn narrow(&mut self, file: FileSkills, beside: &Path, origin: &Origin) {
-        self.inherit.set(file.inherit, origin);
-        let extra = file.extra_dirs.map(|all| all.iter().map(|it| beside.join(it)).collect());
-        self.extra_dirs.set(extra, origin);
-        let said = |names: Option<Vec<String>>| {
-            names.map(|value| Setting { value, origin: origin.clone() })
-        };
-        self.allow.extend(said(file.allow));
-        self.deny.extend(said(file.deny));
-    }
-
     /// The lists as rules, each of which holds.
     pub fn rules(&self) -> Vec<SkillRules> {
         let allow = self
@@ -54,14 +35,4 @@ impl SkillSettings {
             .map(|names| SkillRules { deny: names.value.clone(), ..SkillRules::default() });
         allow.chain(deny).collect()
     }
-}
-
-/// `[skills]` as it is written.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct FileSkills {
-    pub(super) inherit: Option<bool>,
-    pub(super) extra_dirs: Option<Vec<PathBuf>>,
-    allow: Option<Vec<String>>,
-    deny: Option<Vec<String>>,
 }

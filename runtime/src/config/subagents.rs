@@ -1,83 +1,96 @@
-//! What runs may start and how, as settings files and definitions of agents say it.
+//! What runs may start and how, as settings files say it.
 
-use super::{Origin, Setting};
-use crate::definition::subagents::FileSubagents;
+use super::Setting;
+use super::table::{Layer, settings};
+use super::value::{Elsewhere, Value};
+use crate::definition::subagents::{FileSkills, FileSubagents, FileTools};
 use crate::tool_facts::check_tools;
 use posse_protocol::{Announce, Cleanup, NameRules, SubagentRules};
+use serde_json::{Value as Json, json};
+use std::ops::Deref;
 use std::time::Duration;
 
-/// What runs may start and how, and where each value came from. Each file can only take away from
-/// what the one before it leaves.
+settings! {
+    /// What runs may start and how, and where each value came from. Each file can only take away from
+    /// what the one before it leaves. Definitions of agents have most of these keys, too.
+    pub struct SubagentSettings, "subagents.", from FileSubagents {
+        /// Whether agents can start other agents.
+        enabled: Setting<bool> = true, Lower, Anyone;
+        /// Whether `spawn_subagent` must name the agent.
+        require_agent | "requireAgentId" | "require_agent_id": Setting<bool> = false, Raise, Anyone;
+        /// The model of children whose agent names none.
+        default_model | "defaultModel": Setting<Option<String>> = None => "their parent's",
+            Later, Trusted;
+        /// `"keep"`, or `"delete"`: Posse removes the transcript of a read-only child after it has
+        /// announced the result.
+        default_cleanup | "defaultCleanup": Setting<Cleanup> = Cleanup::Keep, Later, User;
+        /// How Posse announces results of background children.
+        default_announce | "defaultAnnounce" | "announce": Setting<Announce> = Announce::Followup,
+            Later, Trusted;
+        /// How long children may work, in seconds; 0 is without limit.
+        run_timeout_seconds | "runTimeoutSeconds": Setting<u64> = 0, Later, Trusted;
+        /// The debounce interval for `collect` announcements, in seconds.
+        quiet_seconds | "quietSeconds": Setting<u64> = QUIET.as_secs(), Later, Trusted;
+        /// The agents that agents may start; `"*"` means all. An agent must be in the lists of all files.
+        allowed_agents | "allowedAgents": Vec<Setting<Vec<String>>> => "all", All, Anyone;
+        /// A table of `allow` and `deny`: the tools that children may have at most.
+        tools: Vec<Setting<NameRules>> => "all", All, Anyone;
+        /// A table of `allow` and `deny`: the skills that children may have at most.
+        skills: Vec<Setting<ChildSkills>> => "all", All, Anyone;
+        /// Sets `per_parent` of `[lanes]`: how many children of one run work at the same time. An agent
+        /// can only set less.
+        max_concurrent | "maxConcurrent": Elsewhere<u32> => "no cap", Elsewhere, User;
+        /// Sets the key of that name outside of sections. In an agent's `subagents`: how many minutes
+        /// after its end Posse archives a child. The shorter of the two holds, and 0 (never) is the
+        /// longest.
+        archive_after_minutes | "archiveAfterMinutes": Elsewhere<u64> => "7 days", Elsewhere, User;
+        /// Sets `max_depth`, unless the file has that key: `true` sets it to 2, `false` to 1.
+        /// `allowNestedSubagents`, here or in `tools`, means the same.
+        allow_nested | "allowNestedSubagents" | "allow_nested_subagents": Elsewhere<bool>,
+            Elsewhere, Anyone;
+    }
+}
+
+/// The tools of children.
+impl Value for NameRules {
+    type Written = FileTools;
+
+    fn read(written: FileTools, layer: &mut Layer<'_>) -> Result<Self, String> {
+        let rules = written.rules();
+        layer.warnings.extend(check_tools(&rules, &[])?);
+        Ok(rules)
+    }
+
+    fn shown(&self) -> Option<Json> {
+        (!self.is_empty()).then(|| json!(self))
+    }
+}
+
+/// The skills of children.
 #[derive(Clone, Debug)]
-pub struct SubagentSettings {
-    /// Whether runs may start others at all.
-    pub enabled: Setting<bool>,
-    /// Whether a call must say which agent.
-    pub require_agent: Setting<bool>,
-    /// Agents that may be started, file by file; an agent must be in each.
-    pub allowed_agents: Vec<Setting<Vec<String>>>,
-    /// The model of children whose agent names none; without it, their parent's.
-    pub default_model: Setting<Option<String>>,
-    /// What becomes of the logs of children.
-    pub default_cleanup: Setting<Cleanup>,
-    /// How the ends of children are told that nobody waits for.
-    pub default_announce: Setting<Announce>,
-    /// How long children may work, in seconds; 0 is without limit.
-    pub run_timeout_seconds: Setting<u64>,
-    /// How long no result must have come before those there are, are told together, in seconds.
-    pub quiet_seconds: Setting<u64>,
-    /// Tools of children, file by file; each narrows.
-    pub tools: Vec<Setting<NameRules>>,
-    /// Skills of children, file by file; each narrows.
-    pub skills: Vec<Setting<NameRules>>,
+pub struct ChildSkills(NameRules);
+
+impl Deref for ChildSkills {
+    type Target = NameRules;
+
+    fn deref(&self) -> &NameRules {
+        &self.0
+    }
+}
+
+impl Value for ChildSkills {
+    type Written = FileSkills;
+
+    fn read(written: FileSkills, _: &mut Layer<'_>) -> Result<Self, String> {
+        Ok(ChildSkills(written.rules()))
+    }
+
+    fn shown(&self) -> Option<Json> {
+        self.0.shown()
+    }
 }
 
 impl SubagentSettings {
-    /// What holds when nobody says anything.
-    pub(super) fn usual() -> Self {
-        SubagentSettings {
-            enabled: Setting::default(true),
-            require_agent: Setting::default(false),
-            allowed_agents: Vec::new(),
-            default_model: Setting::default(None),
-            default_cleanup: Setting::default(Cleanup::Keep),
-            default_announce: Setting::default(Announce::Followup),
-            run_timeout_seconds: Setting::default(0),
-            quiet_seconds: Setting::default(QUIET.as_secs()),
-            tools: Vec::new(),
-            skills: Vec::new(),
-        }
-    }
-
-    /// Takes over what a file says, and tells what of it has no effect.
-    pub(super) fn narrow(
-        &mut self,
-        file: FileSubagents,
-        origin: &Origin,
-    ) -> Result<Vec<String>, String> {
-        if let Some(why) = file.unfit() {
-            return Err(why);
-        }
-        let quiet = file.quiet_seconds;
-        let rules = SubagentRules::from(file);
-        let odd = check_tools(&rules.tools, &[])?;
-        // What is switched off stays off; what must be said must be said.
-        self.enabled.set(rules.enabled.filter(|on| !on || self.enabled.value), origin);
-        let must = rules.require_agent.filter(|must| *must || !self.require_agent.value);
-        self.require_agent.set(must, origin);
-        self.default_model.set_some(rules.default_model, origin);
-        self.default_cleanup.set(rules.default_cleanup, origin);
-        self.default_announce.set(rules.default_announce, origin);
-        self.run_timeout_seconds.set(rules.run_timeout_seconds, origin);
-        self.quiet_seconds.set(quiet, origin);
-        let allowed = rules.allowed_agents;
-        let from = |value| Setting { value, origin: origin.clone() };
-        self.allowed_agents.extend(allowed.map(|value| Setting { value, origin: origin.clone() }));
-        self.tools.extend(Some(rules.tools).filter(|it| !it.is_empty()).map(from));
-        self.skills.extend(Some(rules.skills).filter(|it| !it.is_empty()).map(from));
-        Ok(odd)
-    }
-
     /// All of it as rules, each of which holds.
     pub fn rules(&self) -> Vec<SubagentRules> {
         let first = SubagentRules {
@@ -96,7 +109,7 @@ impl SubagentSettings {
             .map(|it| SubagentRules { allowed_agents: Some(it.value.clone()), ..none() });
         let tools = self.tools.iter().map(|it| SubagentRules { tools: it.value.clone(), ..none() });
         let skills =
-            self.skills.iter().map(|it| SubagentRules { skills: it.value.clone(), ..none() });
+            self.skills.iter().map(|it| SubagentRules { skills: it.value.0.clone(), ..none() });
         std::iter::once(first).chain(agents).chain(tools).chain(skills).collect()
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use posse_protocol::{Budget, Usd};
+use std::time::Duration;
 
 /// Loads a user's and a trusted project's file with these texts.
 fn load(user: &str, project: &str) -> Result<Config, ConfigError> {
@@ -30,10 +31,10 @@ fn a_project_that_nobody_trusts_can_only_narrow() {
                    [limits]\nturns = 3\n[skills]\ndeny = [\"x\"]\n\
                    [subagents]\ndefault_model = \"opus\"\nenabled = false\n";
     let trusted = load("model = \"haiku\"", project).unwrap();
-    assert_eq!(trusted.model.value, ["opus"]);
+    assert_eq!(*trusted.model.value, ["opus"]);
     assert!(trusted.held_back.is_empty());
     let strange = load_trusting("model = \"haiku\"", project, |_| Trustees::default()).unwrap();
-    assert_eq!(strange.model.value, ["haiku"]);
+    assert_eq!(*strange.model.value, ["haiku"]);
     assert_eq!(strange.agent.value, default_agent());
     assert_eq!((strange.effort.value, strange.subagents.default_model.value), (None, None));
     assert_eq!(strange.limits.turns.value, Some(3));
@@ -109,12 +110,12 @@ fn children_that_may_have_none_have_none_whoever_says_it() {
 fn later_files_win_and_values_know_where_they_came_from() {
     let user = "model = [\"sonnet\", \"gpt\"]\nmax_concurrent = 4\neffort = \"high\"";
     let config = load(user, "model = \"haiku\"").unwrap();
-    assert_eq!(config.model.value, ["haiku"]);
+    assert_eq!(*config.model.value, ["haiku"]);
     assert!(matches!(config.model.origin, Origin::Project(_)));
     assert!(matches!(config.max_concurrent.origin, Origin::User(_)));
     assert_eq!(config.effort.value, Some(Effort::High));
     assert_eq!(config.agent.origin, Origin::Default);
-    assert_eq!(load(user, "").unwrap().model.value, ["sonnet", "gpt"]);
+    assert_eq!(*load(user, "").unwrap().model.value, ["sonnet", "gpt"]);
     assert!(load("model = []", "").unwrap_err().to_string().contains("list of models is empty"));
 }
 
@@ -148,13 +149,13 @@ fn patience_is_the_user_s_and_within_bounds() {
 
 #[test]
 fn what_becomes_of_ended_runs_is_a_setting_with_bounds() {
-    let usual = load("", "").unwrap().lifecycle.lifecycle();
+    let usual = load("", "").unwrap().lifecycle();
     assert_eq!(usual, crate::Lifecycle::default());
     let config = load("archiveAfterMinutes = 90\nretention_days = 30", "").unwrap();
-    let lifecycle = config.lifecycle.lifecycle();
+    let lifecycle = config.lifecycle();
     assert_eq!(lifecycle.archive_after, Some(Duration::from_secs(5_400)));
     assert_eq!(lifecycle.retention, Some(Duration::from_secs(30 * 86_400)));
-    let never = load("archive_after_minutes = 0", "").unwrap().lifecycle.lifecycle();
+    let never = load("archive_after_minutes = 0", "").unwrap().lifecycle();
     assert_eq!((never.archive_after, never.retention), (None, None));
     for wrong in ["archive_after_minutes = 99999999", "retention_days = 0"] {
         let error = load(wrong, "").unwrap_err().to_string();
@@ -189,7 +190,7 @@ fn lanes_are_capped_by_parent_agent_and_model() {
 
 #[test]
 fn how_long_tools_may_be_silent_is_a_time_or_off() {
-    let silent = |text: &str| load(text, "").map(|config| config.stall_after.value);
+    let silent = |text: &str| load(text, "").map(|config| config.stall_after.value.0);
     assert_eq!(silent("").unwrap(), Duration::from_secs(15 * 60));
     assert_eq!(silent("stall_after = \"90s\"").unwrap(), Duration::from_secs(90));
     assert_eq!(silent("stall_after = \"off\"").unwrap(), Duration::ZERO);
@@ -204,11 +205,11 @@ fn a_user_adds_vendors_models_and_short_names() {
                 [models.\"work/large\"]\nwindow = 1000\nmax_output = 100\n\
                 [aliases]\nboss = \"work/large\"";
     let config = load(user, "").unwrap();
-    assert!(matches!(config.catalog.origin, Origin::User(_)));
-    let found = config.catalog.value.find("boss").unwrap();
+    assert!(matches!(config.vendors.origin, Origin::User(_)));
+    let found = config.catalog().find("boss").unwrap();
     assert_eq!((found.id().as_str(), found.properties.window), ("work/large", 1000));
     let caps = load("[vendors.anthropic]\nmax_concurrent = 4\ntokens_per_minute = 9000", "");
-    let caps = caps.unwrap().catalog.value.vendor("anthropic").unwrap().caps;
+    let caps = caps.unwrap().catalog().clone().vendor("anthropic").unwrap().caps;
     assert_eq!((caps.max_concurrent, caps.requests_per_minute), (Some(4), None));
     assert_eq!(caps.tokens_per_minute, Some(9000));
     let error = load("[vendors.anthropic]\nrequests_per_minute = 0", "").unwrap_err();
@@ -225,11 +226,11 @@ fn a_project_can_only_make_limits_stricter() {
     assert_eq!(limits.turns, Some(10));
     assert_eq!(limits.cost, Some(Usd::from_dollars(0.5)));
     assert_eq!(limits.wall_ms, Some(300_000));
-    let written = |user: &str, project: &str| load(user, project).unwrap().limits.written_bytes;
-    assert_eq!(written("", "").value, Some(20 << 30));
-    assert_eq!(written("limits.written = \"90GiB\"", "").value, Some(90 << 30));
-    assert_eq!(written("", "limits.written = \"90GiB\"").value, Some(20 << 30));
-    assert_eq!(written("", "limits.written = \"1MiB\"").value, Some(1 << 20));
+    let written = |user: &str, project: &str| load(user, project).unwrap().limits.written;
+    assert_eq!(written("", "").value, Some(Bytes(20 << 30)));
+    assert_eq!(written("limits.written = \"90GiB\"", "").value, Some(Bytes(90 << 30)));
+    assert_eq!(written("", "limits.written = \"90GiB\"").value, Some(Bytes(20 << 30)));
+    assert_eq!(written("", "limits.written = \"1MiB\"").value, Some(Bytes(1 << 20)));
 }
 
 #[test]

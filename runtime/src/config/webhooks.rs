@@ -1,9 +1,12 @@
 //! Webhooks, as settings files say them. Only the user's own: a project's file must not make runs
 //! call out.
 
+use super::Setting;
+use super::table::{Effective, Layer, Layered, Row};
 use crate::limits::parse_duration;
 use crate::webhooks::{EventKind, HookError, Reach, Runs, SigningKey, Webhook};
 use serde::Deserialize;
+use serde_json::json;
 use std::time::Duration;
 
 /// A webhook of a settings file: complete but for the secrets that are in the environment.
@@ -55,7 +58,7 @@ impl WebhookSettings {
         Ok(webhook)
     }
 
-    pub(super) fn read(file: FileWebhook) -> Result<Self, String> {
+    fn read(file: FileWebhook) -> Result<Self, String> {
         let reach = if file.allow_private { Reach::Private } else { Reach::Public };
         let mut webhook = Webhook::new(&file.name, &file.url, reach).map_err(|e| e.to_string())?;
         let name = file.name;
@@ -115,6 +118,36 @@ impl WebhookSettings {
     }
 }
 
+impl Layered for Vec<Setting<WebhookSettings>> {
+    type Written = Vec<FileWebhook>;
+
+    const FORM: &'static str = "[[{}]]";
+
+    fn overlay(&mut self, written: Self::Written, layer: &mut Layer<'_>) -> Result<(), String> {
+        for webhook in written {
+            let value = WebhookSettings::read(webhook)?;
+            let name = value.name();
+            if self.iter().any(|known| known.value.name() == name) {
+                return Err(format!(
+                    "there are two webhooks `{name}`; give one of them another name"
+                ));
+            }
+            self.push(layer.set(value));
+        }
+        Ok(())
+    }
+
+    fn show(&self, row: &Row, shown: &mut Vec<Effective>) {
+        shown.extend(self.iter().map(|Setting { value, origin }| {
+            origin.effective(format!("{}.{}", row.key, value.name()), json!(value.shown_address()))
+        }));
+    }
+
+    fn is_set(written: &Self::Written) -> bool {
+        !written.is_empty()
+    }
+}
+
 /// Every end of a run.
 const FINISHED: &str = "run.finished";
 
@@ -133,7 +166,7 @@ fn is_variable(name: &str) -> bool {
 /// `[[webhooks]]` as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FileWebhook {
+pub(crate) struct FileWebhook {
     name: String,
     url: String,
     #[serde(default)]

@@ -8,19 +8,19 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct FileSubagents {
-    enabled: Option<bool>,
+    pub(crate) enabled: Option<bool>,
     #[serde(alias = "requireAgentId", alias = "require_agent_id")]
-    require_agent: Option<bool>,
+    pub(crate) require_agent: Option<bool>,
     #[serde(alias = "allowedAgents")]
-    allowed_agents: Option<Vec<String>>,
+    pub(crate) allowed_agents: Option<Vec<String>>,
     #[serde(alias = "defaultModel")]
-    default_model: Option<String>,
+    pub(crate) default_model: Option<String>,
     #[serde(alias = "defaultCleanup")]
     pub(crate) default_cleanup: Option<Cleanup>,
     #[serde(alias = "defaultAnnounce", alias = "announce")]
-    default_announce: Option<Announce>,
+    pub(crate) default_announce: Option<Announce>,
     #[serde(alias = "runTimeoutSeconds")]
-    run_timeout_seconds: Option<u64>,
+    pub(crate) run_timeout_seconds: Option<u64>,
     #[serde(alias = "quietSeconds")]
     pub(crate) quiet_seconds: Option<u64>,
     #[serde(alias = "maxConcurrent")]
@@ -28,40 +28,42 @@ pub(crate) struct FileSubagents {
     #[serde(alias = "archiveAfterMinutes")]
     pub(crate) archive_after_minutes: Option<u64>,
     #[serde(alias = "allowNestedSubagents", alias = "allow_nested_subagents")]
-    allow_nested: Option<bool>,
-    tools: FileTools,
-    skills: FileSkills,
+    pub(crate) allow_nested: Option<bool>,
+    pub(crate) tools: Option<FileTools>,
+    pub(crate) skills: Option<FileSkills>,
 }
 
 impl FileSubagents {
-    /// Takes away what can do more than narrow, and says which keys those were.
-    pub(crate) fn hold_back(&mut self) -> impl Iterator<Item = &'static str> {
-        let held_back = [
-            ("subagents.default_model", self.default_model.take().is_some()),
-            ("subagents.default_announce", self.default_announce.take().is_some()),
-            ("subagents.run_timeout_seconds", self.run_timeout_seconds.take().is_some()),
-            ("subagents.quiet_seconds", self.quiet_seconds.take().is_some()),
-        ];
-        held_back.into_iter().filter(|(_, was_set)| *was_set).map(|(key, _)| key)
+    /// Puts together what two places may say: whether children have the skills of their parent, and
+    /// whether they may have children.
+    pub(crate) fn settle(&mut self) {
+        self.allow_nested = self.nested();
+        if self.tools.as_ref().is_some_and(|tools| tools.inherit_skills == Some(false)) {
+            self.skills.get_or_insert_default().inherit = Some(false);
+        }
     }
 
     /// How many levels of runs it lets stand below a run, if it says whether children may have
     /// children. Either of two places may say it; that they may not is believed first.
     pub(crate) fn depth(&self) -> Option<u32> {
-        let said = [self.allow_nested, self.tools.allow_nested];
-        said.into_iter().flatten().min().map(|nested| if nested { NESTED } else { 1 })
+        self.nested().map(|nested| if nested { NESTED } else { 1 })
+    }
+
+    fn nested(&self) -> Option<bool> {
+        let tools = self.tools.as_ref().and_then(|tools| tools.allow_nested);
+        [self.allow_nested, tools].into_iter().flatten().min()
     }
 
     /// What is asked for that there is no notion of here.
     pub(crate) fn unfit(&self) -> Option<String> {
-        if self.tools.inherit_tools == Some(false) {
+        if self.tools.as_ref().and_then(|tools| tools.inherit_tools) == Some(false) {
             let why = "`subagents.tools.inherit_tools` is false: a child never has other tools than \
                        its parent may hand on; leave it out, and name its tools in `allow`, or in \
                        its agent's `tools`";
             return Some(why.to_owned());
         }
-        let dirs = self.skills.extra_skill_dirs.as_deref().unwrap_or_default();
-        (!dirs.is_empty()).then(|| {
+        let dirs = self.skills.as_ref().and_then(|skills| skills.extra_skill_dirs.as_deref());
+        dirs.is_some_and(|dirs| !dirs.is_empty()).then(|| {
             "`subagents.skills.extra_skill_dirs` names folders for children alone, which there are \
              not: put them into `extra_dirs` of `[skills]`, and say here in `allow` and `deny` which \
              of all skills children have"
@@ -99,7 +101,7 @@ const NESTED: u32 = 2;
 /// `tools`, with the words of other systems for what is so anyway, or stands elsewhere here.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct FileTools {
+pub(crate) struct FileTools {
     allow: Option<Vec<String>>,
     deny: Vec<String>,
     #[serde(alias = "inheritTools")]
@@ -113,7 +115,7 @@ struct FileTools {
 /// `skills`, with the words of other systems.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct FileSkills {
+pub(crate) struct FileSkills {
     #[serde(alias = "allowSkills", alias = "allow_skills")]
     allow: Option<Vec<String>>,
     #[serde(alias = "denySkills", alias = "deny_skills")]
@@ -123,19 +125,25 @@ struct FileSkills {
     extra_skill_dirs: Option<Vec<String>>,
 }
 
+impl FileTools {
+    /// The tools that children have at most.
+    pub(crate) fn rules(self) -> NameRules {
+        NameRules { allow: self.allow, deny: self.deny, ..NameRules::default() }
+    }
+}
+
 impl FileSkills {
     /// The skills that children have at most. Without those of their parent there are none: nobody
     /// has other ones.
-    fn rules(self, inherits: bool) -> NameRules {
-        let allow = if inherits { self.allow } else { Some(Vec::new()) };
+    pub(crate) fn rules(self) -> NameRules {
+        let allow = if self.inherit == Some(false) { Some(Vec::new()) } else { self.allow };
         NameRules { allow, deny: self.deny, ..NameRules::default() }
     }
 }
 
 impl From<FileSubagents> for SubagentRules {
-    fn from(file: FileSubagents) -> Self {
-        let inherits = [file.tools.inherit_skills, file.skills.inherit];
-        let FileTools { allow, deny, .. } = file.tools;
+    fn from(mut file: FileSubagents) -> Self {
+        file.settle();
         SubagentRules {
             enabled: file.enabled,
             require_agent: file.require_agent,
@@ -146,8 +154,8 @@ impl From<FileSubagents> for SubagentRules {
             run_timeout_seconds: file.run_timeout_seconds,
             max_concurrent: file.max_concurrent,
             archive_after_minutes: file.archive_after_minutes,
-            tools: NameRules { allow, deny, ..NameRules::default() },
-            skills: file.skills.rules(!inherits.contains(&Some(false))),
+            tools: file.tools.map(FileTools::rules).unwrap_or_default(),
+            skills: file.skills.map(FileSkills::rules).unwrap_or_default(),
             ..SubagentRules::default()
         }
     }

@@ -41,6 +41,7 @@ use presence::{Company, Presence};
 use queue::{Dead, Glance};
 use reader::Reader;
 use reserve::SpaceReserve;
+use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -72,7 +73,8 @@ pub struct Options {
 }
 
 /// What an acknowledged append survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Durability {
     /// A loss of power.
     Power,

@@ -144,7 +144,7 @@ fn unknown(entry: &Entry, config: &Config) -> Option<Problem> {
         Some(role) => role.value.as_ref(),
         None => Some(model),
     });
-    let error = meant.find_map(|model| config.catalog.value.find(model).err())?;
+    let error = meant.find_map(|model| config.catalog().find(model).err())?;
     Some(Problem {
         path: entry.path.clone(),
         line: entry.model_at.map(|(line, _)| line).or(entry.line),
