@@ -58,7 +58,7 @@ pub(crate) fn of_the_runtime() -> impl Iterator<Item = ToolFacts> {
 
 /// Stands for all tools of the source called `name`, which are known when a run is prepared.
 pub(crate) fn of_source(name: &str) -> ToolFacts {
-    ToolFacts::new(&format!("mcp__{name}__*"), Effect::Network)
+    ToolFacts::new(format!("mcp__{name}__*"), Effect::Network)
 }
 
 /// The one of these that is called `name`.

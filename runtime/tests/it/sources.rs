@@ -184,7 +184,7 @@ async fn a_source_offers_its_tools_to_a_run_which_stores_them_and_calls_them() {
     assert_eq!(ours(bench.fake.requests()[0].tools()), ALL);
     let stored = offers(&bench, run.id()).await;
     assert_eq!((stored.len(), stored[0].source.as_str()), (1, "sh"));
-    let specs: Vec<&ToolSpec> = stored[0].tools.iter().map(|tool| tool).collect();
+    let specs: Vec<&ToolSpec> = stored[0].tools.iter().collect();
     assert_eq!(specs.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>(), ALL);
     assert_eq!(specs[0].description, "Does it.");
     // Once to list its tools, and once for both calls.
