@@ -171,6 +171,34 @@ pub async fn give(
         posse::config::allow_always(settings, rule)?;
         print::note(format!("  {rule} is allowed from now on: {}", settings.display()));
     }
+    let (rule, is_for_all) = match &answer {
+        Approval::Run { rule } => (Some(rule.clone()), false),
+        Approval::Always { rule } => (Some(rule.clone()), true),
+        Approval::Once | Approval::Denied { .. } => (None, false),
+    };
+    if let given @ Given::TooLate(_) = decide(runtime, question, answer, who).await? {
+        return Ok(given);
+    }
+    // The rule covers what was asked at the same time, too.
+    if let Some(rule) = rule {
+        let root = runtime.find(&question.run.to_string()).await?.family.root;
+        let is_covered = |other: &Question| {
+            other.asked.rule.as_ref() == Some(&rule) && (is_for_all || other.run == question.run)
+        };
+        for other in runtime.questions(Some(root)).await?.iter().filter(|other| is_covered(other)) {
+            // Somebody else may be faster, and decides.
+            let _faster = decide(runtime, other, Approval::Once, who).await?;
+        }
+    }
+    Ok(Given::Taken)
+}
+
+async fn decide(
+    runtime: &Runtime,
+    question: &Question,
+    answer: Approval,
+    who: Goes,
+) -> Result<Given, Failure> {
     let asked = &question.asked;
     let (run, call, digest) = (question.run, asked.call.clone(), &asked.digest);
     let decided = match who {

@@ -336,8 +336,21 @@ async fn converse(
         deck.check()?;
         // One more line would take the whole budget again.
         if code == Code::Budget {
+            tell_unsent(lines, viewer).await;
             return leave(chat, session, viewer, code).await.map(Next::Leave);
         }
+    }
+}
+
+/// Says that what comes next in a pipe is not sent.
+async fn tell_unsent(lines: &mut Lines, viewer: &mut Viewer) {
+    if lines::is_interactive() {
+        return;
+    }
+    let next = tokio::time::timeout(A_MOMENT, lines.next(&mut viewer.signals)).await;
+    if let Ok(Ok(Line::Text(line))) = next {
+        let line = clean_line(&line, 100);
+        viewer.screen.remark(&format!("the rest of the input was not sent, from \"{line}\" on"));
     }
 }
 

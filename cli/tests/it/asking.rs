@@ -507,3 +507,26 @@ async fn a_question_of_a_chat_goes_with_its_turn_and_the_chat_goes_on() {
     terminal.shows("code 0").await;
     assert!(!world.work().join("b.txt").exists());
 }
+
+/// Models send calls side by side all the time: one answer for the run is for all that its rule covers.
+#[tokio::test]
+async fn a_rule_for_the_run_covers_what_was_asked_beside_it() {
+    let touch = |name: &str| json!({"command": format!("touch {name}")});
+    let calls = Reply::tool_call("Bash", touch("one"))
+        .and_tool_call("Bash", touch("two"))
+        .and_tool_call("Bash", json!({"command": "mkdir three"}));
+    let world = World::new(Script::turns([calls, Reply::text("done")])).await;
+    let Some(terminal) = Terminal::open(&world, 100, 40).await else { return };
+    terminal.enter("posse run --mode ask go; echo co''de $?").await;
+    terminal.shows("[r] for this run: Bash(touch:*)").await;
+    terminal.enter("r").await;
+    terminal.shows("mkdir three").await;
+    terminal.shows("[r] for this run: Bash(mkdir:*)").await;
+    terminal.enter("y").await;
+    terminal.shows("code 0").await;
+    for made in ["one", "two", "three"] {
+        assert!(world.work().join(made).exists(), "{made}");
+    }
+    let asked = terminal.screen().await.matches("allow it?").count();
+    assert_eq!(asked, 2, "{}", terminal.screen().await);
+}

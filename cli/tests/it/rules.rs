@@ -316,3 +316,16 @@ async fn a_denial_for_any_folder_holds_in_the_checkout_around_a_subfolder() {
         assert!(!told.contains("the-canary"), "{rules:?}: {told}");
     }
 }
+
+/// Who denies `Edit` means every tool that changes files.
+#[tokio::test]
+async fn a_denial_of_edit_is_one_of_write_too() {
+    for flag in ["--deny", "--disallowedTools"] {
+        let write = json!({"file_path": "made.txt", "content": "x"});
+        let turns = [Reply::tool_call("Write", write), Reply::text("{{last_tool_result}}")];
+        let world = World::new(Script::turns(turns)).await;
+        let exit = world.run(&["run", "go", flag, "Edit"]).await.expect(0);
+        assert!(!world.work().join("made.txt").exists(), "{flag}: {}", exit.out);
+        assert!(exit.out.contains("Edit"), "{flag}: {}", exit.out);
+    }
+}

@@ -285,6 +285,8 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
     let every_call = || match tool.name.as_str() {
         // Whoever says something of handing on work means it whichever way it is done.
         TASK => done(Tools::Starting, What::All),
+        // And of editing, with whichever tool.
+        EDIT => done(Tools::Writing, What::All),
         _ => done(one(), What::All),
     };
     let Some(specifier) = specifier else { return Ok(every_call()) };
