@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What a tool does to the world. Decides what may run side by side, what a read-only agent
-/// may call, and what may run again after a crash.
+/// What a tool can change. It decides which calls may run in parallel, which tools a read-only agent
+/// may call, and which calls Posse repeats after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -83,7 +83,7 @@ impl<'de> Deserialize<'de> for Schema {
     }
 }
 
-/// A tool as the model and the dispatcher see it.
+/// The specification of a tool, for the model and for the dispatcher.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// The name that is offered to the model.
@@ -111,7 +111,7 @@ pub struct SeenFile {
     pub extra: Extra,
 }
 
-/// What a call gave. A failing tool returns output marked as error; the model sees it.
+/// The result of a call. A tool that fails returns output marked as an error, which the model reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
     /// Text and images.
