@@ -187,7 +187,7 @@ async fn resume(
     let short = row.id.short();
     if !row.session {
         return Err(Failure::usage(format!("run {short} is not a chat"))
-            .hint(format!("`posse runs resume {short} \"…\"` goes on with it")));
+            .hint(format!("`posse runs resume {short} \"…\"` continues it")));
     }
     match &asks.model {
         Some(model) => runtime.check_model_for(row.id, model).await.map(drop)?,

@@ -7,10 +7,11 @@ use crate::exit::{Code, Failure};
 use crate::print;
 use crate::table::{Column, Table};
 use posse::config::{AutoResume, Setting};
-use posse::model::catalog::Source;
+use posse::model::catalog::{Catalog, Source};
 use posse::protocol::Limit;
 use posse::store::Durability;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -60,6 +61,18 @@ fn paths(common: &Common) -> Result<Code, Failure> {
     let columns = [Column::text("WHAT"), Column::text("STATE").leaves(1), Column::text("PATH")];
     Table { columns, rows: found.into_iter().map(row).collect() }.print(common)?;
     Ok(Code::Done)
+}
+
+/// The texts of a list, and of the lists within it.
+fn words(list: &[Value]) -> Vec<&str> {
+    let mut found = Vec::new();
+    for item in list {
+        match item {
+            Value::Array(within) => found.extend(words(within)),
+            item => found.extend(item.as_str()),
+        }
+    }
+    found
 }
 
 async fn show(common: &Common) -> Result<Code, Failure> {
@@ -215,6 +228,17 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     for vendor in catalog.value.vendors().iter().filter(|vendor| vendor.source == Source::User) {
         row(&format!("vendors.{}", vendor.name), json!(vendor.base_url), &catalog.origin);
     }
+    let built_in = Catalog::built_in();
+    let usual: BTreeMap<&str, &str> = built_in.aliases().collect();
+    for (alias, model) in catalog.value.aliases().filter(|(it, to)| usual.get(it) != Some(to)) {
+        row(&format!("aliases.{alias}"), json!(model), &catalog.origin);
+    }
+    for model in catalog.value.models() {
+        let found = catalog.value.find(&model);
+        if found.is_ok_and(|found| found.source == Source::User) {
+            row(&format!("models.{model}"), json!("set"), &catalog.origin);
+        }
+    }
     for webhook in &config.webhooks {
         let Setting { value, origin } = webhook;
         row(&format!("webhooks.{}", value.name()), json!(value.shown_address()), origin);
@@ -222,13 +246,13 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     for agent in &config.agents {
         let Setting { value, origin } = agent;
         let about = match value.is_change() {
-            true => json!("changes one that is defined elsewhere"),
+            true => json!("changes an agent that another file defines"),
             false => json!(value.definition.description),
         };
         row(&format!("agents.{}", value.name), about, origin);
     }
     for Setting { value, origin } in &config.held_back {
-        let place = format!("{origin}, which is not trusted: no effect");
+        let place = format!("{origin}, not trusted: no effect");
         row(&format!("({value})"), Value::Null, &place);
     }
     let warnings = &config.warnings;
@@ -268,8 +292,11 @@ async fn show(common: &Common) -> Result<Code, Failure> {
             Value::Null => "–".to_owned(),
             Value::String(text) => clean_line(&text, 200),
             Value::Array(several) => {
-                let several: Vec<&str> = several.iter().filter_map(Value::as_str).collect();
-                clean_line(&several.join(", "), 200)
+                let several = words(&several);
+                match several.is_empty() {
+                    true => "[]".to_owned(),
+                    false => clean_line(&several.join(", "), 200),
+                }
             }
             other => other.to_string(),
         };

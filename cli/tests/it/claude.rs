@@ -210,7 +210,7 @@ async fn what_posse_does_not_use_is_said_once_and_again_when_it_changes() {
     assert!(check.contains("and not yet: permissions.allow, hooks"), "{check}");
     let trust = world.run(&["trust"]).await.expect(2).out;
     assert!(trust.contains("Posse does not use these yet: .claude/commands/fix.md, .mcp.json"));
-    assert!(trust.contains(".claude/settings.json: 7 rules in force, trusted or not"), "{trust}");
+    assert!(trust.contains(".claude/settings.json: 7 rules in effect, trusted or not"), "{trust}");
 }
 
 #[tokio::test]

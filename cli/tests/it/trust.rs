@@ -36,7 +36,7 @@ async fn a6_without_a_terminal_nothing_is_trusted_unless_the_command_line_says_s
     assert!(could_write(&world, &["--trust"]).await);
     assert!(!could_write(&world, &[]).await, "that was for one command only");
     let exit = world.run(&["trust"]).await.expect(2);
-    assert!(exit.out.contains("agent doer (.posse/agents/doer.md): would also have Write"));
+    assert!(exit.out.contains("agent doer (.posse/agents/doer.md): would also get Write"));
     assert!(exit.err.contains("there is no terminal"), "{}", exit.err);
     assert!(!could_write(&world, &[]).await);
     world.run(&["trust", "--yes"]).await.expect(0);
@@ -305,7 +305,7 @@ async fn settings_of_a_stranger_only_narrow_and_say_so() {
     assert_eq!(strange["limits.turns"]["value"], 7);
     assert!(strange["(model)"]["origin"].as_str().unwrap().contains("not trusted: no effect"));
     let run = world.run(&["run", "x"]).await.expect(0);
-    assert!(run.err.contains("this folder is not trusted: model of its posse.toml has no effect"));
+    assert!(run.err.contains("this folder is not trusted: model in its posse.toml has no effect"));
     world.run(&["trust", "-y"]).await.expect(0);
     let trusted = config().await;
     assert_eq!(trusted["model"]["value"], "opus");
@@ -444,7 +444,7 @@ async fn a_person_is_shown_what_it_is_and_asked() {
         terminal.enter(&format!("clear; echo 'round{answer}'; posse trust")).await;
         terminal.shows(&format!("round{answer}\n")).await;
         let screen = terminal.shows("Trust exactly this? [y/N]").await;
-        assert!(screen.contains("would also have Write"), "{screen}");
+        assert!(screen.contains("would also get Write"), "{screen}");
         terminal.enter(answer).await;
         terminal.shows(says).await;
         let list = world.run(&["trust", "list", "--json"]).await.expect(0).json();
