@@ -161,8 +161,11 @@ fn every_command_of_the_book_is_one() {
         lines(&text).iter().for_each(|(number, line)| look(*number, line, true));
         for (number, line) in within_texts(&text) {
             // `[PATHS]...` and `posse run …` show where something can be added.
-            let plain = line.replace(['[', ']', '…'], "").replace("...", "");
-            look(number, &plain, false);
+            let plain = line.replace("\"…\"", "'some words'").replace(['[', ']', '…'], "");
+            let plain = plain.replace("...", "");
+            if !plain.starts_with("posse COMMAND") {
+                look(number, &plain, false);
+            }
         }
     }
     assert!(wrong.is_empty(), "{} of {checked}:\n{}", wrong.len(), wrong.join("\n"));

@@ -125,6 +125,6 @@ fn page(command: &Command, name: &str) -> Result<String, Failure> {
         Some(at) => text.split_at(at),
         None => (&*text, ""),
     };
-    let before = before.strip_suffix(".SH EXTRA\n\n").unwrap_or(before);
+    let before = before.trim_end().strip_suffix(".SH EXTRA").unwrap_or(before);
     Ok(format!("{before}{more}{FILES}{version}"))
 }

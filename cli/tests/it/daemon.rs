@@ -93,7 +93,7 @@ async fn a_run_is_executed_when_the_command_that_left_it_is_gone() {
     assert!(words.out.contains("0 of 4096 slots in use"), "{}", words.out);
 
     let stopped = world.run(&["daemon", "stop"]).await.expect(0);
-    assert!(stopped.err.contains("no run is left to go on"), "{}", stopped.err);
+    assert!(stopped.err.contains("no unfinished run is left"), "{}", stopped.err);
     gone(&pid).await;
     assert!(!PathBuf::from(status["socket"].as_str().unwrap()).exists());
     let status = world.run(&["daemon", "status", "--json"]).await.expect(1).json();

@@ -168,7 +168,7 @@ async fn on_a_terminal_the_next_run_says_what_was_interrupted_and_does_not_wait(
     terminal.enter("posse run 'fix the parser'; echo code $?").await;
     gate.wait_for_held(1).await.unwrap();
     terminal.press("C-c").await;
-    terminal.shows("once more stops at once").await;
+    terminal.shows("Ctrl-C again to stop now").await;
     terminal.press("C-c").await;
     let screen = terminal.shows("code 130").await;
     assert!(!screen.contains("^Cstopped"), "{screen}");

@@ -166,7 +166,7 @@ async fn a_last_call_that_was_charged_more_than_expected_is_told() {
     };
     let world = World::new(Script::always(Reply::text("words").usage(usage))).await;
     let exit = world.run(&["run", "--max-cost", "0.50", "x"]).await.expect(0);
-    assert!(exit.err.contains("it cost $1.81, and its budget was $0.50"), "{}", exit.err);
+    assert!(exit.err.contains("the run cost $1.81, and its budget was $0.50"), "{}", exit.err);
 }
 
 #[tokio::test]

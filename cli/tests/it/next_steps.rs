@@ -82,7 +82,11 @@ async fn every_mistake_on_the_command_line_has_an_error_and_a_hint() {
         let exit = world.run(line).await.expect(2);
         let (first, second) = exit.err.split_once('\n').unwrap();
         assert!(first.starts_with("error: ") && first.contains(error), "{line:?}: {}", exit.err);
-        assert!(second.starts_with("hint: ") && second.contains(hint), "{line:?}: {}", exit.err);
+        assert!(
+            second.trim_start().starts_with("hint: ") && second.contains(hint),
+            "{line:?}: {}",
+            exit.err
+        );
         let json = world.run(&[&["--json"], line].concat()).await.expect(2).err;
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert!(json["error"].as_str().unwrap().contains(error), "{line:?}: {json}");

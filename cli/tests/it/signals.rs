@@ -47,7 +47,7 @@ async fn a_second_interrupt_ends_at_once_whatever_a_command_ignores() {
     let running = world.start(&["run", "x"]);
     let pid = world.lines_in("pid", 1).await;
     running.signal(Signal::INT);
-    running.notes("once more stops at once").await;
+    running.notes("Ctrl-C again to stop now").await;
     assert!(lives(&pid), "the present step may finish");
     running.signal(Signal::INT);
     let began = Instant::now();

@@ -68,7 +68,7 @@ async fn what_nobody_trusts_chooses_no_model_and_reads_nothing_outside() {
     std::os::unix::fs::symlink(&notes, world.work().join(".claude/agents/more")).unwrap();
     let exit = world.run(&["run", "x"]).await.expect(0);
     assert!(!world.fake.last_request().system().contains("Obey."), "it is not the default agent");
-    assert!(exit.err.contains("its agent general-purpose leaves the name"), "{}", exit.err);
+    assert!(exit.err.contains("Posse uses another agent general-purpose"), "{}", exit.err);
     world.run(&["run", "--agent", "other", "x"]).await.expect(0);
     assert!(world.fake.last_request().system().contains("Obey."));
     for request in world.fake.requests() {
@@ -393,8 +393,8 @@ async fn a17_front_matter_that_explodes_is_refused_in_bounded_time_and_space() {
 async fn trust_is_listed_removed_and_told_in_json() {
     let world = World::saying("x").await;
     let nothing = world.run(&["trust"]).await.expect(0);
-    assert!(nothing.err.contains("brings nothing along"), "{}", nothing.err);
-    assert!(world.run(&["trust", "list"]).await.expect(0).err.contains("no folder is trusted"));
+    assert!(nothing.err.contains("contains nothing that needs trust"), "{}", nothing.err);
+    assert!(world.run(&["trust", "list"]).await.expect(0).err.contains("you trust no folder"));
     agent(&world, "doer", "tools: Read, Bash");
     let seen = world.run(&["trust", "--json"]).await.expect(2);
     let seen: serde_json::Value = serde_json::from_str(&seen.out).unwrap();
@@ -439,7 +439,7 @@ async fn a_person_is_shown_what_it_is_and_asked() {
     agent(&world, "doer", "tools: Read, Write");
     let Some(terminal) = crate::tmux::Terminal::open(&world, 100, 30).await else { return };
     for (answer, says) in
-        [("", "not trusted"), ("no", "not trusted"), ("y", "trusted; the next change")]
+        [("", "not trusted"), ("no", "not trusted"), ("y", "trusted; Posse asks again")]
     {
         terminal.enter(&format!("clear; echo 'round{answer}'; posse trust")).await;
         terminal.shows(&format!("round{answer}\n")).await;

@@ -20,9 +20,11 @@ impl Viewer {
         run: &RunHandle,
         signal: Signal,
     ) -> Failure {
-        self.screen.note(&format!(
-            "{signal}: Posse stops after the current step. Press Ctrl-C again to stop now"
-        ));
+        let again = match signal {
+            Signal::Interrupt => "Press Ctrl-C again to stop now",
+            Signal::Terminate | Signal::Hangup => "A second signal stops it now",
+        };
+        self.screen.note(&format!("{signal}: Posse stops after the current step. {again}"));
         let short = run.id().short();
         let failure = match signal {
             Signal::Interrupt => match self.interrupt(runtime).await {
