@@ -58,7 +58,10 @@ impl Common {
     /// Refuses a database in a folder that does not exist: its path was probably mistyped.
     fn check_place(&self) -> Result<(), Failure> {
         let folder = self.global.db.as_deref().and_then(Path::parent);
-        match folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+        // That of the usual database is made when it is needed.
+        let own = self.environment.data_folder.as_deref();
+        let folder = folder.filter(|it| !it.as_os_str().is_empty() && own != Some(*it));
+        match folder.filter(|folder| !folder.exists()) {
             None => Ok(()),
             Some(folder) => {
                 let message = format!("the folder {} of --db does not exist", folder.display());
