@@ -18,7 +18,7 @@ pub fn explain(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
         ErrorKind::UnknownArgument => return Some(unknown_argument(error, command, &path)),
         ErrorKind::InvalidSubcommand => return Some(unknown_command(error, command, &path)),
-        ErrorKind::InvalidValue => match text(error, ContextKind::SuggestedValue) {
+        ErrorKind::InvalidValue => match nearest_value(error) {
             Some(meant) => format!("did you mean `{meant}`? `{path} --help` lists the values"),
             None => format!("`{path} --help` lists the values"),
         },
@@ -75,6 +75,17 @@ fn unknown_command(error: &clap::Error, command: &Command, path: &str) -> Failur
         None => format!("`{path} --help` lists the commands"),
     };
     Failure::usage(format!("`{path}` has no command `{name}`")).hint(hint)
+}
+
+/// The value that was probably meant.
+fn nearest_value(error: &clap::Error) -> Option<String> {
+    let given = text(error, ContextKind::InvalidValue)?;
+    match error.get(ContextKind::ValidValue)? {
+        ContextValue::Strings(values) => {
+            near::nearest(&given, values.iter().map(String::as_str)).map(str::to_owned)
+        }
+        _ => None,
+    }
 }
 
 /// A text that clap knows about `error`.
