@@ -1,11 +1,11 @@
-//! The agent loop of Posse, and the three seams it works through.
+//! The agent loop of Posse, and the three traits it works through.
 //!
-//! [`run`] drives a run from its log: it folds the events into a [`Transcript`], asks the pure
-//! function [`next_step`] what to do, does it, and records it. It knows a [`Model`], [`Tool`]s
-//! and a [`Journal`]; that stores, servers or other runs exist, it never learns.
+//! [`run`] executes a run from its log: it computes a [`Transcript`] from the events, asks the pure
+//! function [`next_step`] what to do, does it, and stores the result as events. It uses a [`Model`],
+//! [`Tool`]s and a [`Journal`]. It does not know about stores, servers or other runs.
 //!
-//! Because everything the loop knows is in the log, resuming after a crash is calling [`run`]
-//! again, and so is answering the next line of a chat.
+//! Everything the loop knows is in the log. So to resume a run after a crash, or to answer the next
+//! line of a chat, call [`run`] again.
 
 mod allowance;
 mod awaited;

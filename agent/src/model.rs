@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Takes deltas while something is under way. Must not block.
+/// Receives deltas during a call. It must not block.
 pub type DeltaSink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
 
-/// What is known of a model before it is called.
+/// What Posse knows about a model before it calls it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelInfo {
     /// `vendor/name`.
@@ -23,7 +23,7 @@ pub struct ModelInfo {
     pub price: Price,
 }
 
-/// One call of a model. The same transcript makes the same request, byte for byte.
+/// A request to a model. The same transcript makes the same request, byte for byte.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The agent's instructions.
@@ -40,7 +40,7 @@ pub struct Request {
     pub output_schema: Option<Arc<Value>>,
 }
 
-/// What a model said.
+/// The reply of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
     /// The message, its parts in the provider's order. Holds no truncated tool call.
@@ -57,11 +57,11 @@ pub struct Reply {
     pub rate_limits: Option<RateLimits>,
 }
 
-/// A model: one request in, deltas while it speaks, and then exactly one reply or one error.
+/// A model. It gets one request, sends deltas while it answers, and returns one reply or one error.
 ///
-/// The future is the whole conversation with the provider. It returns soon after `cancel` fires,
-/// with [`ModelError::Cancelled`], or with [`ModelError::NotSent`] if the provider has heard nothing
-/// of it.
+/// The future of `call` is the whole exchange with the vendor. It must return soon after `cancel`
+/// fires: with [`ModelError::Cancelled`], or with [`ModelError::NotSent`] if the request did not reach
+/// the vendor.
 #[async_trait]
 pub trait Model: Send + Sync {
     /// What is known of it.
@@ -80,7 +80,7 @@ pub trait Model: Send + Sync {
     ) -> Result<Reply, ModelError>;
 }
 
-/// How a model call failed. The type says whether trying again can help.
+/// Why a model call failed. The variant says whether a retry can help.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {

@@ -32,7 +32,7 @@ pub trait Tool: Send + Sync {
     async fn call(&self, input: Value, context: &ToolContext) -> Answer;
 }
 
-/// What a call gave.
+/// The answer of a tool: the result, or a note that it comes later.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// Its result.
@@ -50,7 +50,7 @@ impl From<ToolOutput> for Answer {
     }
 }
 
-/// Where a call stands.
+/// The context of a call: its run, its id, and how to report progress.
 #[derive(Clone)]
 pub struct ToolContext {
     /// The run that calls.

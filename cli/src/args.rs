@@ -1,9 +1,13 @@
 //! The command line: names, help, values. No logic.
 
 mod audit;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod book;
 mod claude;
 mod front;
 mod later;
+pub mod mistakes;
 mod number;
 mod runs;
 mod selection;
@@ -29,9 +33,9 @@ const VERSION: &str = env!("POSSE_VERSION");
 
 /// Runs LLM agents on your files, durably
 ///
-/// `posse "what does this project do?"` runs one task, and `posse` alone opens a chat. A run is a
-/// log: kill posse at any moment, start it again, and the run continues where it stopped, repeating
-/// nothing.
+/// `posse "what does this project do?"` runs one task. `posse` alone opens a chat. Posse stores
+/// every step of a run before it shows it. If Posse dies, `posse runs resume --all` continues its
+/// runs. Posse never repeats a tool call that may have changed something.
 #[derive(Parser)]
 #[command(name = "posse", version = VERSION, max_term_width = 100, override_usage = USAGE, after_help = EXIT_CODES, after_long_help = MORE)]
 pub struct Arguments {
@@ -51,11 +55,11 @@ Exit codes:
   2    wrong command line,       6    the database cannot be used or is damaged,
        settings or input              or the disk is full
   3    cancelled                 7    out of budget
-                                 130  interrupted; the run is kept";
+                                 130  interrupted or paused; the run is kept";
 
 const MORE: &str = "\
 First steps:
-  posse demo                                watch an agent work, without a key
+  posse demo                                watch an agent work, without an API key
   posse \"what does this project do?\"        one task, one answer (same as: posse run \"…\")
   git diff | posse \"review this change\"     standard input is added to the prompt
   posse                                     chat (same as: posse chat)
@@ -63,13 +67,14 @@ First steps:
   posse models                              list the models, and which can be used now
   posse runs list                           list the runs
   posse cost --by day                       show the cost of each day
+  posse help runs resume                    show the help of one command
 
 Coming from Claude Code:
   posse -p \"…\" is posse run; posse -c continues the last chat of this folder. `posse run --help`
   lists the options that have the same name here.
 
 Environment:
-  ANTHROPIC_API_KEY, OPENAI_API_KEY, …      keys; `posse models` names the variable of each vendor
+  ANTHROPIC_API_KEY, OPENAI_API_KEY, …      API keys; `posse models` names the variable of each vendor
   ANTHROPIC_BASE_URL, OPENAI_BASE_URL, …    other addresses to send requests to
   NO_COLOR                                  no colours
 
@@ -79,12 +84,12 @@ Exit codes:
   2    wrong command line,       6    the database cannot be used or is damaged,
        settings or input              or the disk is full
   3    cancelled                 7    out of budget
-                                 130  interrupted; the run is kept";
+                                 130  interrupted or paused; the run is kept";
 
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Global options")]
 pub struct Global {
-    /// Keep runs in this database [default: posse.db in your data folder]
+    /// Use this database [default: ~/.local/share/posse/posse.db]
     #[arg(long, global = true, value_name = "FILE")]
     pub db: Option<PathBuf>,
     /// Print JSON; errors go to standard error as {"error", "hint", "code"}
@@ -103,7 +108,7 @@ pub struct DoctorOptions {
     /// Rebuild the database's indexes, rows and ledger from the logs of its runs
     #[arg(long, conflicts_with = "sandbox")]
     pub rebuild: bool,
-    /// Replace the database by this backup
+    /// Replace the database with this backup
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sandbox", "rebuild"])]
     pub restore: Option<PathBuf>,
 }
@@ -114,6 +119,7 @@ pub enum Command {
     #[command(after_help = EXIT_CODES)]
     Run(Later<RunOptions>),
     /// Chat with an agent
+    #[command(after_help = EXIT_CODES)]
     Chat(Later<ChatOptions>),
     /// List, follow and control runs
     #[command(subcommand)]
@@ -126,7 +132,7 @@ pub enum Command {
     /// List, check and show skills
     #[command(subcommand)]
     Skills(Later<SkillsVerb>),
-    /// Trust a folder's own agents, skills with scripts, and settings
+    /// Trust the agents, the skills with scripts and the settings of a folder
     Trust(Later<TrustOptions>),
     /// List, export and verify the audit log: what agents did and who allowed it
     #[command(subcommand)]
@@ -134,16 +140,17 @@ pub enum Command {
     /// List and test webhooks, and list and resend their deliveries
     #[command(subcommand)]
     Webhooks(Later<WebhooksVerb>),
-    /// List the models, those that you can use now first
+    /// List the models; models that you can use now come first
     Models(Later<ModelsOptions>),
-    /// Execute runs in the background, so that they continue after the terminal closes
+    /// Start and stop the daemon, which executes runs after the terminal closes
     #[command(subcommand)]
     Daemon(Later<DaemonVerb>),
-    /// Show the settings in force and where each came from
+    /// Show the current settings and where each comes from
     Config(Later<ConfigOptions>),
-    /// Show how commands of agents are sandboxed on this machine; repair the database
+    /// Show how this machine sandboxes the commands of agents; repair the database
     Doctor(Later<DoctorOptions>),
-    /// Watch a scripted agent work on this folder, without a key
+    /// Watch a scripted agent work on this folder, without an API key
+    #[command(after_help = EXIT_CODES)]
     Demo(Later<DemoOptions>),
     /// Serve a scripted model over HTTP, for tests
     FakeModel(Later<FakeModelOptions>),
@@ -152,12 +159,12 @@ pub enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Print the manual page of a command, or write those of all
+    /// Print a manual page, or write all manual pages to a folder
     Man {
-        /// The command, such as `runs list`; without it, posse itself
+        /// The command, such as `runs list` [default: posse itself]
         #[arg(value_name = "COMMAND")]
         command: Vec<String>,
-        /// Write the pages of all commands into this folder
+        /// Write the manual pages of all commands to this folder
         #[arg(long, value_name = "DIR", conflicts_with = "command")]
         out: Option<PathBuf>,
     },
@@ -171,7 +178,7 @@ pub struct AgentOptions {
     /// Define more agents: JSON, or the path of a JSON file
     #[arg(long, value_name = "JSON|FILE")]
     pub agents: Vec<String>,
-    /// Model: vendor/name or a short name such as `sonnet`. Add fallbacks after commas
+    /// Model: vendor/name or a short name such as `sonnet`; fallbacks follow, comma-separated
     #[arg(long, value_name = "MODEL", value_delimiter = ',', value_parser = model_name)]
     pub model: Vec<String>,
     /// Reasoning effort
@@ -180,7 +187,7 @@ pub struct AgentOptions {
     /// Stop after this many model calls; with --continue or --resume, counted from this message on
     #[arg(long, value_name = "N", value_parser = whole::<1, { u32::MAX }>)]
     pub max_turns: Option<u32>,
-    /// Stop before the cost exceeds this many dollars
+    /// Stop before the cost of the run and its subagents exceeds this many dollars
     #[arg(
         long,
         alias = "max-budget-usd",
@@ -196,13 +203,14 @@ pub struct AgentOptions {
     /// Stop after this much working time, such as 90s, 10m or 2h; counted like --max-turns
     #[arg(long, value_name = "TIME", value_parser = posse::config::parse_duration)]
     pub timeout: Option<u64>,
-    /// Permission mode for tool calls that no rule covers
+    /// Permission mode for tool calls that no rule covers [default: accept-edits]
     #[arg(long, value_name = "MODE", value_parser = modes())]
     pub mode: Option<Mode>,
-    /// Sandbox for commands; `full` means none
+    /// Sandbox for commands; `full` means no sandbox
     #[arg(long, value_name = "PROFILE", value_parser = profiles())]
     pub sandbox: Option<Profile>,
-    /// Network access for commands: off, open, or hosts such as *.example.org, or * for public ones
+    /// Network for commands: `off`, hosts (`example.org,*.example.org`), `*` (all public hosts) or
+    /// `open` (no restriction) [default: off]
     #[arg(long, value_name = "HOSTS", value_parser = network)]
     pub network: Option<Network>,
     /// Run matching tool calls without asking, such as 'Bash(git diff:*)'; may be repeated
@@ -214,7 +222,7 @@ pub struct AgentOptions {
     /// Work in this folder [default: the current one]
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
-    /// Trust the folder's own agents, skills and settings for this command only
+    /// Trust the agents, skills and settings of the folder for this command only
     #[arg(long)]
     pub trust: bool,
     #[command(flatten)]
@@ -229,17 +237,18 @@ pub struct AgentOptions {
 
 #[derive(Args)]
 pub struct CassetteOptions {
-    /// Record all model requests and replies into this file, without keys
+    /// Record all model requests and replies to this file, without API keys
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
-    /// Replay the model's replies from such a file, offline; fail at the first request that differs
+    /// Replay the replies from a file that --record wrote; fail at the first request that differs
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
 }
 
 #[derive(Args)]
 pub struct RunOptions {
-    /// The task. Piped standard input is added to it; alone, or with `-`, it is the task
+    /// The task. Posse adds piped standard input to it. Without PROMPT, or if it is `-`, standard
+    /// input is the task
     #[arg(conflicts_with = "prompt_file")]
     pub prompt: Option<String>,
     /// What follows a task that was not quoted.
@@ -256,16 +265,16 @@ pub struct RunOptions {
     /// Require an answer that matches the JSON Schema in this file
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
-    /// Name the run; `posse runs` accepts the name in place of its id
+    /// Name the run; other commands accept this name instead of its id
     #[arg(long, value_name = "LABEL", value_parser = label)]
     pub label: Option<String>,
     /// Priority in the queue, -100 to 100; higher goes first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole_or_negative::<100>)]
     pub priority: i32,
-    /// Start a run only if none has this key yet; otherwise follow that one
+    /// Name this start: if a run with this KEY exists, follow that run and start no other
     #[arg(long, value_name = "KEY", value_parser = key, conflicts_with_all = ["record", "replay"])]
     pub key: Option<String>,
-    /// Leave the run to the daemon, print its id and return
+    /// Let the daemon execute the run; print its id and return
     #[arg(long, conflicts_with_all = ["stream_json", "record", "replay", "trust"])]
     pub background: bool,
     #[command(flatten)]
@@ -276,7 +285,7 @@ pub struct RunOptions {
 
 #[derive(Args)]
 pub struct ChatOptions {
-    /// Continue this chat [default: choose one of the folder's]
+    /// Continue this chat [default: choose a chat of the folder]
     #[arg(long, short, value_name = "RUN", num_args = 0..=1, conflicts_with_all = claude::NEW_CHAT)]
     pub resume: Option<Option<String>>,
     /// Continue the newest chat of the folder
@@ -296,7 +305,7 @@ pub enum AgentsVerb {
     Show {
         /// The agent
         name: String,
-        /// Show what a run of it may do here: its grant, as the log would store it
+        /// Show what a run of this agent may do here (its grant)
         #[arg(long)]
         grant: bool,
         #[command(flatten)]
@@ -304,7 +313,7 @@ pub enum AgentsVerb {
     },
     /// Check the definitions of agents; exit code 2 if one cannot be used
     Check {
-        /// Check only these files and folders [default: wherever Posse looks for agents]
+        /// Check only these files and folders [default: all places of agents]
         paths: Vec<PathBuf>,
         #[command(flatten)]
         options: CatalogOptions,
@@ -313,7 +322,7 @@ pub enum AgentsVerb {
     New {
         /// The name of the agent
         name: String,
-        /// Put it into your own folder, not into the project's .posse/agents
+        /// Create it in your own folder instead of the project's .posse/agents
         #[arg(long)]
         user: bool,
         /// The project's folder [default: the current one]
@@ -345,7 +354,7 @@ pub enum SkillsVerb {
     },
     /// Check skills; exit code 2 if one cannot be used
     Check {
-        /// Check only these files and folders [default: wherever Posse looks for skills]
+        /// Check only these files and folders [default: all places of skills]
         paths: Vec<PathBuf>,
         #[command(flatten)]
         options: SkillOptions,
@@ -354,16 +363,16 @@ pub enum SkillsVerb {
 
 #[derive(Subcommand)]
 pub enum WebhooksVerb {
-    /// List the webhooks of your settings, without secrets and whole addresses
+    /// List the webhooks of your settings; secrets and paths are hidden
     List,
-    /// List deliveries and their state, the newest first
+    /// List deliveries and their state, newest first
     Deliveries(DeliveryOptions),
-    /// Retry deliveries that were given up
+    /// Retry deliveries that Posse gave up
     Retry {
         /// The ids of the deliveries
         #[arg(required_unless_present = "all_dead", value_name = "ID")]
         ids: Vec<String>,
-        /// All deliveries that were given up
+        /// Retry all deliveries that Posse gave up
         #[arg(long, conflicts_with = "ids")]
         all_dead: bool,
     },
@@ -376,13 +385,13 @@ pub enum WebhooksVerb {
 
 #[derive(Args)]
 pub struct DeliveryOptions {
-    /// Only deliveries that were given up
+    /// Only deliveries that Posse gave up
     #[arg(long, conflicts_with_all = ["due", "all"])]
     pub dead: bool,
-    /// Only deliveries that are still to be sent
+    /// Only deliveries that Posse will still try to send
     #[arg(long, conflicts_with = "all")]
     pub due: bool,
-    /// Also deliveries that have arrived
+    /// Include deliveries that have arrived
     #[arg(long)]
     pub all: bool,
     /// At most this many
@@ -392,7 +401,7 @@ pub struct DeliveryOptions {
 
 #[derive(Subcommand)]
 pub enum DaemonVerb {
-    /// Start the daemon; it continues every unfinished run of the database
+    /// Start the daemon, which continues every unfinished run of the database
     Start {
         /// Stay in the foreground, for service managers
         #[arg(long)]
@@ -407,7 +416,7 @@ pub enum DaemonVerb {
         #[arg(long)]
         now: bool,
     },
-    /// Show whether the daemon runs and what it does; exit code 1 if it does not run
+    /// Show the state of the daemon; exit code 1 if it does not run
     Status,
     /// Print a systemd unit for the daemon
     Unit {
@@ -419,7 +428,7 @@ pub enum DaemonVerb {
 
 #[derive(Args)]
 pub struct SkillOptions {
-    /// For work in this folder [default: the current one]
+    /// Use this folder [default: the current one]
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
 }
@@ -429,7 +438,7 @@ pub struct CatalogOptions {
     /// Define more agents: JSON, or the path of a JSON file
     #[arg(long, value_name = "JSON|FILE")]
     pub agents: Vec<String>,
-    /// For work in this folder [default: the current one]
+    /// Use this folder [default: the current one]
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
 }
@@ -476,26 +485,26 @@ pub struct FakeModelOptions {
     /// The script of replies, in TOML
     #[arg(long, value_name = "FILE")]
     pub script: PathBuf,
-    /// Loopback address to listen on; port 0 takes any free port
+    /// Loopback address to listen on; port 0 means any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: std::net::SocketAddr,
 }
 
 #[derive(Args)]
 pub struct CostOptions {
-    /// Group by this [default: model; with --run: run]
+    /// Group the costs [default: by model; with --run: by run]
     #[arg(long, value_enum)]
     pub by: Option<CostBy>,
-    /// Only this run and its subagents: id, part of the id, or label
+    /// Only this run and its subagents: id, 4 or more characters of it, or label
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
-    /// Only calls since then: 7d, 12h, 2026-11-01 or 2026-11-01T08:00, local time
+    /// Only calls since this time: 7d, 12h, 2026-11-01 or 2026-11-01T08:00, local time
     #[arg(long, value_name = "WHEN", value_parser = posse::moment::moment)]
     pub since: Option<u64>,
-    /// Only calls before then
+    /// Only calls before this time
     #[arg(long, value_name = "WHEN", value_parser = posse::moment::moment)]
     pub until: Option<u64>,
-    /// Only of runs in this folder
+    /// Only runs in this folder
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
     /// At most this many rows; the total covers all [default: 50, with --json all]

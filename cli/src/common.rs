@@ -55,6 +55,21 @@ impl Common {
         Ok(folder.join("posse.db"))
     }
 
+    /// Refuses a database in a folder that does not exist: its path was probably mistyped.
+    fn check_place(&self) -> Result<(), Failure> {
+        let folder = self.global.db.as_deref().and_then(Path::parent);
+        // That of the usual database is made when it is needed.
+        let own = self.environment.data_folder.as_deref();
+        let folder = folder.filter(|it| !it.as_os_str().is_empty() && own != Some(*it));
+        match folder.filter(|folder| !folder.exists()) {
+            None => Ok(()),
+            Some(folder) => {
+                let message = format!("the folder {} of --db does not exist", folder.display());
+                Err(Failure::usage(message).hint("correct the path, or create the folder"))
+            }
+        }
+    }
+
     /// True when there is a database. For commands that make none.
     ///
     /// # Errors
@@ -163,7 +178,7 @@ impl Common {
             if webhook.secrets() == 0 && !self.global.quiet && !self.global.json {
                 let (name, unset) = (webhook.name(), webhook.unset().join(", "));
                 print::note(format!(
-                    "webhook {name}: {unset} is not set; what it is to be told waits until it is"
+                    "{unset} is not set: Posse keeps deliveries for webhook `{name}` until it is"
                 ));
             }
             webhooks.push(webhook);
@@ -207,6 +222,7 @@ impl Common {
         agents: LiveCatalog,
         cassette: Option<Cassette>,
     ) -> Result<RuntimeConfig, Failure> {
+        self.check_place()?;
         let environment = Environment::for_processes(&config.command.variables.value);
         let Environment { config_folder, data_folder, state_folder, .. } = &self.environment;
         let own = [config_folder, data_folder, state_folder].into_iter().flatten();

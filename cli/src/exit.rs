@@ -80,6 +80,10 @@ pub fn plain(message: &str) -> String {
     text
 }
 
+/// What to do about a damaged database.
+pub const MEND: &str = "`posse doctor --rebuild` saves what can be read; `posse doctor --restore FILE` \
+replaces the database with a backup";
+
 impl Failure {
     pub fn usage(message: impl Into<String>) -> Self {
         Failure { code: Code::Usage, message: message.into(), hint: None }
@@ -111,6 +115,10 @@ impl From<posse::Error> for Failure {
             Error::NoRun(_) => {
                 Failure::usage(message).hint("`posse runs list` shows the runs there are")
             }
+            Error::Model(
+                posse::ResolveError::UnknownModel { .. }
+                | posse::ResolveError::UnknownVendor { .. },
+            ) => Failure::usage(message).hint("`posse models` lists all models and vendors"),
             Error::AlreadyExists { .. }
             | Error::InvalidInput(_)
             | Error::Model(_)
@@ -123,7 +131,12 @@ impl From<posse::Error> for Failure {
                 Failure { code: Code::Store, message, hint: None }
                     .hint("--db names another database; `posse config` shows which one is used")
             }
-            Error::Store(posse::store::StoreError::Erased(_)) => Failure::internal(message),
+            Error::Store(posse::store::StoreError::Erased(run)) => Failure::internal(message)
+                .hint(format!("`posse cost --run {}` shows what the run cost", run.short())),
+            Error::Store(
+                posse::store::StoreError::Corrupt { .. }
+                | posse::store::StoreError::CommitsLost { .. },
+            ) => Failure { code: Code::Store, message, hint: None }.hint(MEND),
             Error::Store(_) => Failure { code: Code::Store, message, hint: None },
             _ => Failure::internal(message),
         }

@@ -22,11 +22,9 @@ mod terminal;
 mod worktree;
 
 use args::{Arguments, Command, Later};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use environment::Environment;
 use exit::Failure;
-use posse::protocol::near;
 use print::Tell;
 use rustix::process::DumpableBehavior;
 use std::ffi::OsString;
@@ -97,14 +95,14 @@ fn parse(typed: Vec<OsString>) -> Result<Arguments, ExitCode> {
         }
         Err(error) => error,
     };
-    if let Some(failure) =
-        unknown_argument(&error, &line).or_else(|| args::keeps_what_it_has(&error))
-    {
+    let failure =
+        args::keeps_what_it_has(&error).or_else(|| args::mistakes::explain(&error, &line));
+    if let Some(failure) = failure {
         return Err(failed(failure));
     }
     if error.use_stderr() && tell == Tell::Json {
-        let text = error.to_string();
-        return Err(failed(Failure::usage(said(&text)).hint("`posse help` lists the commands")));
+        let failure = Failure::usage("the command is not complete");
+        return Err(failed(failure.hint("`posse help` lists the commands")));
     }
     // What was typed is part of the text, and may have come from elsewhere.
     let plain = error.render().to_string();
@@ -115,48 +113,6 @@ fn parse(typed: Vec<OsString>) -> Result<Arguments, ExitCode> {
     // The text goes where it belongs; if it cannot, there is nobody to tell.
     let _ = error.print();
     Err(if error.use_stderr() { exit::Code::Usage.into() } else { exit::Code::Done.into() })
-}
-
-/// Names the option that was probably meant, if `error` is about one that the command does not have.
-fn unknown_argument(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
-    let argument = match (error.kind(), error.get(ContextKind::InvalidArg)) {
-        (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => argument,
-        _ => return None,
-    };
-    let mut program = Arguments::command();
-    program.build();
-    let (mut command, mut path) = (&program, "posse".to_owned());
-    for word in line.iter().skip(1) {
-        if let Some(next) = command.find_subcommand(word) {
-            path = format!("{path} {}", next.get_name());
-            command = next;
-        }
-    }
-    let name = argument.split('=').next().unwrap_or_default();
-    let longs = command.get_arguments().filter_map(|it| it.get_long());
-    let longs: Vec<String> = longs.map(|long| format!("--{long}")).collect();
-    if path != "posse" && longs.iter().any(|long| long == name) {
-        let message = format!("the option `{name}` goes after the command");
-        return Some(Failure::usage(message).hint(format!("write `{path} {name}`")));
-    }
-    let meant = near::nearest(name, longs.iter().map(String::as_str));
-    let hint = match (args::instead_of(name), meant) {
-        (Some(instead), _) => instead.to_owned(),
-        (None, Some(meant)) => format!("did you mean `{meant}`? `{path} --help` lists the options"),
-        (None, None) => format!("`{path} --help` shows how it is used"),
-    };
-    let message = match name.starts_with('-') {
-        true => format!("`{path}` has no option `{name}`"),
-        false => format!("`{path}` does not take the argument `{name}`"),
-    };
-    Some(Failure::usage(message).hint(hint))
-}
-
-/// What is wrong, in one line: all of `text` up to how it is used, and to what else could be tried.
-fn said(text: &str) -> String {
-    let lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());
-    let line = lines.collect::<Vec<_>>().join(" ");
-    line.trim_start_matches("error: ").to_owned()
 }
 
 async fn dispatch(

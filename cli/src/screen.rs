@@ -75,6 +75,8 @@ pub struct Screen {
     prompt: Option<String>,
     foot: Foot,
     began: Instant,
+    /// How long the run took, if that is not the time since then.
+    took: Option<u64>,
     /// When the present call of the model began, or the last call of a tool ended.
     since: Instant,
     provider: Provider,
@@ -119,6 +121,7 @@ impl Screen {
             prompt: None,
             foot: Foot::default(),
             began: Instant::now(),
+            took: None,
             since: Instant::now(),
             provider: Provider::default(),
             calls: Vec::new(),
@@ -239,7 +242,7 @@ impl Screen {
 
     fn event(&mut self, record: &Record) {
         if std::mem::take(&mut self.held) {
-            self.remark("◇ it can be stored again; going on");
+            self.remark("◇ there is space again; continuing");
         }
         self.spending.observe(&record.event);
         self.worktree.observe(&record.event);
@@ -314,7 +317,7 @@ impl Screen {
                 });
             }
             Event::Resumed(resumed) => {
-                self.remark(&format!("◇ {} asked it to go on", clean_line(&resumed.by, 60)));
+                self.remark(&format!("◇ {} resumed it", clean_line(&resumed.by, 60)));
             }
             Event::ChildStarted(_)
             | Event::RunFinished(_)
@@ -654,6 +657,11 @@ impl Screen {
         &mut self.life
     }
 
+    /// Sets how many milliseconds the run took, for one that only was watched.
+    pub fn took(&mut self, milliseconds: u64) {
+        self.took = Some(milliseconds);
+    }
+
     /// Shows how the run ended, and the answer if it has not been shown.
     pub fn finish(&mut self, run: RunId, outcome: &Outcome) -> Result<(), Failure> {
         self.pause();
@@ -674,7 +682,7 @@ impl Screen {
             }
             return Ok(());
         }
-        let took_ms = self.began.elapsed().as_millis() as u64;
+        let took_ms = self.took.take().unwrap_or_else(|| self.began.elapsed().as_millis() as u64);
         let totals = match self.life.totals() {
             Some(totals) => totals,
             None => {

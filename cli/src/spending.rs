@@ -50,11 +50,17 @@ pub fn hint(outcome: &Outcome, run: RunId, uncertain: Usd) -> Vec<String> {
     match outcome {
         Outcome::Failed { deaths: 1.., .. } => {
             return vec![format!(
-                "`posse runs log {short}` shows its last calls; `posse runs resume {short}` tries it again"
+                "`posse runs log {short}` shows its last calls; to try it again: `posse runs resume {short}`"
             )];
         }
+        // Whoever replays a cassette cannot continue the run: what to do is said with the difference.
+        Outcome::Failed { reason, .. } if reason.contains("is not as recorded") => {
+            return Vec::new();
+        }
         Outcome::Failed { .. } => {
-            return vec![format!("mend that, then `posse runs resume {short} \"go on\"`")];
+            return vec![format!(
+                "fix this, then continue the run: `posse runs resume {short} \"go on\"`"
+            )];
         }
         _ => {}
     }
@@ -67,32 +73,40 @@ pub fn hint(outcome: &Outcome, run: RunId, uncertain: Usd) -> Vec<String> {
             if uncertain > Usd::ZERO {
                 hints.push(format!(
                     "{uncertain} of it counts for calls that were cut short: Posse does not know what the \
-                     provider charges for them"
+                     vendor charges for them"
                 ));
             }
+            hints.push(continued(&short));
             hints.push(
-                "start a run that may spend more with --max-cost (or `cost` under [limits] and \
-                 [budget] in your settings), or choose a cheaper model: `posse models` shows prices"
+                "to let new runs spend more, use --max-cost (or `cost` under [limits] and [budget] in \
+                 your settings); `posse models` shows prices"
                     .to_owned(),
             );
         }
-        Limit::InputTokens | Limit::OutputTokens => hints.push(format!(
-            "tell it to go on: `posse runs resume {short}`; if the limit is yours and not the model's, \
-             allow more with --budget (or with `input_tokens` and `output_tokens` under [limits] and \
-             [budget] in your settings)"
-        )),
+        Limit::InputTokens | Limit::OutputTokens => {
+            hints.push(continued(&short));
+            hints.push(
+                "if the limit is yours and not the model's, allow new runs more with --budget (or with \
+                 `input_tokens` and `output_tokens` under [limits] and [budget] in your settings)"
+                    .to_owned(),
+            );
+        }
         Limit::Turns => {
             let option = match outcome {
                 Outcome::OutOfBudget { .. } => "--budget turns=N",
                 _ => "--max-turns",
             };
-            hints.push(format!(
-                "allow more with {option}, or tell it to go on: `posse runs resume {short}`"
-            ));
+            hints.push(continued(&short));
+            hints.push(format!("to allow new runs more, use {option}"));
         }
         _ => {}
     }
     hints
+}
+
+/// How a run goes on that reached a limit. Its limits and its budget then start again.
+fn continued(short: &str) -> String {
+    format!("to continue it with the same limits: `posse runs resume {short} \"go on\"`")
 }
 
 /// How much of the budget of `row` is used, of those of `limits` that it has: `3 of 10 turns`. What a

@@ -404,7 +404,7 @@ async fn shut_down(stage: &mut Stage) -> Result<(), Halt> {
 
 /// A run whose model is asked by nobody outside, so that its log is missed by nobody who counts.
 const UNWANTED: [&str; 4] = ["run", "--model", "offline/planner", "what is here?"];
-const PRUNE: [&str; 4] = ["runs", "prune", "--older-than", "0d"];
+const PRUNE: [&str; 5] = ["runs", "prune", "--older-than", "0d", "--yes"];
 
 async fn put_away(stage: &mut Stage) -> Result<(), Halt> {
     stage.ask(&UNWANTED).await?;

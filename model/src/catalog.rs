@@ -219,7 +219,7 @@ impl Catalog {
             suggestion: near::suggestion(
                 asked,
                 self.aliases().map(|(alias, _)| alias).chain(beside()),
-                "write others as `vendor/name`; `posse models` lists all",
+                "write others as `vendor/name`",
             ),
         };
         if let Some((prefix, rest)) = name.split_once('/') {
@@ -233,7 +233,7 @@ impl Catalog {
                     suggestion: near::suggestion(
                         prefix,
                         names().chain(beside()),
-                        "`posse models` lists all",
+                        "the catalog lists all",
                     ),
                 },
             })?;

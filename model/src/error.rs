@@ -59,7 +59,7 @@ pub enum ResolveError {
         remedy: String,
     },
     /// A model that the program brings along cannot be one.
-    #[error("the model `{name}` that this program brings along cannot be used: {reason}")]
+    #[error("the model `{name}` of this program cannot be used: {reason}")]
     UnusableHostModel {
         /// What it is called.
         name: String,

@@ -1,13 +1,12 @@
-//! Plain data of Posse, and nothing else: no I/O, no clocks, no tasks.
+//! The data types of Posse. This crate does no I/O, reads no clock and starts no task.
 //!
-//! A **run** is one execution of an agent. Its whole state is an append-only log of
-//! [`Event`]s; everything that is shown or decided is a view of that log. This crate names
-//! those events and the things in them, once, for every other crate, the command line and the
-//! files that `posse runs export` writes.
+//! A **run** is one execution of an agent. Its whole state is an append-only log of [`Event`]s.
+//! Everything that Posse shows or decides follows from that log. This crate defines the events and
+//! the types in them for all other crates, the command line and exported logs.
 //!
-//! Stored data is versioned: a [`Record`] carries the [`SCHEMA_VERSION`] it was written with.
-//! A newer version is refused ([`Record::decode`]); fields this version does not know are kept
-//! in [`Extra`] and written back unchanged.
+//! Stored data has a version: a [`Record`] carries the [`SCHEMA_VERSION`] that it was written with.
+//! [`Record::decode`] refuses a newer version. It keeps unknown fields in [`Extra`] and writes them
+//! back unchanged.
 
 mod budget;
 mod delegation;

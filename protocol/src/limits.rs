@@ -4,9 +4,9 @@ use crate::{Extra, Usd};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How far a run may go each time it is set to work; `None` is without limit.
+/// How far a run may go in each leg; `None` means no limit.
 ///
-/// The counters start again when a message from outside wakes a run that was idle or finished.
+/// A leg starts, and the counters start again, when a message wakes a run that was idle or had ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Model calls.

@@ -67,9 +67,10 @@ pub fn suggestion<'k>(name: &str, known: impl IntoIterator<Item = &'k str>, more
         known.truncate(SHOWN);
     }
     let shown = known.join(", ");
-    match left_out {
-        true => format!("there are: {shown} and more; {more}"),
-        false => format!("there are: {shown}; {more}"),
+    let and_more = if left_out { " and more" } else { "" };
+    match more {
+        "" => format!("there are: {shown}{and_more}"),
+        more => format!("there are: {shown}{and_more}; {more}"),
     }
 }
 

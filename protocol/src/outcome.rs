@@ -4,9 +4,9 @@ use crate::{Extra, Limit, RunId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How a run ended, as the runtime saw it, never as the agent claims it.
+/// How a run ended. The runtime decides it, not the agent.
 ///
-/// Everything but `Completed` keeps the last text of the agent as a partial result.
+/// All outcomes except `Completed` keep the last text of the agent as a partial result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
@@ -236,7 +236,7 @@ impl Shortfall {
     }
 }
 
-/// Where a run stands now.
+/// The state of a run now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {

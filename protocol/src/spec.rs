@@ -6,7 +6,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// An agent: data, no running state.
+/// The definition of an agent. It is data; only a run executes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentSpec {
     /// What it is called by.
@@ -120,11 +120,11 @@ impl AgentSpec {
     }
 }
 
-/// Words that stand for a model of the settings: `small_model` and `plan_model`. Where the settings
-/// name none, they mean the caller's model.
+/// Names of roles for the models of the settings `small_model` and `plan_model`. If the settings name
+/// no such model, they mean the caller's model.
 pub const ROLES: [&str; 2] = ["small", "plan"];
 
-/// How hard a model is to think before it answers. What it means is the vendor's affair.
+/// Reasoning effort of a model. Its effect depends on the vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
@@ -138,7 +138,7 @@ pub enum Effort {
     Max,
 }
 
-/// Which tools a run is to have, as whoever starts it says. It only narrows.
+/// Which tools the caller lets a run have. It can only remove tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ToolRules {
@@ -174,7 +174,7 @@ impl Instructions {
     }
 }
 
-/// What to start.
+/// A run to start: its agent, its task and its options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSpec {
     /// Which agent.

@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Schema {
     }
 }
 
-/// A tool as the model and the dispatcher see it: its facts, and what a model is sent besides.
+/// The specification of a tool, for the model and for the dispatcher.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Its name, its effect and what its calls are about.
@@ -129,7 +129,7 @@ pub struct SeenFile {
     pub extra: Extra,
 }
 
-/// What a call gave. A failing tool returns output marked as error; the model sees it.
+/// The result of a call. A tool that fails returns output marked as an error, which the model reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
     /// Text and images.

@@ -208,8 +208,7 @@ impl AgentCatalog {
                 level: Level::Note,
                 agent: Some(entry.name.to_string()),
                 reason: format!(
-                    "not used: this folder is not trusted, and there is another agent `{}` ({}). \
-                     `posse trust` shows what trusting it would allow",
+                    "not used: this folder is not trusted, and there is another agent `{}` ({})",
                     entry.name,
                     entry.shadowed_by.as_ref().map_or_else(String::new, Source::to_string),
                 ),

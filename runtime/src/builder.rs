@@ -10,7 +10,7 @@ use posse_tools::launch::Launcher;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Puts a runtime together. Everything that is not said is as [`RuntimeConfig::new`] has it.
+/// Builds a runtime. Everything that you do not set has the default of [`RuntimeConfig::new`].
 ///
 /// ```no_run
 /// use posse::{Keys, Runtime};
@@ -29,7 +29,7 @@ pub struct Builder {
 }
 
 impl Runtime {
-    /// Begins to put a runtime together, which keeps its runs in the file `database`.
+    /// Starts to build a runtime that keeps its runs in the file `database`.
     pub fn builder(database: impl Into<PathBuf>) -> Builder {
         Builder { config: RuntimeConfig::new(database, Keys::default()) }
     }
@@ -42,26 +42,26 @@ impl From<RuntimeConfig> for Builder {
 }
 
 impl Builder {
-    /// Keeps runs in another store than the database file: in [`Memory`](posse_store::Memory) for tests,
-    /// or one of the host. What runs need besides lies beside where the file would be.
+    /// Keeps runs in another store: [`Memory`](posse_store::Memory) for tests, or your own. Other
+    /// files of runs, such as scratch folders, are next to the path of the database file.
     pub fn store(mut self, store: impl OpenStore + 'static) -> Self {
         self.config.storage.store = Some(Arc::new(store));
         self
     }
 
-    /// Reaches models with `keys`.
+    /// Sets the API keys.
     pub fn keys(mut self, keys: Keys) -> Self {
         self.config.models.keys = keys;
         self
     }
 
-    /// The model of runs and agents that name none, as `vendor/name`.
+    /// Sets the model of runs and agents that name none, as `vendor/name`.
     pub fn default_model(mut self, name: impl Into<String>) -> Self {
         self.config.models.model = Some(name.into());
         self
     }
 
-    /// Adds a model of the host. Its name is the one that its `info` says, as `vendor/name`.
+    /// Adds a model of the host. Its `info` gives its name, as `vendor/name`.
     pub fn model(mut self, model: impl Model + 'static) -> Self {
         self.config.models.host.push(HostModel::new(Arc::new(model)));
         self
@@ -80,13 +80,13 @@ impl Builder {
         self
     }
 
-    /// Lets agents start processes.
+    /// Lets agents run commands.
     pub fn launcher(mut self, launcher: Launcher) -> Self {
         self.config.launcher = Some(launcher);
         self
     }
 
-    /// Changes anything else.
+    /// Changes any other part of the configuration.
     pub fn with(mut self, change: impl FnOnce(&mut RuntimeConfig)) -> Self {
         change(&mut self.config);
         self

@@ -44,9 +44,12 @@ impl Runtime {
     pub async fn test_webhook(&self, name: &str) -> Result<Trial, Error> {
         let hook = self.webhooks().iter().find(|hook| hook.name() == name).ok_or_else(|| {
             let known: Vec<&str> = self.webhooks().iter().map(Webhook::name).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let known = match known.is_empty() {
+                true => "your settings define none".to_owned(),
+                false => format!("there are: {}", known.join(", ")),
+            };
             let name: String = name.chars().take(80).collect();
-            Error::InvalidInput(format!("there is no webhook `{name}`; there are: {known}"))
+            Error::InvalidInput(format!("there is no webhook `{name}`; {known}"))
         })?;
         self.inner.sender.test(hook).await
     }

@@ -4,9 +4,6 @@ use posse_protocol::{AgentName, RunId, near};
 use posse_store::StoreError;
 use serde::Serialize;
 
-/// What lists all agents.
-const LIST_AGENTS: &str = "the list of agents has all";
-
 /// Why the runtime did not do what it was asked. What goes wrong inside a run is its outcome.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -14,7 +11,7 @@ pub enum Error {
     /// No agent of this name.
     #[error(
         "there is no agent `{name}`; {}",
-        near::suggestion(name.as_str(), known.iter().map(String::as_str), LIST_AGENTS)
+        near::suggestion(name.as_str(), known.iter().map(String::as_str), "")
     )]
     UnknownAgent {
         /// What was asked for.
@@ -129,7 +126,7 @@ impl From<StoreError> for Error {
             }
             StoreError::Archived(run) => Error::NotNow { run, reason: "is archived".to_owned() },
             StoreError::Paused(run) => {
-                let reason = "is paused: it starts nothing until it goes on".to_owned();
+                let reason = "is paused: it starts nothing until it is resumed".to_owned();
                 Error::NotNow { run, reason }
             }
             StoreError::Closed => Error::ShuttingDown,

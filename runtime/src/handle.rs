@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 
-/// A run. Dropping the handle changes nothing about it.
+/// A handle to a run. Dropping it does not affect the run.
 #[derive(Clone)]
 pub struct RunHandle {
     pub(crate) run: RunId,
@@ -35,7 +35,7 @@ const SETTLING: Duration = Duration::from_millis(250);
 const TAKEN_OVER: Duration = Duration::from_secs(10);
 
 impl Runtime {
-    /// A handle to a run.
+    /// Returns a handle to a run.
     pub fn handle(&self, run: RunId) -> RunHandle {
         RunHandle { run, inner: self.inner.clone() }
     }
@@ -52,7 +52,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Goes on with a run that is unfinished and that nobody executes.
+    /// Continues an unfinished run that no process executes.
     pub fn resume(&self, run: RunId) -> RunHandle {
         self.inner.supervisor.adopt(run);
         self.handle(run)
@@ -60,20 +60,20 @@ impl Runtime {
 }
 
 impl RunHandle {
-    /// Which run.
+    /// Returns the id of the run.
     pub fn id(&self) -> RunId {
         self.run
     }
 
-    /// What happens to the run from after `after` on: stored events in order, each exactly once,
-    /// and deltas of what is under way in this process. Of a run that has ended there is nothing after
-    /// its end, unless it is reopened.
+    /// Returns what happens to the run after `after`: stored events in order, each exactly once, and
+    /// deltas if this process executes the run. After the end of the run there is nothing, unless it
+    /// is reopened.
     pub fn events(&self, after: Seq) -> Events {
         let deltas = Some(self.inner.feed.subscribe(self.run));
         Events { deltas, ..self.stored_events(after) }
     }
 
-    /// The stored events after `after`, without deltas.
+    /// Returns the stored events after `after`, without deltas.
     pub(crate) fn stored_events(&self, after: Seq) -> Events {
         Events {
             inner: self.inner.clone(),
@@ -133,11 +133,11 @@ impl RunHandle {
         }
     }
 
-    /// Waits until there is nothing to do for the run and nobody at work on it: it has ended, or
-    /// it waits for something to be appended, or is paused. So ends a turn of a session. Returns the run as it
-    /// then stands; what happened up to its last event may not have been delivered yet.
+    /// Waits until the run has nothing to do and no process executes it: it has ended, waits for an
+    /// event, or is paused. A session is at rest after each answer. Returns the row of the run then;
+    /// [`RunHandle::events`] may not have delivered its last events yet.
     ///
-    /// A run that has something to do and that nobody executes is not at rest: resume it first.
+    /// A run that has something to do and that no process executes is not at rest: resume it first.
     ///
     /// # Errors
     /// When there is no such run, it is damaged, the store fails, or the runtime is shut down.
@@ -158,13 +158,13 @@ impl RunHandle {
         }
     }
 
-    /// The epoch of this process's claim, while it executes the run. When the run's row shows a
-    /// later one, another process has taken the run over.
+    /// Returns the epoch of this process's claim, while it executes the run. If the row of the run has
+    /// a later epoch, another process has taken over the run.
     pub fn executed_here(&self) -> Option<u64> {
         self.inner.active.epoch(self.run)
     }
 
-    /// Where the run stands among all that wait for a slot; see [`crate::Runtime::position`].
+    /// Returns the place of the run in the queue; see [`crate::Runtime::position`].
     ///
     /// # Errors
     /// When the store fails.
@@ -172,7 +172,7 @@ impl RunHandle {
         Ok(self.inner.store.places(&[self.run]).await?.remove(&self.run))
     }
 
-    /// The run as it stands.
+    /// Returns the row of the run.
     ///
     /// # Errors
     /// When there is no such run, it is damaged, or the store fails.
@@ -222,7 +222,7 @@ enum Known {
     Moved,
 }
 
-/// What happens to a run, as it happens.
+/// The events and deltas of a run, as they happen.
 pub struct Events {
     inner: Arc<Inner>,
     run: RunId,
@@ -251,16 +251,16 @@ impl fmt::Debug for Events {
 }
 
 impl Events {
-    /// The same as a stream.
+    /// Returns the same as a stream.
     pub fn stream(self) -> impl Stream<Item = Result<Update, Error>> + Send {
         stream::unfold(self, async |mut events| Some((events.next().await?, events)))
     }
 
-    /// The next update; `None` once the end of the run has been delivered, or an error. Whoever
-    /// wants to go on after an error takes new [events](RunHandle::events) from where these ended.
+    /// Returns the next update, or `None` after the end of the run or after an error. To continue
+    /// after an error, get new [events](RunHandle::events) from the last position.
     ///
-    /// Deltas stand where they came: after the events stored before them, before those stored
-    /// after them.
+    /// Deltas are in order with events: after the events stored before them, and before the events
+    /// stored after them.
     pub async fn next(&mut self) -> Option<Result<Update, Error>> {
         if self.failed {
             return None;

@@ -1,8 +1,8 @@
-//! Posse: durable runs of LLM agents, in parallel, within what they were granted.
+//! Posse executes LLM agents durably, in parallel, and within granted permissions.
 //!
-//! A [`Runtime`] executes runs. A run is one execution of an agent; its whole state is a log in
-//! a store, so it survives the death of the process: the next runtime on the same database goes
-//! on with it, repeating nothing.
+//! A [`Runtime`] executes runs. A run is one execution of an agent. Its whole state is a log in a
+//! store. If the process dies, the next runtime that opens the database continues its runs. It
+//! never repeats a tool call that may have changed something.
 //!
 //! ```no_run
 //! use posse::{Keys, Runtime, RuntimeConfig, RunSpec};
@@ -20,15 +20,15 @@
 //! # }
 //! ```
 //!
-//! Two shorter ways in: [`fn@query`] asks one question and gives back a stream of messages, and
-//! [`subagents`] executes specialists by name.
+//! Two modules need less code: [`fn@query`] asks one question and returns a stream of messages, and
+//! [`subagents`] executes agents by name.
 //!
-//! Models come from a catalog of vendors, from local servers, and from the host: any
-//! [`Model`] is brought along in [`ModelConfig::host`]. With the feature `offline`, which is on by
-//! default, one is there from the beginning that needs no key and no network, `offline/planner`.
+//! Models come from a catalog of vendors, from local servers, and from the host program, which can
+//! add any [`Model`] to [`ModelConfig::host`]. The feature `offline`, which is on by default, adds
+//! `offline/planner`, a model that needs no API key and no network.
 //!
-//! A host whose agents may run shell commands calls [`launch::init`] first thing in `main` and
-//! hands the launcher to [`RuntimeConfig::launcher`]; without one there is no shell.
+//! To let agents run shell commands, call [`launch::init`] first in `main` and pass the launcher to
+//! [`RuntimeConfig::launcher`]. Without a launcher, agents have no shell.
 
 mod active;
 pub mod agents;
@@ -131,7 +131,7 @@ pub use verify::{Damage, Verified};
 pub use webhooks::Webhook;
 pub use worktree::WorktreeError;
 
-/// The Rust in the guides is compiled, and run where it can be.
+/// Compiles the Rust code of the guides, and runs it where possible.
 #[cfg(doctest)]
 mod guides {
     #[doc = include_str!("../../README.md")]

@@ -27,8 +27,8 @@ impl Runtime {
             (false, standing) => standing.to_string(),
         };
         Ok(Some(format!(
-            "run {} is read-only: {folder}, which its agent comes from, is {why}. `posse trust \
-             {folder}` shows what it brings along; once you trust it, the run has all its tools again",
+            "run {} is read-only: {folder}, which defines its agent, is {why}. Once you trust the \
+             folder, the run has all its tools again",
             run.short()
         )))
     }

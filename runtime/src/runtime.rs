@@ -22,7 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
 
-/// Executes runs. Cheap to clone; the last clone does not stop it, [`Runtime::shutdown`] does.
+/// Executes runs. It is cheap to clone. [`Runtime::shutdown`] stops it; dropping the last clone does
+/// not.
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) inner: Arc<Inner>,
@@ -69,26 +70,26 @@ impl Runtime {
         self.inner.store.renew().await.err().map_or(Error::ShuttingDown, Error::Store)
     }
 
-    /// Refuses a store that can only be read, because commits of it are lost.
+    /// Checks that the store accepts writes.
     ///
     /// # Errors
-    /// What is lost.
+    /// When the store has lost commits and can only be read; the error says what is lost.
     pub fn check_store(&self) -> Result<(), Error> {
         self.inner.store.refusal().map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Looks at once for what there is to do. What other processes leave is found without it, a
+    /// Looks now for runs to execute. Without this call, the runtime finds runs of other processes a
     /// moment later.
     pub fn look_again(&self) {
         self.inner.supervisor.look_again();
     }
 
-    /// Gives the result of a call whose tool answered that it would come later. It may come
-    /// before that answer is stored.
+    /// Gives the result of a call whose tool returned [`Answer::Pending`](crate::Answer::Pending).
+    /// The result may come before that answer is stored.
     ///
     /// # Errors
-    /// When there is no such run, or the call is not open: its last reply did not make it, or it
-    /// has its result already. Of two answers one is stored, and the other is refused.
+    /// When there is no such run, or the call is not open: it is not part of the last reply, or it
+    /// has a result. If two answers come at once, the runtime stores one and refuses the other.
     pub async fn answer(&self, run: RunId, call: CallId, output: ToolOutput) -> Result<(), Error> {
         let finished = Event::ToolFinished(ToolFinished {
             call: call.clone(),
@@ -145,7 +146,7 @@ impl Runtime {
         }
     }
 
-    /// The runs that `filter` selects, the newest first.
+    /// Returns the runs that `filter` selects, newest first.
     ///
     /// # Errors
     /// When the store fails.
@@ -153,7 +154,8 @@ impl Runtime {
         Ok(self.inner.store.list(filter).await?)
     }
 
-    /// The events of a run after `after`, at most `limit`, checked against their hashes.
+    /// Returns the events of a run after `after`, at most `limit`, and checks them against their
+    /// hashes.
     ///
     /// # Errors
     /// When there is no such run, or its log is damaged.
@@ -161,9 +163,9 @@ impl Runtime {
         Ok(self.inner.store.read(run, after, limit).await?)
     }
 
-    /// Where a run stands among all that wait for a slot, by priority and then by time: 1 is the
-    /// next. `None` if it does not wait for one. Runs of other sessions may be served before it, and
-    /// it before theirs: sessions take turns.
+    /// Returns the place of a run in the queue, by priority and then by time; 1 is next. `None` if it
+    /// is not queued. The runtime takes runs from each session in rotation, so a run may start
+    /// earlier or later than its place says.
     ///
     /// # Errors
     /// When the store fails.
@@ -171,7 +173,7 @@ impl Runtime {
         Ok(self.positions(&[run]).await?.remove(&run))
     }
 
-    /// The same for several runs; those that do not wait for a slot are left out.
+    /// Returns the places of several runs; leaves out runs that are not queued.
     ///
     /// # Errors
     /// When the store fails.
@@ -182,47 +184,47 @@ impl Runtime {
         }
     }
 
-    /// How many runs this process executes now.
+    /// Returns how many runs this process executes now.
     pub fn executing(&self) -> usize {
         self.inner.active.count()
     }
 
-    /// The agents there are.
+    /// Returns all agents.
     pub fn agents(&self) -> Arc<AgentCatalog> {
         self.inner.config.definitions.agents.current()
     }
 
-    /// The skills there are.
+    /// Returns all skills.
     pub fn skills(&self) -> Arc<SkillCatalog> {
         self.inner.config.definitions.skills.current()
     }
 
-    /// The agents there are for runs in `folder`.
+    /// Returns the agents for runs in `folder`.
     pub fn agents_in(&self, folder: &Path) -> Arc<AgentCatalog> {
         self.config().around(folder).agents.current()
     }
 
-    /// The skills there are for runs in `folder`.
+    /// Returns the skills for runs in `folder`.
     pub fn skills_in(&self, folder: &Path) -> Arc<SkillCatalog> {
         self.config().around(folder).skills.current()
     }
 
-    /// Stops executing, within the configured time: each run after the step it is at, or in the
-    /// middle of it when the time is up. Nothing is lost; the next runtime goes on.
+    /// Stops the runtime: each run after its current step, or in the middle of the step when the
+    /// configured time is up. Nothing is lost; the next runtime continues the runs.
     pub async fn shutdown(&self) {
         self.shutdown_within(self.inner.config.scheduling.shutdown_after).await;
     }
 
-    /// Lets go of every run that this process executes: each after its present step, or in the
-    /// middle of it when the time is up. They are unfinished and nobody's then, as after a shutdown.
-    /// [`Runtime::shutdown`] is still to be called.
+    /// Gives up every run that this process executes: each after its current step, or in the middle
+    /// of the step when the time is up. Then they are unfinished and without an owner, as after a
+    /// shutdown. Call [`Runtime::shutdown`] afterwards.
     pub async fn let_go(&self, within: Duration) {
         self.inner.supervisor.shutdown(within).await;
         self.inner.sources.close_all();
     }
 
-    /// Stops like [`Runtime::shutdown`], within this time. Dropped before it is done, it stops in
-    /// the middle of steps; called again, it ends what is left.
+    /// Stops like [`Runtime::shutdown`], within this time. If you drop the future early, runs stop in
+    /// the middle of their steps; call it again to end the rest.
     pub async fn shutdown_within(&self, within: Duration) {
         self.inner.supervisor.shutdown(within).await;
         self.inner.sources.close_all();
@@ -230,24 +232,24 @@ impl Runtime {
         self.inner.store.close().await;
     }
 
-    /// The model that is taken when nobody names one: of the first vendor there is a key for,
-    /// else of the first local server that answers, else the one that the host brings along as a last
-    /// resort. Looked for until one is found.
+    /// Returns the model of runs that name none: of the first vendor whose API key is set, else of
+    /// the first local server that answers, else the host's last resort. The runtime looks until it
+    /// has found one, and then keeps it.
     ///
     /// # Errors
-    /// When there is none, with what to do about it.
+    /// When there is none; the error says what to do about it.
     pub async fn choice(&self) -> Result<&Choice, Error> {
         let choose = || async { Ok(self.models().choose().await?) };
         self.inner.choice.get_or_try_init(choose).await
     }
 
-    /// The providers that runs of this process call: how much each takes, how many calls wait for
-    /// it, and how many requests it took.
+    /// Returns the vendors that runs of this process call: how many calls each accepts at once, how
+    /// many wait, and how many requests it has answered.
     pub fn providers(&self) -> Vec<Provider> {
         self.models().providers()
     }
 
-    /// The models there are.
+    /// Returns all models.
     pub fn models(&self) -> &Models {
         &self.inner.models
     }

@@ -51,7 +51,7 @@ impl RunRow {
         };
         if next.log.version > SCHEMA_VERSION {
             return Err(StoreError::Newer(format!(
-                "run {run} was written by a newer version of posse; update posse to go on with it"
+                "run {run} was written by a newer version of posse; update posse to continue it"
             )));
         }
         if append.guard == Guard::Open {

@@ -214,7 +214,7 @@ impl Delivery {
     /// The note of one that is given up because it is damaged. Its seal stays broken.
     pub fn condemned(&self) -> Option<String> {
         let why = self.damaged.as_ref()?;
-        Some(format!("not sent: {why}; `posse runs verify` says what else is damaged"))
+        Some(format!("not sent: {why}"))
     }
 
     /// A hash over all that is stored of it, which is stored beside it. Made anew with each change; a

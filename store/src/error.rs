@@ -39,7 +39,7 @@ pub enum StoreError {
     #[error("run {0} has been told to stop")]
     Stopping(RunId),
     /// Someone has asked the run to pause: nothing is started on its behalf until it goes on.
-    #[error("run {0} is paused: it starts nothing until it goes on")]
+    #[error("run {0} is paused: it starts nothing until it is resumed")]
     Paused(RunId),
     /// The run is put away; nothing may follow.
     #[error("run {0} is archived")]
@@ -65,7 +65,7 @@ pub enum StoreError {
     },
     /// Its log was removed.
     #[error(
-        "the log of run {0} was removed, as was asked for; `posse cost --run {0}` shows what it cost"
+        "the log of run {0} was removed, by a person or because it was older than `retention_days`"
     )]
     Erased(RunId),
     /// The run has not ended: its log cannot be removed.
@@ -90,7 +90,7 @@ pub enum StoreError {
 
     /// There is no space left to write to.
     #[error(
-        "the disk is full: nothing new can be stored; runs can still be read, and work goes on when there is space again"
+        "the disk is full: Posse cannot store anything; runs can still be read, and continue when there is space again"
     )]
     Full,
     /// The database was made by a newer version.
@@ -106,9 +106,7 @@ pub enum StoreError {
         known: i64,
     },
     /// The database file itself is damaged.
-    #[error(
-        "the database {path} is damaged: {reason}; `posse doctor --rebuild` saves what can be read, `posse doctor --restore FILE` puts a backup in its place; or move it away to start anew"
-    )]
+    #[error("the database {path} is damaged: {reason}")]
     Corrupt {
         /// Where.
         path: String,
@@ -118,7 +116,7 @@ pub enum StoreError {
     /// Commits that were stored cannot be read any more. What there is can be read; nothing is stored
     /// until a person has decided.
     #[error(
-        "the database {path} is damaged: {reason}; runs can be read, but Posse stores nothing more until you decide: `posse doctor --rebuild` goes on with what is left, `posse doctor --restore FILE` with a backup"
+        "the database {path} is damaged: {reason}; runs can be read, but Posse stores nothing more until the database is rebuilt or restored"
     )]
     CommitsLost {
         /// Where.

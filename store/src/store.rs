@@ -1,4 +1,4 @@
-//! What a store is asked for: logs, claims, inspection, and what is told to the outside.
+//! The traits of a store: logs, claims, inspection, and deliveries to webhooks.
 
 use crate::append::{Append, Appended};
 use crate::delivery::Outbox;
@@ -13,116 +13,116 @@ use posse_protocol::{Record, RunId, Seq, WorkerId};
 use std::collections::HashMap;
 use tokio::sync::watch;
 
-/// Durable logs of runs, and what is told of them.
+/// Stores the logs of runs durably, with their rows, costs and deliveries.
 ///
-/// To implement it: events, rows and the ledger are what [`crate::transaction`] says they are, a log is
-/// read with [`crate::check_log`], and [`crate::conformance_tests!`] tells whether all is as it should be.
+/// To implement it, use [`crate::transaction`] to compute events, rows and the ledger, and
+/// [`crate::check_log`] to read a log. [`crate::conformance_tests!`] tests an implementation.
 #[async_trait]
 pub trait Store: Logs + Claims + Inspection + Outbox {
-    /// Stores what was asked for before, gives up every claim, and closes. What is asked for
-    /// afterwards is answered with [`StoreError::Closed`].
+    /// Completes earlier requests, gives up every claim, and closes. Later requests fail with
+    /// [`StoreError::Closed`].
     async fn close(&self);
 }
 
-/// The logs themselves: appending, reading, watching.
+/// Appends to logs, reads them and watches them.
 #[async_trait]
 pub trait Logs: Send + Sync {
-    /// Appends to one or several runs, all or nothing. The answers stand in the order of `batch`.
+    /// Appends to one or several runs, all or nothing. The results are in the order of `batch`.
     async fn append(&self, batch: Vec<Append>) -> Result<Vec<Appended>, StoreError>;
 
-    /// The events of `run` after `after`, at most `limit`, checked against their hashes. A log
-    /// that fails the check is marked as damaged and nothing executes it any more.
+    /// Returns the events of `run` after `after`, at most `limit`, and checks them against their
+    /// hashes. If the check fails, the store marks the run as damaged, and no worker executes it.
     async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError>;
 
-    /// The hashes that tie the events of `run` after `after` to all before them, at most `limit`, as
-    /// they are stored. Whether they hold is what [`Logs::read`] checks.
+    /// Returns the stored hashes of the events of `run` after `after`, at most `limit`. It does not
+    /// check them; [`Logs::read`] does.
     async fn hashes(&self, run: RunId, after: Seq, limit: usize)
     -> Result<Vec<String>, StoreError>;
 
-    /// The last known position of `run`'s log, as it moves: at once for what this store
-    /// appends, soon for what other processes append. Starts at zero while nothing has moved:
-    /// whoever must miss nothing watches first and reads then. The channel closes with the store.
+    /// Watches the last known position of the log of `run`. It changes at once when this store
+    /// appends, and soon when another process appends. It starts at zero: to miss nothing, watch
+    /// first and then read. The channel closes with the store.
     fn watch(&self, run: RunId) -> watch::Receiver<Seq>;
 
-    /// Removes the log of a run that has ended and whose last event is `last`; it is archived from
-    /// then on. Its row and what its model calls cost stay.
+    /// Removes the log of a run that has ended and whose last event is `last`, and archives the run.
+    /// Its row and its costs stay.
     async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError>;
 
-    /// What time it is on the clock that stamps what is appended: milliseconds since 1970. Whoever
-    /// compares the time of an event, or of a row, with the present asks here.
+    /// Returns the time, in milliseconds since 1970, of the clock that stamps appended events. Use
+    /// it to compare the time of an event or of a row with the present.
     async fn now(&self) -> Result<u64, StoreError>;
 }
 
-/// Who executes what: one worker at a time owns a run.
+/// Decides which worker executes which run: one worker at a time owns a run.
 #[async_trait]
 pub trait Claims: Send + Sync {
-    /// Who this worker is: the owner of what it claims.
+    /// Returns the id of this worker, the owner of the runs that it claims.
     fn worker(&self) -> WorkerId;
 
-    /// Takes ownership of runs that have something to do and no living owner: those of a higher
-    /// priority first, then the longest waiting.
+    /// Takes ownership of runs that have something to do and no living owner. Runs with a higher
+    /// priority come first, then runs that have waited longest.
     async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError>;
 
-    /// Some of the runs that wait to be claimed, at a glance. What dead workers owned waits too.
+    /// Returns some of the runs that wait to be claimed, including runs of dead workers.
     async fn queue(&self, look: &Look) -> Result<Queue, StoreError>;
 
-    /// Where `runs` stand among all that wait, by priority and then by time; 1 is the next. One that
+    /// Returns the places of `runs` in the queue, by priority and then by time; 1 is next. A run that
     /// does not wait has no place.
     async fn places(&self, runs: &[RunId]) -> Result<HashMap<RunId, u64>, StoreError>;
 
     /// Changes whenever a run may have become claimable, also because its owner died.
     fn ready(&self) -> watch::Receiver<u64>;
 
-    /// Says that this worker lives. Its runs may be claimed by others when it has not said so
-    /// for the length of the lease.
+    /// Renews the lease of this worker. When the lease ends, other workers may claim its runs.
     async fn renew(&self) -> Result<(), StoreError>;
 
-    /// The lease of this worker, as far as it knows without asking: a number that is the same as long
-    /// as the lease has held all the time, and nothing when it is over. While it is the same as before
-    /// an append of an owner, nobody else can have claimed that run.
+    /// Returns a number for the lease of this worker, from memory: the same number while the lease
+    /// has held without a gap, and `None` when it has ended. If an owner gets the same number before
+    /// and after an append, no other worker has claimed the run in between.
     fn lease(&self) -> Option<u64>;
 }
 
-/// What there is, what it cost, and whether it is as it should be.
+/// Lists runs and costs, and finds damage.
 #[async_trait]
 pub trait Inspection: Send + Sync {
-    /// The runs that `filter` selects.
+    /// Returns the runs that `filter` selects.
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError>;
 
-    /// The runs whose ids begin or end with `part`, at least four characters in lower case; if there
-    /// are none, those that have it among the last eight characters, which people are shown. The
-    /// newest first; of very many it finds a thousand.
+    /// Finds runs whose ids begin or end with `part`, at least four characters in lower case. If
+    /// there are none, finds runs that have `part` within the last eight characters of their ids,
+    /// which lists show. Newest first, at most a thousand.
     async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError>;
 
-    /// The runs of which something can be put away, those that ended first first.
+    /// Returns ended runs that can be archived, or whose logs can be removed; oldest end first.
     async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError>;
 
-    /// What model calls cost, summed up as `query` asks.
+    /// Returns the costs of model calls, summed up as `query` says.
     async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError>;
 
-    /// The rows of the ledger that `run` has: one for each of its model calls that was settled.
+    /// Returns the rows of `run` in the ledger: one for each model call with a stored answer or
+    /// failure.
     async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError>;
 
-    /// What is wrong with the store that no log of a run can tell: what leads to rows and does not fit
-    /// them, what is to be told to the outside and was changed. Reads everything.
+    /// Finds damage outside of the logs: indexes that do not match their rows, and changed
+    /// deliveries. Reads the whole store.
     async fn flaws(&self) -> Result<Vec<Flaw>, StoreError>;
 
-    /// The runs of which there are events and no row, by the names they are stored under. There are
-    /// none unless someone changed the store behind its back.
+    /// Returns the stored names of runs that have events but no row. There are none unless another
+    /// program changed the store.
     async fn orphans(&self) -> Result<Vec<String>, StoreError>;
 
-    /// The runs that the ledger has calls of, and of which there is nothing else, by the names they
-    /// are stored under. There are none unless someone changed the store behind its back.
+    /// Returns the stored names of runs that have costs in the ledger and nothing else. There are
+    /// none unless another program changed the store.
     async fn strangers(&self) -> Result<Vec<String>, StoreError>;
 
-    /// Why nothing can be stored, if that was found when the store was opened.
+    /// Returns why the store accepts no writes, if it found a reason when it was opened.
     fn refusal(&self) -> Option<StoreError>;
 }
 
-/// Something that is wrong with a store, and that no log of a run can tell.
+/// Damage to a store outside of the logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
-    /// The run that it is about, if it is about one.
+    /// The run that is affected, if the damage is about one run.
     pub run: Option<RunId>,
     /// In words for people.
     pub reason: String,

@@ -84,7 +84,7 @@ pub(crate) enum PathError {
     Denied { path: String },
     #[error("cannot use {path}: {source}")]
     Io { path: String, source: io::Error },
-    #[error("cannot use the scratch folder {}: {source}; ask the user to mend that, or do without it", path.display())]
+    #[error("cannot use the scratch folder {}: {source}; ask the user to fix that, or do without it", path.display())]
     Scratch { path: PathBuf, source: io::Error },
 }
 

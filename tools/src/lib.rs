@@ -1,9 +1,9 @@
-//! What agents can do: files, search, shell. And the one launcher that starts every child process.
+//! The built-in tools of agents: files, search, shell. And the one launcher that starts every child
+//! process.
 //!
-//! A host opens a [`Workspace`] once and asks for a [`toolset`] per run, which may have a
-//! [`Scratch`] folder of its own. Files are reached by handle beneath these folders, never by a
-//! path that could lead out of them. Only a host that holds a [`launch::Launcher`] can give its
-//! agents a shell.
+//! A host opens a [`Workspace`] once, and makes a [`toolset`] for each run, which may have its own
+//! [`Scratch`] folder. The tools open files relative to these folders, so no path leads out of
+//! them. A host needs a [`launch::Launcher`] to give its agents a shell.
 //!
 //! To add a tool, write a file beside `read.rs` and a line in the list below.
 
@@ -75,13 +75,13 @@ pub fn specs() -> impl Iterator<Item = &'static ToolSpec> {
     ALL.iter().map(|tool| &**tool.spec)
 }
 
-/// The tools of one run, in the order in which a model is offered them. Commands may change the
-/// workspace and have no network.
+/// Returns the tools of one run, in the order in which Posse offers them to a model. Commands may
+/// change the workspace and have no network.
 ///
-/// An edit is never based on content that the run did not see: each call says which files it has
-/// seen, and is given those of the calls before it ([`posse_agent::ToolContext::seen`]). With a
-/// scratch folder, which must be the run's own, the file tools reach that too, by its absolute path, and commands have it as `$TMPDIR` and
-/// `$POSSE_SCRATCH`. Without a launcher there is no Bash.
+/// An edit needs content that the run has read: each call reports the files it has read, and gets
+/// those of earlier calls ([`posse_agent::ToolContext::seen`]). The file tools can also use the
+/// scratch folder, by its absolute path, and commands see it as `$TMPDIR` and `$POSSE_SCRATCH`.
+/// The scratch folder must belong to this run only. Without a launcher, there is no `Bash`.
 pub fn toolset(
     workspace: &Arc<Workspace>,
     scratch: Option<&Scratch>,
@@ -91,8 +91,9 @@ pub fn toolset(
     toolset_within(workspace, scratch, Vec::new(), launcher, &confinement)
 }
 
-/// The same within another confinement, and with folders besides that can be read, by absolute
-/// paths, and not written. Where commands cannot be confined like this there is no Bash.
+/// Like [`toolset`], with another confinement, and with additional folders that the file tools can
+/// read, by absolute paths, but not write. If this machine cannot confine commands like this, there
+/// is no `Bash`.
 pub fn toolset_within(
     workspace: &Arc<Workspace>,
     scratch: Option<&Scratch>,

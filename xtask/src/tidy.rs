@@ -112,7 +112,7 @@ fn floors(map: &str, name: &str) -> Vec<BTreeSet<String>> {
 
 /// Phrases that make help and errors hard to read: they name no actor, or stand for a noun that the
 /// glossary has.
-const BANNED: [&str; 9] = [
+const BANNED: [&str; 18] = [
     "nobody",
     "whoever",
     "somebody",
@@ -122,6 +122,15 @@ const BANNED: [&str; 9] = [
     "those that",
     "those who",
     "is none of",
+    "brings along",
+    "go on with",
+    "goes on with it",
+    "going on with",
+    "present step",
+    "mend that",
+    "put away",
+    "is to be told",
+    "as was asked for",
 ];
 
 /// No text of the shipped crates that people or models read has a banned phrase. Comments are left out.

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 #[derive(Subcommand)]
 pub enum AuditVerb {
-    /// List what was granted, allowed, asked, denied, done and trusted, the newest last
+    /// List grants, allowed, asked and denied calls, results and trust decisions, newest last
     List {
         #[command(flatten)]
         filters: AuditFilters,
-        /// At most this many, the newest ones [default: 100; with --json all]
+        /// At most this many, the newest [default: 100; with --json: all]
         #[arg(long, value_name = "N", value_parser = whole::<1, 1_000_000>)]
         limit: Option<u32>,
     },
@@ -24,16 +24,16 @@ pub enum AuditVerb {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Verify that nothing was changed or lost; otherwise name the first such record
+    /// Verify that no entry was changed or lost; name the first one that was
     Verify {
-        /// An exported file [default: all runs of the database, and the trust log]
+        /// An exported file [default: all runs of the database and the trust log]
         file: Option<PathBuf>,
     },
 }
 
 #[derive(Args)]
 pub struct AuditFilters {
-    /// Only this run: id, part of the id, or label
+    /// Only this run: id, 4 or more characters of it, or label
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
     /// Only runs of this agent
@@ -45,7 +45,7 @@ pub struct AuditFilters {
     /// Only entries of this kind; may be repeated
     #[arg(long, value_name = "WHAT", value_parser = kinds())]
     pub decision: Vec<AuditKind>,
-    /// Only entries since then: 7d, 12h, 2026-11-01 or 2026-11-01T08:00, local time
+    /// Only entries since this time: 7d, 12h, 2026-11-01 or 2026-11-01T08:00, local time
     #[arg(long, value_name = "WHEN", value_parser = posse::moment::moment)]
     pub since: Option<u64>,
 }

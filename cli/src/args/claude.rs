@@ -13,28 +13,28 @@ const HEADING: &str = "Options that Claude Code has, too";
 // What `posse run` and `posse chat` both take. A doc comment would become their help.
 #[derive(Args, Default)]
 pub struct ClaudeOptions {
-    /// Several --allow in one: "Bash(git log:*) Edit"
+    /// Several --allow rules in one text: "Bash(git log:*) Edit"
     #[arg(long, alias = "allowedTools", value_name = "RULES", help_heading = HEADING, hide_short_help = true)]
     allowed_tools: Vec<String>,
-    /// Several --deny in one
+    /// Several --deny rules in one text
     #[arg(long, alias = "disallowedTools", value_name = "RULES", help_heading = HEADING, hide_short_help = true)]
     disallowed_tools: Vec<String>,
-    /// The --mode, by the name that Claude Code has for it
+    /// Same as --mode, with the names of Claude Code
     #[arg(long, value_name = "MODE", value_parser = modes(), conflicts_with = "mode", help_heading = HEADING, hide_short_help = true)]
     permission_mode: Option<Mode>,
-    /// Same as --mode bypass: never ask. Deny rules still hold and commands stay in the sandbox
+    /// Same as --mode bypass: never ask. Deny rules still apply, and commands stay in the sandbox
     #[arg(long, conflicts_with_all = ["mode", "permission_mode"], help_heading = HEADING, hide_short_help = true)]
     dangerously_skip_permissions: bool,
-    /// Use this text in place of the agent's own instructions
+    /// Replace the instructions of the agent with this text
     #[arg(long, value_name = "TEXT", conflicts_with = "append_system_prompt", help_heading = HEADING, hide_short_help = true)]
     system_prompt: Option<String>,
-    /// Add this text to the agent's own instructions
+    /// Add this text to the instructions of the agent
     #[arg(long, value_name = "TEXT", help_heading = HEADING, hide_short_help = true)]
     append_system_prompt: Option<String>,
-    /// Use this model when the first one is not available: same as a second name in --model
+    /// Use this model if the first is not available: same as a second name in --model
     #[arg(long, value_name = "MODEL", value_parser = super::model_name, help_heading = HEADING, hide_short_help = true)]
     fallback_model: Option<String>,
-    /// No effect: progress is always shown; --quiet turns it off
+    /// No effect: Posse always shows progress, unless you add --quiet
     #[arg(long, help_heading = HEADING, hide_short_help = true)]
     verbose: bool,
 }
@@ -42,7 +42,7 @@ pub struct ClaudeOptions {
 // What only `posse run` takes.
 #[derive(Args, Default)]
 pub struct ClaudeRunOptions {
-    /// No effect here: `posse -p "…"` is `posse run "…"`
+    /// No effect: `posse -p "…"` is the same as `posse run "…"`
     #[arg(long, short, help_heading = HEADING, hide_short_help = true)]
     print: bool,
     /// Send the prompt to the newest run or chat of this folder
@@ -51,7 +51,7 @@ pub struct ClaudeRunOptions {
     /// Send the prompt to this run or chat
     #[arg(long, short, value_name = "RUN", help_heading = HEADING, hide_short_help = true, conflicts_with_all = NEW_RUN)]
     resume: Option<String>,
-    /// text; json is --json; stream-json is --stream-json
+    /// Output format: json is the same as --json, stream-json the same as --stream-json
     #[arg(long, value_name = "FORMAT", value_enum, help_heading = HEADING, hide_short_help = true)]
     output_format: Option<OutputFormat>,
 }
@@ -161,8 +161,8 @@ pub fn asks(agent: &AgentOptions) -> Result<Asks, Failure> {
     match named.as_slice() {
         [] => Ok(Asks { limits, ..Asks::default() }),
         [model] => Ok(Asks { model: Some((*model).clone()), limits, ..Asks::default() }),
-        _ => Err(Failure::usage("an earlier run goes on with one model, and several are named")
-            .hint("name the one that is to answer from now on")),
+        _ => Err(Failure::usage("an earlier run continues with one model, but you named several")
+            .hint("name the model that answers from now on")),
     }
 }
 

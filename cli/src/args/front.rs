@@ -85,13 +85,29 @@ pub fn quoted(words: &[String]) -> String {
     format!("quote the prompt: posse run \"{prompt}\"")
 }
 
+/// Commands of Claude Code that have no counterpart, and what to do instead.
+const OTHERS: [(&str, &str); 10] = [
+    ("mcp", "Posse cannot connect to MCP servers yet"),
+    ("login", "Posse has no login: set the API key of a vendor, such as ANTHROPIC_API_KEY"),
+    ("logout", "Posse has no login: remove the API key from your environment"),
+    ("setup-token", "Posse has no login: set the API key of a vendor, such as ANTHROPIC_API_KEY"),
+    ("init", "nothing to prepare: `posse demo` and `posse \"what is this?\"` work in any folder"),
+    ("update", "update Posse the way you installed it, such as with cargo"),
+    ("upgrade", "update Posse the way you installed it, such as with cargo"),
+    ("plugin", "`plugins` in your settings names folders of plugins"),
+    ("settings", "`posse config` shows the settings; `posse config path` lists their files"),
+    ("resume", "`posse --resume` continues a chat, `posse runs resume RUN` continues a run"),
+];
+
 fn not_a_command(words: &[String]) -> Failure {
     let first = words.first().map(String::as_str).unwrap_or_default();
     let commands = Command::augment_subcommands(clap::Command::new("posse"));
     let names: Vec<&str> = commands.get_subcommands().map(clap::Command::get_name).collect();
-    let hint = match near::nearest(first, names) {
-        Some(name) => format!("did you mean `posse {name}`? Otherwise {}", quoted(words)),
-        None => format!("{}; `posse help` lists the commands", quoted(words)),
+    let other = OTHERS.iter().find(|(word, _)| *word == first).map(|(_, instead)| *instead);
+    let hint = match (other, near::nearest(first, names)) {
+        (Some(instead), _) => instead.to_owned(),
+        (None, Some(name)) => format!("did you mean `posse {name}`? Otherwise {}", quoted(words)),
+        (None, None) => format!("{}; `posse help` lists the commands", quoted(words)),
     };
     Failure::usage(format!("`{first}` is not a command")).hint(hint)
 }

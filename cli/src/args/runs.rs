@@ -8,53 +8,53 @@ use std::path::PathBuf;
 
 #[derive(Subcommand)]
 pub enum RunsVerb {
-    /// List runs, the newest first, without subagents unless you ask for them
+    /// List runs, newest first, without subagents
     List(ListOptions),
     /// Show a run and its result
     Show {
-        /// The run: id, part of the id, or label
+        /// The run: id, 4 or more characters of it, or label
         run: String,
     },
-    /// Show a run with all its subagents as a tree
+    /// Show a run and all its subagents as a tree
     Tree(TreeOptions),
     /// Print the events of a run
     Log {
-        /// The run: id, part of the id, or label
+        /// The run: id, 4 or more characters of it, or label
         run: String,
         /// Only events after this position
         #[arg(long, value_name = "N", default_value_t = 0)]
         after: u64,
     },
-    /// Follow a run until it ends
+    /// Follow a run until it ends, without executing it
     #[command(after_help = EXIT_CODES)]
     Watch {
-        /// The run: id, part of the id, or label
+        /// The run: id, 4 or more characters of it, or label
         run: String,
     },
-    /// Send a message to runs, which read it before their next step
+    /// Send a message to runs; they read it before their next step
     #[command(visible_alias = "steer", override_usage = SEND)]
     Send {
-        /// The runs (ids, parts of ids, or labels), then the message
+        /// The runs, each by id, 4 or more characters of it, or label; then the message
         #[arg(value_names = ["RUN", "TEXT"], num_args = 1.., required = true)]
         words: Vec<String>,
-        /// Let them read it after their current turn
+        /// Deliver the message when the run would otherwise wait or end
         #[arg(long)]
         later: bool,
         #[command(flatten)]
         choice: Choice,
     },
-    /// Remove worktrees that ended runs left behind; changes stay on a branch
-    Clean(CleanOptions),
-    /// List questions that runs are waiting for an answer to
+    /// List the open questions of runs, and how to answer each
     Questions {
-        /// Only questions of this run and the others of its tree
+        /// Only questions of this run and of the other runs of its tree
         run: Option<String>,
     },
-    /// Answer a question of a run
+    /// Answer an open question of a run
     Answer(AnswerOptions),
-    /// Stop runs and their subagents
+    /// Cancel runs and their subagents
+    #[command(override_usage = CANCEL)]
     Cancel(Targets),
     /// Pause runs and their subagents after their current step
+    #[command(override_usage = PAUSE)]
     Pause {
         #[command(flatten)]
         targets: Targets,
@@ -62,16 +62,17 @@ pub enum RunsVerb {
         #[arg(long)]
         alone: bool,
     },
-    /// Continue a run that was paused or interrupted, or that waits or has ended
-    #[command(after_help = EXIT_CODES)]
+    /// Continue a run that crashed or was paused or interrupted; with TEXT, also one that waits or
+    /// has ended
+    #[command(after_help = EXIT_CODES, override_usage = RESUME)]
     Resume {
-        /// The run: id, part of the id, or label
+        /// The run: id, 4 or more characters of it, or label
         #[arg(required_unless_present = "all")]
         run: Option<String>,
-        /// A message for it; required if the run has ended
+        /// A message for the run; required if it waits or has ended
         text: Option<String>,
-        /// Continue every unfinished run that the options below select; paused and interrupted ones
-        /// only with `--status paused,interrupted`
+        /// Continue all unfinished runs; the options below select some of them. To continue paused and
+        /// interrupted runs, add `--status paused,interrupted`
         #[arg(long, conflicts_with_all = ["run", "text", "alone"])]
         all: bool,
         /// Leave the subagents of a paused run paused
@@ -80,28 +81,39 @@ pub enum RunsVerb {
         #[command(flatten)]
         filters: Filters,
     },
-    /// Verify that no event was changed or lost
-    Verify {
-        /// Only this run: id, part of the id, or label
-        run: Option<String>,
-    },
-    /// Archive finished runs; they can no longer be resumed
+    /// Archive ended runs; you can no longer resume them
     Archive {
-        /// The runs: ids, parts of ids, or labels
+        /// The runs, each by id, 4 or more characters of it, or label
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<String>,
     },
-    /// Delete the logs of runs that ended long ago; their costs are kept
+    /// Delete the logs of runs that ended long ago; keep their costs
     Prune(PruneOptions),
+    /// Remove worktrees of ended runs; changes stay on a branch
+    Clean(CleanOptions),
+    /// Verify that no event was changed or lost
+    Verify {
+        /// Only this run: id, 4 or more characters of it, or label
+        run: Option<String>,
+    },
     /// Export the events of a run as JSON lines
     Export {
-        /// The run: id, part of the id, or label
+        /// The run: id, 4 or more characters of it, or label
         run: String,
         /// Write to this file [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
 }
+
+const CANCEL: &str = "posse runs cancel [OPTIONS] <RUN>...
+       posse runs cancel [OPTIONS] --all";
+
+const PAUSE: &str = "posse runs pause [OPTIONS] <RUN>...
+       posse runs pause [OPTIONS] --all";
+
+const RESUME: &str = "posse runs resume [OPTIONS] <RUN> [TEXT]
+       posse runs resume [OPTIONS] --all";
 
 const SEND: &str = "posse runs send [OPTIONS] <RUN>... <TEXT>
        posse runs send [OPTIONS] --all <TEXT>";
@@ -111,17 +123,18 @@ pub struct PruneOptions {
     /// Only runs that ended at least this long ago, such as 30d, 2w or 12h
     #[arg(long, value_name = "AGE", value_parser = posse::moment::age)]
     pub older_than: std::time::Duration,
-    /// Only list them, delete nothing
+    /// List the runs, but delete nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask; without a terminal nothing is asked either
+    /// Do not ask for confirmation; required without a terminal
     #[arg(long, short)]
     pub yes: bool,
 }
 
 #[derive(Args)]
 pub struct ListOptions {
-    /// Include subagents. Filters by agent, label, model, status or outcome include them, too
+    /// Include subagents; so do the filters --agent, --label, --model, --status, --outcome and
+    /// --background
     #[arg(long, conflicts_with_all = ["children_of", "tree"])]
     pub all: bool,
     #[command(flatten)]
@@ -136,7 +149,7 @@ pub struct ListOptions {
 
 #[derive(Args)]
 pub struct TreeOptions {
-    /// The run: id, part of the id, or label
+    /// The run: id, 4 or more characters of it, or label
     pub run: String,
     /// Show at most this many levels of subagents
     #[arg(long, value_name = "N", value_parser = whole::<0, { u32::MAX }>)]
@@ -151,7 +164,7 @@ pub struct TreeOptions {
 
 #[derive(Args)]
 pub struct CleanOptions {
-    /// Only list them, remove nothing
+    /// List the worktrees, but remove nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Also remove worktrees with files that are on no branch; these files are lost
@@ -162,24 +175,25 @@ pub struct CleanOptions {
 #[derive(Args)]
 #[group(skip)]
 pub struct AnswerOptions {
-    /// The run: id, part of the id, or label
+    /// The run: id, 4 or more characters of it, or label
     pub run: String,
-    /// Answer about this call (first characters of its id), if it asks about several
+    /// The call that you answer for, by the first characters of its id; needed if the run asks about
+    /// several
     #[arg(long, value_name = "CALL")]
     pub call: Option<String>,
-    /// Answer only if the question still has this digest, as `runs questions` shows it
+    /// Answer only if the question still has this digest; `runs questions` shows it
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
-    /// Allow it this once
+    /// Allow this call once
     #[arg(long, group = "answer")]
     pub once: bool,
-    /// Allow it, and similar calls for the rest of the run
+    /// Allow this call, and similar calls for the rest of the run
     #[arg(long, group = "answer")]
     pub for_run: bool,
-    /// Allow it, and similar calls from now on: writes a rule to your settings
+    /// Allow this call, and similar calls from now on: adds a rule to your settings
     #[arg(long, group = "answer")]
     pub always: bool,
-    /// Deny it, with an optional reason
+    /// Deny this call, with an optional reason
     #[arg(long, group = "answer", value_name = "WHY", num_args = 0..=1, default_missing_value = "")]
     pub no: Option<String>,
 }

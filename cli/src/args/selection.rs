@@ -12,31 +12,31 @@ pub struct Filters {
     /// Only runs of this agent
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Only runs with this label; a * at its end matches any rest
+    /// Only runs with this label; `nightly*` matches all labels that start with `nightly`
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
     /// Only runs of this model: vendor/name or a short name
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Only runs with this status (several: comma-separated)
+    /// Only runs with this status; several: comma-separated
     #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = statuses())]
     pub status: Vec<Status>,
     /// Only runs with this outcome
     #[arg(long, value_name = "OUTCOME", value_parser = OUTCOMES)]
     pub outcome: Option<String>,
-    /// Only subagents that their parents do not wait for; not runs of `run --background`
+    /// Only subagents that work in the background of their parent (not runs of `run --background`)
     #[arg(long)]
     pub background: bool,
-    /// Only runs started since then: 7d, 12h, 2026-11-01 or 2026-11-01T08:00, local time
+    /// Only runs started since this time: 7d, 12h, 2026-11-01 or 2026-11-01T08:00, local time
     #[arg(long, value_name = "WHEN", value_parser = posse::moment::moment)]
     pub since: Option<u64>,
-    /// Only runs started before then
+    /// Only runs started before this time
     #[arg(long, value_name = "WHEN", value_parser = posse::moment::moment)]
     pub until: Option<u64>,
-    /// Only runs of the tree that this one belongs to
+    /// Only runs of the same tree as this run
     #[arg(long, value_name = "RUN", conflicts_with = "children_of")]
     pub tree: Option<String>,
-    /// Only runs that this one started
+    /// Only direct subagents of this run
     #[arg(long, value_name = "RUN")]
     pub children_of: Option<String>,
     /// Only runs that have not ended
@@ -66,7 +66,7 @@ impl Filters {
 /// Every run that the filters select.
 #[derive(Args)]
 pub struct Choice {
-    /// All unfinished runs that the options below select; without options, all but subagents
+    /// Select all unfinished runs, without subagents; the options below select some of them
     #[arg(long)]
     pub all: bool,
     /// Do not ask for confirmation
@@ -79,7 +79,7 @@ pub struct Choice {
 /// Runs by their names, or all that the filters select.
 #[derive(Args)]
 pub struct Targets {
-    /// The runs: ids, parts of ids, or labels
+    /// The runs, each by id, 4 or more characters of it, or label
     #[arg(value_name = "RUN", required_unless_present = "all", conflicts_with = "all")]
     pub runs: Vec<String>,
     #[command(flatten)]

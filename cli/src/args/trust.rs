@@ -6,7 +6,8 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct TrustOptions {
-    /// The folder, with those above it in its repository [default: the current one]
+    /// Trust this folder and the folders above it, up to the root of its repository [default: the
+    /// current one]
     pub folder: Option<PathBuf>,
     /// Do not ask for confirmation
     #[arg(long, short)]
@@ -17,9 +18,9 @@ pub struct TrustOptions {
 
 #[derive(Subcommand)]
 pub enum TrustVerb {
-    /// List the folders that you trust, and whether they have changed since
+    /// List the folders that you trust, and whether each has changed since
     List,
-    /// Stop trusting a folder and those above it in its repository
+    /// Stop trusting a folder and the folders above it, up to the root of its repository
     Remove {
         /// The folder [default: the current one]
         folder: Option<PathBuf>,

@@ -9,7 +9,9 @@ use super::{Common, run};
 use crate::args::AgentsVerb;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::print;
 use posse::AgentSpec;
+use posse::agents::Problem;
 
 pub async fn run(common: Common, verb: AgentsVerb) -> Result<Code, Failure> {
     match verb {
@@ -48,4 +50,14 @@ fn model(agent: &AgentSpec) -> String {
     let first = agent.model.as_deref().unwrap_or("inherit");
     let all = std::iter::once(first).chain(agent.fallbacks.iter().map(String::as_str));
     clean_line(&all.collect::<Vec<_>>().join(", "), 200)
+}
+
+/// Says what to do if an agent is held back because its folder is not trusted.
+fn tell_of_trust<'p>(common: &Common, mut problems: impl Iterator<Item = &'p Problem>) {
+    let is_held_back = |problem: &Problem| {
+        ["not trusted", "since you trusted"].iter().any(|why| problem.reason.contains(why))
+    };
+    if !common.global.quiet && problems.any(is_held_back) {
+        print::note("`posse trust` shows what trusting this folder would allow");
+    }
 }

@@ -116,7 +116,7 @@ fn lines(stored: &Stored, taker: &Taker) -> Vec<String> {
     );
     if stored.found {
         let word = &stored.word;
-        return vec![format!("run {short} has this key already; it is {word}"), follow];
+        return vec![format!("run {short} already has this key; it is {word}"), follow];
     }
     match taker {
         Taker::Daemon(daemon) => vec![

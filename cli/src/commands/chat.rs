@@ -187,7 +187,7 @@ async fn resume(
     let short = row.id.short();
     if !row.about.session {
         return Err(Failure::usage(format!("run {short} is not a chat"))
-            .hint(format!("`posse runs resume {short} \"…\"` goes on with it")));
+            .hint(format!("`posse runs resume {short} \"…\"` continues it")));
     }
     runtime.check_can_work().await?;
     match &asks.model {

@@ -59,6 +59,18 @@ fn paths(common: &Common) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
+/// The texts of a list, and of the lists within it.
+fn words(list: &[Value]) -> Vec<&str> {
+    let mut found = Vec::new();
+    for item in list {
+        match item {
+            Value::Array(within) => found.extend(words(within)),
+            item => found.extend(item.as_str()),
+        }
+    }
+    found
+}
+
 async fn show(common: &Common) -> Result<Code, Failure> {
     let folder = folder(None)?;
     let config = common.config(&folder)?;
@@ -99,7 +111,7 @@ async fn show(common: &Common) -> Result<Code, Failure> {
         }
     }
     for Setting { value, origin } in &config.held_back {
-        let place = format!("{origin}, which is not trusted: no effect");
+        let place = format!("{origin}, not trusted: no effect");
         row(&format!("({value})"), Value::Null, &place);
     }
     let warnings = &config.warnings;
@@ -139,9 +151,11 @@ async fn show(common: &Common) -> Result<Code, Failure> {
             Value::Null => "–".to_owned(),
             Value::String(text) => clean_line(&text, 200),
             Value::Array(several) => {
-                let word = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
-                let several: Vec<String> = several.iter().map(word).collect();
-                clean_line(&several.join(", "), 200)
+                let several = words(&several);
+                match several.is_empty() {
+                    true => "[]".to_owned(),
+                    false => clean_line(&several.join(", "), 200),
+                }
             }
             other => other.to_string(),
         };

@@ -32,6 +32,8 @@ fn silent(pid: Option<u32>, why: &str) -> Failure {
         None => Failure::internal(format!("a daemon is there and does not answer: {why}"))
             .hint("try again in a moment"),
         Some(pid) => Failure::internal(format!("the daemon (pid {pid}) does not answer: {why}"))
-            .hint(format!("if it stays like that: `kill -9 {pid}`; its runs are kept and go on")),
+            .hint(format!(
+                "if it does not recover: `kill -9 {pid}`; its runs are kept and continue later"
+            )),
     }
 }

@@ -40,8 +40,8 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
             Some(row) => {
                 let run = row.id;
                 viewer.screen.remark(&format!(
-                    "an earlier demo was interrupted here, after {} tool calls; run {} goes on \
-                     where it stopped",
+                    "an earlier demo of this folder was killed or interrupted after {} tool calls; \
+                     continuing run {} where it stopped",
                     row.spending.tool_calls,
                     run.short()
                 ));

@@ -10,7 +10,7 @@ use crate::exit::{Code, Failure};
 use crate::print;
 use posse::confine::{Backend, CommandLimits, Confinement, keeps_moves, landlock_version};
 use posse::launch::Launcher;
-use posse::protocol::Profile;
+use posse::protocol::{Limit, Profile};
 use posse_probe::{Held, Probed, probe};
 use serde_json::{Value, json};
 
@@ -23,11 +23,13 @@ const PROBED: [(Backend, Profile); 3] = [
 
 /// What is not closed, whatever the machine has.
 const OPEN: [&str; 4] = [
-    "while a command runs: what it puts into repositories below the workspace is set aside only when \
-     it has ended",
-    ".git/commondir and .git/config.worktree are taken away when the command has ended, not before",
-    "memory of memfd is not counted; should memory run out, the kernel ends the command first",
-    "what your own tools run (Makefile, build.rs, package.json) can be changed; what git runs cannot",
+    "Posse sets aside harmful git files in repositories below the workspace only when the command has \
+     ended.",
+    "Posse removes .git/commondir and .git/config.worktree only when the command has ended.",
+    "Posse does not count memfd memory. If the machine runs out of memory, the kernel kills the command \
+     first.",
+    "Commands can change files that your own tools run (Makefile, build.rs, package.json). They cannot \
+     change what git runs.",
 ];
 /// The first version of Landlock that keeps signals within.
 const SCOPED: i64 = 6;
@@ -97,7 +99,7 @@ fn tell(common: &Common, launcher: &Launcher, why_root: Option<&str>) -> Result<
         }))?;
         return Ok(Code::Done);
     }
-    print::line("Shells of agents are confined by:")?;
+    print::line("Commands of agents are confined by:")?;
     for (profile, by) in &serving {
         match by {
             Ok(by) => print::line(format!("  {:<16} {by}", profile.as_str()))?,
@@ -119,14 +121,14 @@ fn tell(common: &Common, launcher: &Launcher, why_root: Option<&str>) -> Result<
         )?;
     }
     print::line(format!(
-        "\nEach command may use {} MiB of memory and {processes} processes (counted ten times a \
-         second; cgroups are not used), write files of {} MiB and {} MiB \
-         in all, have {open_files} files open.",
-        memory_bytes >> 20,
-        file_bytes >> 20,
-        disk_bytes >> 20,
+        "\nEach command may use {} of memory and {processes} processes, write files of up to {} \
+         and {} in all, and have {open_files} files open. Posse checks memory and processes ten \
+         times a second.",
+        Limit::WrittenBytes.amount(memory_bytes),
+        Limit::WrittenBytes.amount(file_bytes),
+        Limit::WrittenBytes.amount(disk_bytes),
     ))?;
-    print::line("\nOpen:")?;
+    print::line("\nKnown gaps:")?;
     for hole in open {
         print::line(format!("  - {hole}"))?;
     }
@@ -134,7 +136,7 @@ fn tell(common: &Common, launcher: &Launcher, why_root: Option<&str>) -> Result<
     match claude {
         Ok((rules, unused)) => {
             let rules = crate::format::count(rules as u64, "rule");
-            print::line(format!("  {rules} of their deny and ask lists in force"))?;
+            print::line(format!("  {rules} from the deny and ask lists in effect"))?;
             unused.map_or(Ok(()), |unused| print::line(format!("  {unused}")))?;
         }
         Err(problem) => print::line(format!("  NO RUN CAN START HERE: {problem}"))?,
@@ -147,17 +149,18 @@ fn open_holes(landlock: i64, why_root: Option<&str>) -> Vec<String> {
     let mut open: Vec<String> = OPEN.map(str::to_owned).to_vec();
     if let Some(why) = why_root {
         open.push(format!(
-            "run as root, and commands in this folder are root, too, since {why}: they can read what \
-             only root can read outside of /etc, /root and /home; run posse as an ordinary user"
+            "Posse runs as root, and so do commands in this folder, because {why}. They can read what \
+             only root can read outside of /etc, /root and /home. Run Posse as an ordinary user."
         ));
     }
     if !keeps_moves() {
-        let fifos = "within bubblewrap: commands can write into FIFOs that they see, anywhere";
-        open.push(format!("{fifos} (needs Landlock version 2)"));
+        let fifos = "With bubblewrap, commands can write to every FIFO that they can see";
+        open.push(format!("{fifos}; Landlock version 2 prevents this."));
     }
     if landlock < SCOPED {
-        let signals = "within Landlock: signals to other processes of the same user";
-        open.push(format!("{signals} (needs version 6)"));
+        let signals =
+            "With Landlock, commands can send signals to other processes of the same user";
+        open.push(format!("{signals}; Landlock version 6 prevents this."));
     }
     open
 }
@@ -234,5 +237,5 @@ fn table(columns: &[Column]) -> Result<(), Failure> {
             }
         }
     }
-    print::line("\nWhat touches only memory of the command's own does not count.")
+    print::line("\nAttempts that change only the command's own memory do not count.")
 }

@@ -238,7 +238,8 @@ impl Viewer {
     pub fn warn_of_agents(&mut self, runtime: &Runtime, agent: &str) {
         let agents = runtime.agents();
         let matters = |problem: &&Problem| match problem.level {
-            Level::Error => true,
+            // That of the agent itself is the error with which the command ends.
+            Level::Error => problem.agent.as_deref() != Some(agent),
             Level::Warning => problem.agent.as_deref() == Some(agent),
             Level::NotInForce | Level::Note => false,
         };
@@ -259,7 +260,7 @@ impl Viewer {
         if matches!(priced, Ok(false)) {
             let model = clean_line(&selection.model, 100);
             self.screen
-                .remark(&format!("◇ the price of {model} is not known: its costs are shown as $0"));
+                .remark(&format!("◇ the price of {model} is unknown: Posse shows its costs as $0"));
         }
         for why in &selection.skipped {
             self.screen.remark(&clean_line(&format!("◇ left out: {why}"), 400));
@@ -271,7 +272,7 @@ impl Viewer {
         let keys: Vec<&str> = config.held_back.iter().map(|key| key.value).collect();
         let mut inert = Vec::new();
         if !keys.is_empty() {
-            inert.push(format!("{} of its posse.toml has no effect", keys.join(", ")));
+            inert.push(format!("{} in its posse.toml has no effect", keys.join(", ")));
         }
         let agents = runtime.agents();
         let is_narrowed = |problem: &&Problem| problem.reason.starts_with("read-only");
@@ -291,9 +292,12 @@ impl Viewer {
         let kept: Vec<&str> = kept.map(|entry| entry.name.as_str()).collect();
         match kept.as_slice() {
             [] => {}
-            [name] => inert.push(format!("its agent {name} leaves the name to another")),
+            [name] => inert.push(format!("Posse uses another agent {name} instead of its own")),
             names => {
-                inert.push(format!("its agents {} leave their names to others", names.join(", ")));
+                inert.push(format!(
+                    "Posse uses other agents {} instead of its own",
+                    names.join(", ")
+                ));
             }
         }
         if !inert.is_empty() {
@@ -306,7 +310,8 @@ impl Viewer {
     /// Says that a run only looks when it goes on, and why, if that is so.
     pub async fn warn_of_distrust(&mut self, runtime: &Runtime, run: RunId) -> Result<(), Failure> {
         if let Some(why) = runtime.held_back(run).await? {
-            self.screen.remark(&clean_line(&format!("◇ {why}"), 1000));
+            let why = format!("◇ {why}; `posse trust FOLDER` shows what it contains");
+            self.screen.remark(&clean_line(&why, 1000));
         }
         Ok(())
     }
@@ -543,8 +548,9 @@ impl Viewer {
         followee.claim = Some(row.work.epoch);
         self.screen.pause();
         print::note(format!(
-            "another process has taken over run {}: this one was stopped for too long, or a daemon \
-             was faster. Nothing it still does for the run is stored; following the run there",
+            "another process has taken over run {}: this process was stopped for too long, or the \
+             daemon claimed the run first. This process stores nothing more for the run; it now only \
+             follows it",
             row.id.short()
         ));
         Ok(())
@@ -557,8 +563,8 @@ impl Viewer {
         if is_orphan && !was_orphan {
             let short = row.id.short();
             self.screen.remark(&format!(
-                "the process that executed run {short} is gone; `posse runs resume {short}` goes on \
-                 with the run"
+                "the process that executed run {short} has died; `posse runs resume {short}` continues \
+                 the run"
             ));
         }
         followee.orphan = Some(is_orphan);
@@ -609,8 +615,8 @@ fn overdrawn(row: &RunRow) -> Option<String> {
     let drawn = drawn.saturating_sub(row.spending.uncertain.cost);
     (drawn > budget).then(|| {
         format!(
-            "it cost {drawn}, and its budget was {budget}: the last call was charged more than it was \
-             expected to cost"
+            "the run cost {drawn}, and its budget was {budget}: the vendor charged more for the last \
+             call than Posse expected"
         )
     })
 }
@@ -619,7 +625,8 @@ fn overdrawn(row: &RunRow) -> Option<String> {
 async fn over(run: &RunHandle) -> Result<Followed, Failure> {
     let row = run.row().await?;
     match row.state.archived {
-        true => Err(Failure::internal(format!("run {} is archived", run.id()))),
+        true => Err(Failure::internal(format!("run {} is archived", run.id()))
+            .hint("you cannot resume an archived run; start a new one with `posse run`")),
         false => Ok(Followed::Rests(Box::new(row))),
     }
 }

@@ -22,16 +22,16 @@ pub fn at_rest(row: &RunRow) -> String {
     let short = row.id.short();
     match row {
         _ if row.state.interrupted => {
-            format!("run {short} is interrupted; `posse runs resume {short}` goes on")
+            format!("run {short} is interrupted; `posse runs resume {short}` continues it")
         }
         _ if row.state.paused => {
-            format!("run {short} is paused; `posse runs resume {short}` goes on")
+            format!("run {short} is paused; `posse runs resume {short}` continues it")
         }
         _ if row.state.asks > 0 => {
             format!("run {short} waits for an answer; `posse runs questions {short}` shows to what")
         }
         _ if row.about.session => {
-            format!("run {short} waits; `posse chat --resume {short}` goes on")
+            format!("run {short} waits; `posse chat --resume {short}` continues it")
         }
         _ => format!("run {short} waits; `posse runs show {short}` says more"),
     }

@@ -141,11 +141,11 @@ pub async fn follow_to_end(
 async fn find_again(runtime: &Runtime, run: RunId, viewer: &mut Viewer) -> Result<(), Failure> {
     let (row, short) = (runtime.find(&run.to_string()).await?, run.short());
     if row.state.interrupted {
-        viewer.screen.remark(&format!("run {short} has this key already, and was interrupted"));
+        viewer.screen.remark(&format!("run {short} already has this key, and was interrupted"));
         runtime.unpause(run, "the user", Extent::Subtree).await?;
         return Ok(());
     }
-    let found = format!("run {short} has this key already; it is followed, none is started");
+    let found = format!("run {short} already has this key: following it, starting no new run");
     viewer.screen.remark(&found);
     Ok(())
 }
@@ -171,7 +171,7 @@ async fn take_up(
         let family = rows.iter().filter(|row| row.family.root == head.family.root);
         if family.clone().any(was_let_go) {
             viewer.screen.remark(&format!(
-                "run {short} {about} is not done; go on with it: posse runs resume {short}"
+                "run {short} {about} is not done; to continue it: posse runs resume {short}"
             ));
             continue;
         }
@@ -179,7 +179,7 @@ async fn take_up(
             None => {
                 taken.push(runtime.resume(head.id).id());
                 viewer.screen.remark(&format!(
-                    "going on with unfinished run {short} {about}; stop it: posse runs cancel {short}"
+                    "continuing unfinished run {short} {about}; to cancel it: posse runs cancel {short}"
                 ));
                 viewer.warn_of_distrust(runtime, head.id).await?;
             }
@@ -299,12 +299,10 @@ async fn leave_others(
         match is_open(&row) {
             false => tell_rest(&row, viewer),
             true if has_daemon => {
-                viewer
-                    .screen
-                    .remark(&format!("run {short} is not done; the daemon goes on with it"));
+                viewer.screen.remark(&format!("run {short} is not done; the daemon continues it"));
             }
             true => viewer.screen.remark(&format!(
-                "run {short} is not done; go on with it: posse runs resume {short}"
+                "run {short} is not done; to continue it: posse runs resume {short}"
             )),
         }
     }

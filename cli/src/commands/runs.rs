@@ -61,7 +61,7 @@ fn warn_of_loss(common: &Common, runtime: &Runtime) {
     if let Err(lost) = runtime.check_store()
         && !common.global.json
     {
-        print::note(format!("warning: {lost}"));
+        print::note(format!("warning: {lost}; {}", crate::exit::MEND));
     }
 }
 
@@ -160,7 +160,7 @@ async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code,
                 let refused = Failure::usage("options that select runs need --all");
                 let run = run.as_deref().filter(|_| filters.model.is_some());
                 return Err(match run {
-                    Some(run) => refused.hint(resume::with_another_model(run)),
+                    Some(run) => refused.hint(resume::with_another_model(run, None)),
                     None => refused,
                 });
             }

@@ -30,7 +30,7 @@ impl From<TrustError> for Failure {
         match error {
             TrustError::Unusable { .. } => Failure { code: Code::Store, message, hint: None },
             TrustError::Damaged { .. } => Failure { code: Code::Store, message, hint: None }
-                .hint("if you do not know why, remove the file and trust your folders anew"),
+                .hint("if you do not know why, remove the file and trust your folders again"),
         }
     }
 }
@@ -39,7 +39,7 @@ impl Common {
     /// Where decisions about trust are recorded.
     pub fn trust_log(&self) -> Result<TrustLog, Failure> {
         let path = self.trust.log.as_ref().ok_or_else(|| {
-            Failure::usage("nowhere to keep whom you trust: neither HOME nor XDG_STATE_HOME is set")
+            Failure::usage("no folder for trust decisions: neither HOME nor XDG_STATE_HOME is set")
         })?;
         Ok(TrustLog::at(path))
     }
@@ -67,8 +67,8 @@ fn trust(common: &Common, options: &TrustOptions) -> Result<Code, Failure> {
     }
     let told = folder.display();
     match (is_agreed, new.is_empty(), found.is_empty()) {
-        (true, ..) => note(common, "trusted; the next change asks again"),
-        (_, true, true) => note(common, format!("{told} brings nothing along that needs trust")),
+        (true, ..) => note(common, "trusted; Posse asks again after the next change"),
+        (_, true, true) => note(common, format!("{told} contains nothing that needs trust")),
         (_, true, _) => note(common, format!("{told} is trusted already, as it is")),
         _ if options.yes || std::io::stdin().is_terminal() => note(common, "not trusted"),
         _ => {
@@ -133,7 +133,7 @@ fn list(common: &Common) -> Result<Code, Failure> {
     ];
     Table { columns, rows: listed.iter().map(row).collect() }.print(common)?;
     if listed.is_empty() {
-        note(common, "no folder is trusted; `posse trust FOLDER` shows what one brings along");
+        note(common, "you trust no folder; `posse trust FOLDER` shows what a folder contains");
     }
     Ok(Code::Done)
 }
@@ -162,7 +162,7 @@ fn remove(common: &Common, named: Option<&PathBuf>) -> Result<Code, Failure> {
     for folder in removed {
         note(
             common,
-            format!("{} is trusted no longer", clean_line(&folder.display().to_string(), 400)),
+            format!("{} is no longer trusted", clean_line(&folder.display().to_string(), 400)),
         );
     }
     Ok(Code::Done)

@@ -137,7 +137,7 @@ impl Draft {
             lines.push(paint.dim(&terminal::fitted(&line, width)));
         }
         if !lines.is_empty() && self.text.is_empty() {
-            let hint = "  sent when this turn ends; Up takes the last one back";
+            let hint = "  sent when the answer is complete; Up takes the last one back";
             lines.push(paint.dim(&terminal::fitted(hint, width)));
         }
         if !self.text.is_empty() {

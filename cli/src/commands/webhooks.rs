@@ -153,7 +153,7 @@ async fn retry(common: &Common, runtime: &Runtime, ids: &[String]) -> Result<Cod
         }
         let why = match found.map(|delivery| delivery.state) {
             Some(DeliveryState::Dead) => continue,
-            Some(DeliveryState::Due) => format!("delivery {id} is to be sent anyway"),
+            Some(DeliveryState::Due) => format!("Posse will send delivery {id} anyway"),
             Some(DeliveryState::Delivered) => format!("delivery {id} has arrived"),
             None => format!("there is no delivery {id}"),
         };
@@ -165,7 +165,7 @@ async fn retry(common: &Common, runtime: &Runtime, ids: &[String]) -> Result<Cod
         back.extend(runtime.retry_deliveries(&Revival::One(id.clone())).await?);
     }
     if back.is_empty() && !common.global.json {
-        print::note("nothing was given up");
+        print::note("no delivery was given up");
     }
     runtime.flush_webhooks().await;
     let mut now = Vec::with_capacity(back.len());

@@ -109,7 +109,7 @@ impl Daemon {
         let message =
             format!("the daemon (pid {pid}) is posse {version}, and this is posse {VERSION}");
         Err(Failure::internal(message).hint(
-            "`posse daemon stop` and then `posse daemon start` replace it; its runs are kept and go on",
+            "`posse daemon stop` and then `posse daemon start` replace it; its runs are kept and continue",
         ))
     }
 

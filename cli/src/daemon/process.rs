@@ -138,7 +138,7 @@ async fn work(
     desk.stopping.cancel();
     if haste == Haste::Gentle {
         let steps = format::count(runtime.executing() as u64, "run");
-        note(&format!("{steps} at work may finish the present step"));
+        note(&format!("{steps} at work may finish the current step"));
         haste = tokio::select! {
             () = runtime.shutdown_within(GRACE) => return Ok(Code::Done),
             _ = signals.next() => Haste::Now,

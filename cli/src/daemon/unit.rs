@@ -19,19 +19,19 @@ Description=Posse: runs that outlive the terminal
 [Service]
 Type=exec
 ExecStart={executable} daemon start --foreground --db {database}
-# Keys, a line each, such as ANTHROPIC_API_KEY=…; for your eyes only (chmod 600).
+# API keys, one per line, such as ANTHROPIC_API_KEY=…; readable only by you (chmod 600).
 EnvironmentFile=-{keys}
 Restart=on-failure
 RestartSec=2
-# Steps that are under way may end. What agents have started ends with the daemon.
+# Current steps may end. Processes of agents end with the daemon.
 KillMode=mixed
 TimeoutStopSec=45
-# A command that takes all memory is not to take the daemon along.
+# If a command uses all memory, the daemon must survive.
 OOMPolicy=continue
-# A dump of its memory would hold keys.
+# A memory dump would contain API keys.
 LimitCORE=0
-# What restricts namespaces, system calls or privileges would break the shells of agents, which
-# confine themselves with the first two.
+# Options that restrict namespaces, system calls or privileges would break the sandbox of agents'
+# commands, which uses them itself.
 
 [Install]
 WantedBy=default.target

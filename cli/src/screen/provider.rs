@@ -82,7 +82,7 @@ impl Provider {
 /// What is done about a failed call, for people.
 fn told(remedy: &Remedy) -> String {
     match remedy {
-        Remedy::Fallback { model, .. } => format!("going on with {}", clean_line(model, 80)),
+        Remedy::Fallback { model, .. } => format!("continuing with {}", clean_line(model, 80)),
         Remedy::Retry { after_ms, attempt, of, .. } => {
             let when = match after_ms {
                 0..1_000 => "now".to_owned(),

@@ -50,7 +50,7 @@ async fn list_shows_where_each_comes_from_and_who_is_shadowed() {
     // One that cannot be used hides nobody, and is told before a run.
     let run = world.run(&["run", "x"]).await.expect(0);
     assert!(run.err.contains("bad.md:") && run.err.contains("error: "), "{}", run.err);
-    assert!(run.err.contains("its agent mine leaves the name to another"), "{}", run.err);
+    assert!(run.err.contains("Posse uses another agent mine instead of its own"), "{}", run.err);
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn new_writes_a_file_that_has_no_problem_and_never_overwrites() {
     assert_eq!(check.out, "");
     std::fs::write(&path, text.replace("You are scout.", "You are a scout of mine.")).unwrap();
     let again = world.run(&["agents", "new", "scout"]).await.expect(2);
-    assert!(again.err.contains("is there already") && again.err.contains("hint: edit it"));
+    assert!(again.err.contains("exists already") && again.err.contains("hint: edit it"));
     assert!(std::fs::read_to_string(&path).unwrap().contains("a scout of mine"));
     let user = world.run(&["agents", "new", "--user", "--json", "scout"]).await.expect(0).json();
     assert_eq!(user["in_force"], true, "nobody trusts the project's: {user}");

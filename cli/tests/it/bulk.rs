@@ -53,7 +53,7 @@ async fn a_run_is_paused_from_another_process_and_goes_on_in_a_third() {
     gate.wait_for_held(1).await.unwrap();
     let run = world.only_run().await;
     let paused = world.run(&["runs", "pause", &run]).await.expect(0);
-    assert!(paused.out.contains("after its present step"), "{paused:?}");
+    assert!(paused.out.contains("after its current step"), "{paused:?}");
     gate.open();
     let left = owner.end().await.expect(130);
     assert!(left.err.contains("is paused; `posse runs resume "), "{}", left.err);
@@ -145,7 +145,7 @@ async fn many_are_stopped_at_once_when_that_is_meant() {
         owner.end().await;
     }
     let none = world.run(&["runs", "cancel", "--all", "--yes"]).await.expect(0);
-    assert_eq!(none.err, "no such runs\n");
+    assert_eq!(none.err, "no run matches\n");
 }
 
 /// Runs that wait in the queue, and one that has ended, by their labels.
@@ -170,7 +170,7 @@ async fn one_that_has_ended_keeps_no_other_from_being_cancelled() {
     assert_eq!(json[0]["outcome"]["kind"], "completed");
     assert!(rows(&world, &["--unfinished"]).await.is_empty());
     // Nor one of which nothing is known any more but that it has ended.
-    world.run(&["runs", "prune", "--older-than", "0d"]).await.expect(0);
+    world.run(&["runs", "prune", "--older-than", "0d", "--yes"]).await.expect(0);
     let gone = world.run(&["runs", "cancel", "--json", "ended"]).await.expect(0).json();
     assert_eq!((&gone["outcome"], &gone["told"]), (&json!(null), &json!([])));
 }

@@ -210,7 +210,7 @@ async fn what_posse_does_not_use_is_said_once_and_again_when_it_changes() {
     assert!(check.contains("and not yet: permissions.allow, hooks"), "{check}");
     let trust = world.run(&["trust"]).await.expect(2).out;
     assert!(trust.contains("Posse does not use these yet: .claude/commands/fix.md, .mcp.json"));
-    assert!(trust.contains(".claude/settings.json: 7 rules in force, trusted or not"), "{trust}");
+    assert!(trust.contains(".claude/settings.json: 7 rules in effect, trusted or not"), "{trust}");
 }
 
 #[tokio::test]
@@ -274,7 +274,8 @@ async fn an_agent_that_was_added_takes_no_trust_from_the_others() {
     assert!(!could, "nobody trusted it");
     assert!(said.contains(line) && !said.contains("is not trusted"), "{said}");
     let review = world.run(&["trust"]).await.expect(2).out;
-    assert!(review.contains("changed since you trusted it:\n  + .posse/agents/new.md (Write)"));
+    assert!(review.contains("changed since you trusted it (+ new, "), "{review}");
+    assert!(review.contains("\n  + .posse/agents/new.md (Write)"), "{review}");
     agent("old", "Do something else.");
     assert!(!wrote("old").await.0, "it is another");
     world.run(&["trust", "--yes"]).await.expect(0);

@@ -90,10 +90,10 @@ async fn a_run_is_executed_when_the_command_that_left_it_is_gone() {
     assert_eq!((&status["running"], &status["slots"]), (&json!(true), &json!(4096)));
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
     let words = world.run(&["daemon", "status"]).await.expect(0);
-    assert!(words.out.contains("0 of 4096 slots at work"), "{}", words.out);
+    assert!(words.out.contains("0 of 4096 slots in use"), "{}", words.out);
 
     let stopped = world.run(&["daemon", "stop"]).await.expect(0);
-    assert!(stopped.err.contains("no run is left to go on"), "{}", stopped.err);
+    assert!(stopped.err.contains("no unfinished run is left"), "{}", stopped.err);
     gone(&pid).await;
     assert!(!PathBuf::from(status["socket"].as_str().unwrap()).exists());
     let status = world.run(&["daemon", "status", "--json"]).await.expect(1).json();
@@ -208,7 +208,7 @@ async fn a_gentle_stop_lets_the_present_step_end() {
     let run = leave(&world, "work").await;
     gate.wait_for_held(1).await.unwrap();
     let stop = world.start(&["daemon", "stop"]);
-    stop.notes("1 run may finish the present step").await;
+    stop.notes("1 run may finish the current step").await;
     for command in [&["daemon", "start"][..], &["run", "--background", "x"]] {
         let exit = world.run(command).await.expect(1);
         assert!(exit.err.contains("is stopping"), "{}", exit.err);
@@ -280,7 +280,7 @@ async fn without_a_daemon_it_is_said_what_will_happen_and_the_next_one_does_it()
     );
     let found = world.run(&["run", "--background", "--key", "k", "x"]).await.expect(0);
     assert_eq!(found.out.trim(), again.json()["run"]);
-    assert!(found.err.contains("has this key already; it is queued"), "{}", found.err);
+    assert!(found.err.contains("already has this key; it is queued"), "{}", found.err);
     world.run(&["daemon", "start"]).await.expect(0);
     assert_eq!(ended(&world, &run).await["text"], "at last");
     assert_eq!(ended(&world, found.out.trim()).await["text"], "at last");

@@ -42,7 +42,7 @@ async fn a_word_alone_and_a_prompt_without_quotes_are_explained_and_not_run() {
         ),
         (&["chat", "--continue", "--sandbox", "read-only"], "`--sandbox` cannot be used with"),
         (&["chat", "--resume", "abcd", "--disallowedTools", "Bash"], "a run keeps the agent, the"),
-        (&["run", "--continue", "--model", "opus,haiku", "x"], "several are named"),
+        (&["run", "--continue", "--model", "opus,haiku", "x"], "you named several"),
         (&["run", "--model", "sonet", "x"], "did you mean `sonnet`?"),
         (&["run", "--agent", "explorer", "x"], "did you mean `explore`?"),
         (&["run", "--timeout", "0s", "x"], "give more than 0"),

@@ -77,7 +77,7 @@ async fn a_run_that_waits_for_space_says_so_at_once_and_when_it_goes_on() {
     let progress = world.read("progress");
     assert_eq!(progress.matches("the disk is full").count(), 1, "{progress}");
     let told = progress.find("the disk is full").unwrap();
-    let again = progress.find("it can be stored again; going on");
+    let again = progress.find("there is space again; continuing");
     assert!(again.is_some_and(|again| again > told), "{progress}");
 }
 

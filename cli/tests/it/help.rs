@@ -33,9 +33,12 @@ async fn help_reads_well() {
     insta::assert_snapshot!(shown.collect::<String>());
 }
 
+/// With `INSTA_UPDATE=always`, as for snapshots, the page is written anew from the help.
 #[tokio::test]
 async fn the_reference_holds_the_help_of_every_command() {
-    let reference = include_str!("../../../docs/reference/commands.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/commands.md");
+    let mut reference = std::fs::read_to_string(path).unwrap();
+    let updates = std::env::var("INSTA_UPDATE").is_ok_and(|it| it == "always");
     let world = World::saying("x").await;
     for (command, help) in every_help(&world, "-h").await {
         // What every command takes stands there once.
@@ -45,12 +48,22 @@ async fn the_reference_holds_the_help_of_every_command() {
         };
         let name = format!("posse {command}");
         let level = "#".repeat(name.split_whitespace().count());
-        let section = reference.split_once(&format!("{level} {name}\n"));
-        let section = if command.is_empty() { Some(("", reference)) } else { section };
-        let (_, section) = section.unwrap_or_else(|| panic!("`{name}` is not in the reference"));
-        let section = section.split("\n#").find(|part| part.contains("```")).unwrap();
-        let block = format!("```\n{}\n```", own.trim());
-        assert!(section.contains(&block), "the reference of `{name}` differs from:\n{own}");
+        let heading =
+            if command.is_empty() { "# Commands\n".into() } else { format!("\n{level} {name}\n") };
+        let Some(section) = reference.find(&heading).map(|at| at + heading.len()) else {
+            panic!("`{name}` is not in the reference");
+        };
+        let fence = "```\n";
+        let begin = reference[section..].find(fence).unwrap() + section + fence.len();
+        let end = reference[begin..].find("\n```").unwrap() + begin;
+        if updates {
+            reference.replace_range(begin..end, own.trim());
+        } else {
+            assert_eq!(&reference[begin..end], own.trim(), "the reference of `{name}`");
+        }
+    }
+    if updates {
+        std::fs::write(path, reference).unwrap();
     }
 }
 

@@ -25,7 +25,7 @@ async fn stopped(gate: &Gate, script: Script, options: &[&str], signal: Signal) 
     gate.wait_for_held(1).await.unwrap();
     running.signal(signal);
     if signal != Signal::KILL {
-        running.notes("finishing the present step").await;
+        running.notes("stops after the current step").await;
     }
     gate.open();
     running.end().await;
@@ -112,7 +112,7 @@ async fn children_rest_with_the_run_that_was_interrupted() {
     let running = world.start(&["run", "fix the parser"]);
     gate.wait_for_held(1).await.unwrap();
     running.signal(Signal::INT);
-    running.notes("finishing the present step").await;
+    running.notes("stops after the current step").await;
     running.signal(Signal::INT);
     running.end().await.expect(130);
     let all = ["runs", "list", "--all", "--json"];
@@ -154,7 +154,7 @@ async fn what_another_signal_stops_goes_on_with_the_next_run() {
         let exit = world.run(&["run", "quick question"]).await.expect(0);
         let short = &run[18..];
         let line = format!(
-            "going on with unfinished run {short} \"fix the parser\"; stop it: posse runs cancel {short}"
+            "continuing unfinished run {short} \"fix the parser\"; to cancel it: posse runs cancel {short}"
         );
         assert!(exit.err.contains(&line), "{signal:?}: {}", exit.err);
     }
@@ -168,7 +168,7 @@ async fn on_a_terminal_the_next_run_says_what_was_interrupted_and_does_not_wait(
     terminal.enter("posse run 'fix the parser'; echo code $?").await;
     gate.wait_for_held(1).await.unwrap();
     terminal.press("C-c").await;
-    terminal.shows("once more stops at once").await;
+    terminal.shows("Ctrl-C again to stop now").await;
     terminal.press("C-c").await;
     let screen = terminal.shows("code 130").await;
     assert!(!screen.contains("^Cstopped"), "{screen}");
@@ -206,7 +206,7 @@ async fn ctrl_c_after_another_signal_still_interrupts() {
     let running = world.start(&["run", "fix the parser"]);
     gate.wait_for_held(1).await.unwrap();
     running.signal(Signal::TERM);
-    running.notes("finishing the present step").await;
+    running.notes("stops after the current step").await;
     running.signal(Signal::INT);
     running.end().await.expect(130);
     assert_eq!(status(&world, &world.only_run().await).await, "interrupted");
@@ -223,7 +223,7 @@ async fn a_second_hangup_does_not_cut_the_step_short() {
     let running = world.start(&["run", "work"]);
     eventually("it works", async || world.work().join("began").exists()).await;
     running.signal(Signal::HUP);
-    running.notes("finishing the present step").await;
+    running.notes("stops after the current step").await;
     running.signal(Signal::HUP);
     world.write("go", "");
     running.end().await.expect(130);
@@ -263,7 +263,7 @@ async fn a_stuck_run_holds_up_no_other_command_in_its_folder() {
     let exit = world.run(&["run", "quick question"]).await.expect(0);
     let short = &run[18..];
     let line = format!(
-        "run {short} \"fix the parser\" is not done; go on with it: posse runs resume {short}"
+        "run {short} \"fix the parser\" is not done; to continue it: posse runs resume {short}"
     );
     assert!(exit.err.contains(&line), "{}", exit.err);
     assert_eq!(calls().len(), 2, "the others begin none");
@@ -283,7 +283,7 @@ async fn a_tool_that_hangs_in_another_run_holds_up_no_command() {
     running.end().await;
     let exit = world.run(&["run", "quick question"]).await.expect(0);
     assert_eq!(exit.out, "quick answer\n");
-    assert!(exit.err.contains("going on with unfinished run"), "{}", exit.err);
+    assert!(exit.err.contains("continuing unfinished run"), "{}", exit.err);
     assert!(world.list().await[1]["outcome"].is_null());
 }
 

@@ -256,7 +256,7 @@ async fn a_chat_in_which_nothing_was_said_is_not_listed() {
     world.feed(&["chat"], "").await.expect(0);
     assert!(world.list().await.is_empty());
     let open = world.run(&["runs", "list", "--unfinished"]).await.expect(0);
-    assert_eq!((open.out.as_str(), open.err.as_str()), ("", "no such runs\n"));
+    assert_eq!((open.out.as_str(), open.err.as_str()), ("", "no run matches\n"));
     world.feed(&["chat"], "hello\n").await.expect(0);
     assert_eq!(titles(&world.list().await), ["hello"]);
 }

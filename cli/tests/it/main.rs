@@ -37,6 +37,7 @@ mod mending;
 mod models;
 mod money;
 mod near_misses;
+mod next_steps;
 mod prompt;
 mod quarantine;
 mod questions;

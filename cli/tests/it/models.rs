@@ -180,7 +180,7 @@ async fn a_provider_in_trouble_is_shown_and_so_is_who_takes_over() {
         "◇ anthropic/claude-opus-5-5 is overloaded or in trouble: HTTP 529: Overloaded; retrying now (1 of 2)"
     );
     assert_eq!(lines[2], "◇ the same failure again; retrying now (2 of 2)");
-    assert_eq!(lines[3], "◇ the same failure again; going on with anthropic/claude-haiku-5-5");
+    assert_eq!(lines[3], "◇ the same failure again; continuing with anthropic/claude-haiku-5-5");
     assert!(lines[4].starts_with("✓ 1 turn · "), "{}", lines[4]);
     let asked: Vec<Value> =
         world.fake.requests().iter().map(|request| request.body["model"].clone()).collect();
@@ -364,7 +364,7 @@ async fn a_local_server_that_is_not_there_is_named_at_once() {
     }
     let exit = world.run(&["run", "--model", "ollama/qwen3:8b,sonnet", "x"]).await.expect(0);
     assert_eq!(exit.out, "from elsewhere\n");
-    assert!(exit.err.contains("; going on with anthropic/"), "{}", exit.err);
+    assert!(exit.err.contains("; continuing with anthropic/"), "{}", exit.err);
 }
 
 #[tokio::test]

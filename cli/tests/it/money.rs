@@ -166,7 +166,7 @@ async fn a_last_call_that_was_charged_more_than_expected_is_told() {
     };
     let world = World::new(Script::always(Reply::text("words").usage(usage))).await;
     let exit = world.run(&["run", "--max-cost", "0.50", "x"]).await.expect(0);
-    assert!(exit.err.contains("it cost $1.81, and its budget was $0.50"), "{}", exit.err);
+    assert!(exit.err.contains("the run cost $1.81, and its budget was $0.50"), "{}", exit.err);
 }
 
 #[tokio::test]
@@ -216,7 +216,7 @@ async fn a_limit_too_small_for_the_first_call_says_what_that_could_cost_and_what
     assert!(exit.err.contains(says), "{}", exit.err);
     let left = "with the shortest reply (64 tokens), and $0.0001 is left";
     assert!(exit.err.contains(left), "{}", exit.err);
-    assert!(exit.err.contains("may spend more with --max-cost"), "{}", exit.err);
+    assert!(exit.err.contains("spend more, use --max-cost"), "{}", exit.err);
     assert!(exit.err.contains("posse models"), "{}", exit.err);
     let exit = world.run(&["run", "--budget", "cost=0.0001", "x"]).await.expect(7);
     assert!(exit.err.contains("✗ out of budget: cost of run "), "{}", exit.err);

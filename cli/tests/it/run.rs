@@ -146,7 +146,7 @@ async fn the_same_key_follows_the_first_run() {
     let first = world.run(&["run", "--json", "--key", "k1", "x"]).await.expect(0).json();
     let again = world.run(&["run", "--key", "k1", "something else"]).await.expect(0);
     assert_eq!(again.out, "only once\n");
-    let remark = "has this key already; it is followed";
+    let remark = "already has this key: following it";
     assert!(again.err.contains(remark), "{}", again.err);
     let quiet = world.run(&["run", "--quiet", "--key", "k1", "x"]).await.expect(0);
     assert_eq!((quiet.out.as_str(), quiet.err.as_str()), ("only once\n", ""));

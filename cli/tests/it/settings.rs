@@ -94,7 +94,11 @@ async fn an_agent_of_a_project_may_only_look() {
     world.write("posse.toml", &format!("{agent}tools = [\"Bash\"]\n"));
     let exit = world.run(&["run", "--agent", "helper", "x"]).await.expect(2);
     assert!(exit.err.contains("agent `helper` cannot be used"), "{}", exit.err);
-    assert!(exit.err.contains("posse.toml:1") && exit.err.contains("only looks"), "{}", exit.err);
+    assert!(
+        exit.err.contains("posse.toml:1") && exit.err.contains("no read-only tool"),
+        "{}",
+        exit.err
+    );
     world.write("posse.toml", &format!("{agent}tools = [\"Read\"]\n"));
     world.run(&["run", "--agent", "helper", "x"]).await.expect(0);
 }

@@ -107,12 +107,12 @@ async fn whoever_watches_is_told_when_the_process_is_gone_that_executed_the_run(
     let watcher = world.start(&["runs", "watch", &run]);
     watcher.notes("● Bash echo seen").await;
     owner.signal(Signal::KILL);
-    watcher.notes("is gone; `posse runs resume").await;
+    watcher.notes("has died; `posse runs resume").await;
     gate.open();
     world.run(&["runs", "resume", &run]).await.expect(0);
     let watched = watcher.end().await.expect(0);
     assert_eq!(watched.out, "the end\n");
-    assert_eq!(watched.err.matches("is gone").count(), 1, "{}", watched.err);
+    assert_eq!(watched.err.matches("has died").count(), 1, "{}", watched.err);
 }
 
 #[tokio::test]

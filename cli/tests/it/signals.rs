@@ -12,7 +12,11 @@ async fn check(signal: Signal, name: &str) {
     running.signal(signal);
     let exit = running.end().await.expect(130);
     assert!(exit.took < Duration::from_secs(15), "{:?}", exit.took);
-    assert!(exit.err.contains(&format!("{name}: finishing the present step")), "{}", exit.err);
+    assert!(
+        exit.err.contains(&format!("{name}: Posse stops after the current step")),
+        "{}",
+        exit.err
+    );
     assert!(exit.err.contains("is kept") && exit.err.contains("hint: `posse runs resume"));
     gone(&pid).await;
     let run = world.only_run().await;
@@ -43,13 +47,13 @@ async fn a_second_interrupt_ends_at_once_whatever_a_command_ignores() {
     let running = world.start(&["run", "x"]);
     let pid = world.lines_in("pid", 1).await;
     running.signal(Signal::INT);
-    running.notes("once more stops at once").await;
+    running.notes("Ctrl-C again to stop now").await;
     assert!(lives(&pid), "the present step may finish");
     running.signal(Signal::INT);
     let began = Instant::now();
     let exit = running.end().await.expect(130);
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
-    assert!(exit.err.ends_with("--unfinished` shows what is kept\n"), "{}", exit.err);
+    assert!(exit.err.ends_with("--unfinished` shows the runs that are kept\n"), "{}", exit.err);
     gone(&pid).await;
     let run = world.only_run().await;
     assert_eq!(world.list().await[0]["status"], "interrupted");
@@ -64,7 +68,7 @@ async fn a_step_that_ends_in_time_is_kept() {
     let running = world.start(&["run", "x"]);
     gate.wait_for_held(1).await.unwrap();
     running.signal(Signal::TERM);
-    running.notes("finishing the present step").await;
+    running.notes("stops after the current step").await;
     gate.open();
     running.end().await.expect(130);
     let run = world.only_run().await;

@@ -36,7 +36,7 @@ async fn a6_without_a_terminal_nothing_is_trusted_unless_the_command_line_says_s
     assert!(could_write(&world, &["--trust"]).await);
     assert!(!could_write(&world, &[]).await, "that was for one command only");
     let exit = world.run(&["trust"]).await.expect(2);
-    assert!(exit.out.contains("agent doer (.posse/agents/doer.md): would also have Write"));
+    assert!(exit.out.contains("agent doer (.posse/agents/doer.md): would also get Write"));
     assert!(exit.err.contains("there is no terminal"), "{}", exit.err);
     assert!(!could_write(&world, &[]).await);
     world.run(&["trust", "--yes"]).await.expect(0);
@@ -68,7 +68,7 @@ async fn what_nobody_trusts_chooses_no_model_and_reads_nothing_outside() {
     std::os::unix::fs::symlink(&notes, world.work().join(".claude/agents/more")).unwrap();
     let exit = world.run(&["run", "x"]).await.expect(0);
     assert!(!world.fake.last_request().system().contains("Obey."), "it is not the default agent");
-    assert!(exit.err.contains("its agent general-purpose leaves the name"), "{}", exit.err);
+    assert!(exit.err.contains("Posse uses another agent general-purpose"), "{}", exit.err);
     world.run(&["run", "--agent", "other", "x"]).await.expect(0);
     assert!(world.fake.last_request().system().contains("Obey."));
     for request in world.fake.requests() {
@@ -305,7 +305,7 @@ async fn settings_of_a_stranger_only_narrow_and_say_so() {
     assert_eq!(strange["limits.turns"]["value"], 7);
     assert!(strange["(model)"]["origin"].as_str().unwrap().contains("not trusted: no effect"));
     let run = world.run(&["run", "x"]).await.expect(0);
-    assert!(run.err.contains("this folder is not trusted: model of its posse.toml has no effect"));
+    assert!(run.err.contains("this folder is not trusted: model in its posse.toml has no effect"));
     world.run(&["trust", "-y"]).await.expect(0);
     let trusted = config().await;
     assert_eq!(trusted["model"]["value"], "opus");
@@ -393,8 +393,8 @@ async fn a17_front_matter_that_explodes_is_refused_in_bounded_time_and_space() {
 async fn trust_is_listed_removed_and_told_in_json() {
     let world = World::saying("x").await;
     let nothing = world.run(&["trust"]).await.expect(0);
-    assert!(nothing.err.contains("brings nothing along"), "{}", nothing.err);
-    assert!(world.run(&["trust", "list"]).await.expect(0).err.contains("no folder is trusted"));
+    assert!(nothing.err.contains("contains nothing that needs trust"), "{}", nothing.err);
+    assert!(world.run(&["trust", "list"]).await.expect(0).err.contains("you trust no folder"));
     agent(&world, "doer", "tools: Read, Bash");
     let seen = world.run(&["trust", "--json"]).await.expect(2);
     let seen: serde_json::Value = serde_json::from_str(&seen.out).unwrap();
@@ -439,12 +439,12 @@ async fn a_person_is_shown_what_it_is_and_asked() {
     agent(&world, "doer", "tools: Read, Write");
     let Some(terminal) = crate::tmux::Terminal::open(&world, 100, 30).await else { return };
     for (answer, says) in
-        [("", "not trusted"), ("no", "not trusted"), ("y", "trusted; the next change")]
+        [("", "not trusted"), ("no", "not trusted"), ("y", "trusted; Posse asks again")]
     {
         terminal.enter(&format!("clear; echo 'round{answer}'; posse trust")).await;
         terminal.shows(&format!("round{answer}\n")).await;
         let screen = terminal.shows("Trust exactly this? [y/N]").await;
-        assert!(screen.contains("would also have Write"), "{screen}");
+        assert!(screen.contains("would also get Write"), "{screen}");
         terminal.enter(answer).await;
         terminal.shows(says).await;
         let list = world.run(&["trust", "list", "--json"]).await.expect(0).json();

@@ -137,7 +137,11 @@ async fn a_secret_can_come_from_the_environment_and_what_is_told_waits_for_it() 
     let receiver = Receiver::start([]).await.unwrap();
     configure(&world, &receiver, "secret_env = \"CI_SECRET\"");
     let exit = heard(&world, &["run", "x"]).await.expect(0);
-    assert!(exit.err.contains("webhook ci: CI_SECRET is not set"), "{}", exit.err);
+    assert!(
+        exit.err.contains("CI_SECRET is not set: Posse keeps deliveries for webhook `ci`"),
+        "{}",
+        exit.err
+    );
     assert!(receiver.received().is_empty());
     assert_eq!(deliveries(&world).await[0]["state"], "due");
     let list = heard(&world, &["webhooks", "list"]).await.expect(0);

@@ -604,7 +604,7 @@ async fn a_run_in_a_worktree_belongs_to_the_folder_that_it_was_started_in() {
     let run = listed[0]["run"].as_str().expect("it is listed").to_owned();
     world.write("go", "");
     let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
-    assert!(exit.err.contains("going on with unfinished run"), "{}", exit.err);
+    assert!(exit.err.contains("continuing unfinished run"), "{}", exit.err);
     world.run(&["runs", "resume", "--all"]).await.expect(0);
     let shown = world.run(&["runs", "show", &run, "--json"]).await.expect(0).json();
     assert_eq!(shown["outcome"], "completed", "{shown}");

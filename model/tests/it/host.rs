@@ -114,7 +114,7 @@ fn names_that_cannot_be_are_refused_and_the_error_says_why() {
         let refused = hosts.iter().map(|id| brought(id)).try_fold(models, Models::with);
         let error = refused.err().unwrap().to_string();
         let last = hosts.last().unwrap();
-        let begins = format!("the model `{last}` that this program brings along cannot be used: ");
+        let begins = format!("the model `{last}` of this program cannot be used: ");
         assert_eq!(error.strip_prefix(&begins), Some(expected), "{error}");
     };
     let form = "a model is called `vendor/name`, such as `acme/one`";

@@ -84,7 +84,7 @@ fn errors_name_the_thing_the_reason_and_the_next_step() {
         "{error}"
     );
     assert!(error.ends_with(
-        "and more; `posse models` lists all. A vendor of your own is a table [vendors.acme] in \
+        "and more; the catalog lists all. A vendor of your own is a table [vendors.acme] in \
          your settings"
     ));
     let error = error_of(&models(""), "antropic/x");

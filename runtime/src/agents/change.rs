@@ -32,8 +32,8 @@ pub(crate) fn apply(
         spec.model = models.next();
         spec.fallbacks = models.collect();
     } else if models.peek().is_some() || change.effort.is_some() && !is_believed {
-        let reason = "`model` and `effort` have no effect: the folder is not trusted, and can only \
-                      narrow; `posse trust` shows what it brings along";
+        let reason = "`model` and `effort` have no effect: this folder is not trusted, so it can only \
+                      restrict an agent";
         findings.note(Place::UNKNOWN, reason);
     }
     spec.effort = change.effort.filter(|_| is_believed).or(spec.effort);

@@ -207,8 +207,7 @@ fn only_look(
         before.iter().filter(|name| !kept.contains(name)).map(String::as_str).collect();
     if !lost.is_empty() && !kept.is_empty() {
         let reason = format!(
-            "read-only: {}, so the agent does not get {}. `posse trust` shows what trusting it \
-             would allow",
+            "read-only: {}, so the agent does not get {}",
             of_folder(standing),
             lost.join(", ")
         );
@@ -217,8 +216,8 @@ fn only_look(
         let looking: Vec<String> =
             tools.iter().filter(|tool| looks_here(tool)).map(|tool| tool.name.clone()).collect();
         let reason = format!(
-            "{}, so the agent does not get {}, and it names no tool that only looks. `posse trust` \
-             shows what trusting it would allow; or give it tools of {}",
+            "{}, so the agent does not get {}, and it names no read-only tool. Trust the folder, or \
+             give the agent tools of {}",
             of_folder(standing),
             lost.join(", "),
             looking.join(", ")
@@ -237,11 +236,7 @@ fn choose_no_model(
     let named = spec.model.take().is_some();
     spec.fallbacks.clear();
     if spec.effort.take().is_some() || named {
-        let reason = format!(
-            "{}, so `model` and `effort` have no effect. `posse trust` shows what trusting it \
-             would allow",
-            of_folder(standing)
-        );
+        let reason = format!("{}, so `model` and `effort` have no effect", of_folder(standing));
         findings.note(place, reason);
     }
 }

@@ -37,6 +37,18 @@ impl Layered for Setting<Catalog> {
             let key = format!("{}.{}", row.key, vendor.name);
             self.origin.effective(key, json!(vendor.base_url))
         }));
+        let built_in = Catalog::built_in();
+        let usual: BTreeMap<&str, &str> = built_in.aliases().collect();
+        let changed = self.value.aliases().filter(|(alias, model)| usual.get(alias) != Some(model));
+        let alias =
+            |(alias, model)| self.origin.effective(format!("aliases.{alias}"), json!(model));
+        shown.extend(changed.map(alias));
+        let is_own =
+            |model: &String| self.value.find(model).is_ok_and(|found| found.source == Source::User);
+        let own = self.value.models().into_iter().filter(is_own);
+        shown.extend(
+            own.map(|model| self.origin.effective(format!("models.{model}"), json!("set"))),
+        );
     }
 
     fn is_set(file: &FileCatalog) -> bool {

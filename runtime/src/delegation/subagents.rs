@@ -320,7 +320,7 @@ async fn say(
         Err(error) => Err(error.into()),
         Ok(_) => {
             runtime.resume(row.id);
-            Ok(format!("run {} goes on; its result will be told", row.id))
+            Ok(format!("run {} continues; you will get its result", row.id))
         }
     }
 }

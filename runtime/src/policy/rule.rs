@@ -240,7 +240,7 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
     if let Some(char) = odd(text).or_else(|| text.chars().find(|char| *char == '\n')) {
         let code = u32::from(char);
         return Err(error(format!(
-            "it has a character that is not shown (U+{code:04X}); type it anew"
+            "it has a character that is not shown (U+{code:04X}); type it again"
         )));
     }
     if text == "*" {

@@ -99,8 +99,8 @@ impl ClaudeSettings {
 }
 
 /// What to do about a file that cannot be understood.
-const NEXT: &str = "Mend it, or remove it; Posse does not start runs here while it cannot keep a \
-    rule of yours";
+const NEXT: &str = "Fix or remove it: Posse starts no run here while it cannot enforce one of \
+    your rules";
 
 /// A file while it is read.
 struct File<'f> {

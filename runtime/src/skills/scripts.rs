@@ -38,8 +38,8 @@ pub(super) fn held_back(folder: &Path, standing: Option<&Standing>) -> Option<St
     let more = if scripts.len() > TOLD { ", …" } else { "" };
     let names: Vec<&str> = scripts.iter().take(TOLD).map(String::as_str).collect();
     Some(format!(
-        "it has scripts ({}{more}), and the folder that brings it along is {standing}. The user \
-         can look at it and trust it; go on without it",
+        "it has scripts ({}{more}), and its folder is {standing}. Only the user can trust the folder; \
+         continue without this skill",
         names.join(", ")
     ))
 }

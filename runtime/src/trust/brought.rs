@@ -123,7 +123,10 @@ impl Item {
         file.take(*left + 1).read_to_end(&mut bytes).map_err(cannot)?;
         let size = bytes.len() as u64;
         *left = left.checked_sub(size).ok_or_else(|| {
-            format!("{} brings along more than {MOST_BYTES} bytes", folder.display())
+            format!(
+                "{} has more than {MOST_BYTES} bytes of agents, skills and settings",
+                folder.display()
+            )
         })?;
         into(&size.to_be_bytes());
         into(&bytes);
@@ -197,7 +200,7 @@ impl Walk<'_> {
         }
         if self.found.len() >= MOST_FILES {
             return Err(format!(
-                "{} brings along more than {MOST_FILES} files",
+                "{} has more than {MOST_FILES} files of agents, skills and settings",
                 self.root.display()
             ));
         }

@@ -304,7 +304,7 @@ fn a_project_s_agent_only_looks_whatever_its_file_says() {
 
     place.define("repo/.claude/agents/doer.md", "name: doer\ntools: Bash, Write");
     let error = place.load().find(&name("doer")).unwrap_err().to_string();
-    assert!(error.contains("only looks") && error.contains("doer.md:"), "{error}");
+    assert!(error.contains("no read-only tool") && error.contains("doer.md:"), "{error}");
     // The same in the user's own folder may do it.
     place.define("home/.claude/agents/helper.md", "tools: Bash, Write");
     assert_eq!(tools(&place.load(), "helper"), ["Bash", "Write"]);

@@ -185,7 +185,7 @@ async fn a_name_that_the_catalog_has_is_refused_and_no_database_is_made() {
     let error = Runtime::open(config).await.err().unwrap().to_string();
     assert_eq!(
         error,
-        "the model `anthropic/mine` that this program brings along cannot be used: the catalog has \
+        "the model `anthropic/mine` of this program cannot be used: the catalog has \
          a vendor `anthropic`; call the vendor of this model otherwise"
     );
     assert!(!database.exists());

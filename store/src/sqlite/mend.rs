@@ -110,8 +110,7 @@ impl Bench {
         let name = options.path.display().to_string();
         let path = options.path.canonicalize().unwrap_or_else(|_| options.path.clone());
         if company(&path, "") == Company::Living {
-            let reason =
-                "a process has it open; end it first (`posse daemon stop` ends the daemon)";
+            let reason = "a process has it open; end that process first";
             return Err(StoreError::Unusable { path: name, reason: reason.to_owned() });
         }
         let new = beside(&path, "-new");

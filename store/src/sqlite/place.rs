@@ -99,7 +99,7 @@ pub(super) fn check(path: &Path) -> Result<(), StoreError> {
                 Some(ending) => Err(StoreError::Corrupt {
                     path: name(),
                     reason: format!(
-                        "it is empty, and `{ending}` beside it belongs to one that was not"
+                        "it is empty, and `{ending}` next to it belongs to a database that was not"
                     ),
                 }),
             }

@@ -45,7 +45,7 @@ impl fmt::Display for Backend {
 #[non_exhaustive]
 pub enum Unavailable {
     /// Nothing here can confine it.
-    #[error("no {profile} shell: {reasons}; `posse doctor` says what helps")]
+    #[error("no {profile} shell: {reasons}")]
     NoBackend {
         /// What was asked for.
         profile: Profile,

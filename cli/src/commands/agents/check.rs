@@ -53,6 +53,7 @@ fn tell(common: &Common, agents: u64, problems: &[Problem]) -> Result<(), Failur
             format::count(warnings, "warning")
         ));
     }
+    super::tell_of_trust(common, problems.iter());
     Ok(())
 }
 

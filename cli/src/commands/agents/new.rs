@@ -22,7 +22,7 @@ pub fn run(common: &Common, name: &str, place: &Place) -> Result<Code, Failure> 
     let name: AgentName = name.parse().map_err(|error| Failure::usage(format!("{error}")))?;
     if name.as_str().contains(':') {
         return Err(Failure::usage(format!("`{name}` is the name of a plugin's agent"))
-            .hint("leave out what stands before the colon; in a plugin, put the file into its agents folder"));
+            .hint("leave out the part before the colon; for a plugin, put the file into its agents folder"));
     }
     let (working, parent) = match place {
         Place::Project(cwd) => {
@@ -56,14 +56,20 @@ pub fn run(common: &Common, name: &str, place: &Place) -> Result<Code, Failure> 
     }
     if let Some(other) = others.first() {
         print::note(match in_force {
-            true => format!("it now takes the place of the one that is {}", other),
-            false => format!("it is not used: the one of the {} comes first", other),
+            true => format!("Posse now uses it instead of the agent `{name}` that is {other}"),
+            false if matches!(place, Place::Project(_)) => {
+                format!("Posse uses the agent `{name}` that is {other} until you trust this folder")
+            }
+            false => {
+                format!("Posse does not use it: the agent `{name}` that is {other} comes first")
+            }
         });
     }
-    print::note("next: say in its description when to use it, and write its prompt");
+    print::note("next: write its description (when to use it) and its prompt");
     if matches!(place, Place::Project(_)) {
         print::note(
-            "      an agent of a project only looks until you `posse trust` it; `--user` is for your own",
+            "      until you run `posse trust`, this agent is read-only; --user creates an agent for all \
+             your folders",
         );
     }
     print::note(format!("      posse agents check {}", path.display()));
@@ -81,8 +87,8 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            return Err(Failure::usage(format!("{} is there already", path.display()))
-                .hint("edit it, remove it, or take another name"));
+            return Err(Failure::usage(format!("{} exists already", path.display()))
+                .hint("edit it, remove it, or choose another name"));
         }
         Err(error) => return Err(cannot(error)),
     };

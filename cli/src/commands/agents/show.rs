@@ -74,6 +74,7 @@ pub fn run(common: &Common, name: &str, options: &CatalogOptions) -> Result<Code
     for problem in &shown.problems {
         print::note(clean_line(&problem.to_string(), 600));
     }
+    super::tell_of_trust(common, shown.problems.iter().copied());
     Ok(Code::Done)
 }
 

@@ -35,7 +35,7 @@ pub async fn sessions(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, F
 /// What is told where there is none.
 pub fn none(folder: &Path) -> Failure {
     Failure::usage(format!("there is no chat in {} yet", folder.display()))
-        .hint("`posse chat` begins one; `posse -p -c \"…\"` goes on with the last run here")
+        .hint("`posse chat` starts one; `posse -p -c \"…\"` continues the last run of this folder")
 }
 
 /// Lets the person choose one of `rows`; nothing if none is wanted.

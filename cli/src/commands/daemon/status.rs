@@ -41,7 +41,7 @@ async fn tell(common: &Common, daemon: &Daemon) -> Result<Code, Failure> {
     let stopping = answer.stopping;
     let status = answer
         .status
-        .ok_or_else(|| Failure::internal("the daemon does not say how it goes".to_owned()))?;
+        .ok_or_else(|| Failure::internal("the daemon does not report its status".to_owned()))?;
     if common.global.json {
         print::json_pretty(&json!({
             "running": true,
@@ -58,7 +58,7 @@ async fn tell(common: &Common, daemon: &Daemon) -> Result<Code, Failure> {
         }))?;
         return Ok(Code::Done);
     }
-    let word = if stopping { "is stopping" } else { "runs" };
+    let word = if stopping { "is stopping" } else { "running" };
     let uptime = format::seconds(std::time::Duration::from_millis(status.uptime_ms));
     let (pid, version) = (daemon.pid(), clean_line(&daemon.version, 40));
     let mut facts = vec![
@@ -83,7 +83,7 @@ async fn tell(common: &Common, daemon: &Daemon) -> Result<Code, Failure> {
 
 fn counts(status: &Status) -> String {
     let runs = &status.runs;
-    let mut parts = vec![format!("{} of {} slots at work", runs.running, status.slots)];
+    let mut parts = vec![format!("{} of {} slots in use", runs.running, status.slots)];
     let more = [
         (runs.queued, "queued"),
         (runs.waiting, "waiting"),

@@ -48,14 +48,14 @@ pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
         let runs = format::count(at_work, "run");
         let most = GRACE.as_secs();
         print::note(format!(
-            "{runs} may finish the present step, for at most {most} s; \
+            "{runs} may finish the current step, for at most {most} s; \
              `posse daemon stop --now` does not wait"
         ));
     }
     let began = Instant::now();
     while is_held_by(&address, pid)? {
         if began.elapsed() > GRACE + SLACK {
-            return Err(silent(Some(pid), "it was told to stop and is still there"));
+            return Err(silent(Some(pid), "it was asked to stop and is still running"));
         }
         tokio::time::sleep(A_MOMENT).await;
     }
@@ -64,10 +64,10 @@ pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
         print::json_pretty(&json!({"stopped": true, "pid": pid, "unfinished": left}))?;
     } else if !common.global.quiet {
         print::note(match left {
-            0 => format!("the daemon (pid {pid}) has stopped; no run is left to go on"),
+            0 => format!("the daemon (pid {pid}) has stopped; no unfinished run is left"),
             left => format!(
-                "the daemon (pid {pid}) has stopped; {} kept, which `posse daemon start` goes on \
-                 with",
+                "the daemon (pid {pid}) has stopped; {} kept; `posse daemon start` \
+                 continues them",
                 format::count(left, "unfinished run")
             ),
         });

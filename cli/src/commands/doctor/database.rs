@@ -4,7 +4,7 @@ use super::super::Common;
 use crate::exit::{Code, Failure};
 use crate::format;
 use crate::print;
-use posse::store::{self, Filter, Mended, Options, Unfinished};
+use posse::store::{self, Filter, Mended, Options, StoreError, Unfinished};
 use posse::{Error, Extent, LiveCatalog};
 use serde_json::json;
 use std::path::Path;
@@ -17,9 +17,9 @@ pub async fn rebuild(common: &Common) -> Result<Code, Failure> {
         let path = common.database()?;
         return Err(Failure::usage(format!("there is no database {} yet", path.display())));
     }
-    let mended = store::rebuild(&Options::new(common.database()?)).await.map_err(Error::Store)?;
+    let mended = store::rebuild(&Options::new(common.database()?)).await.map_err(failure)?;
     let runs = format::count(mended.runs, "run");
-    let mut what = format!("rebuilt; what it says of {runs} was made anew from the logs");
+    let mut what = format!("rebuilt: {runs} restored from the logs");
     for (count, kind) in [(mended.damaged, "damaged log"), (mended.lost, "unreadable row")] {
         if count > 0 {
             let left = if kind == "damaged log" { "kept as it was" } else { "left out" };
@@ -31,8 +31,23 @@ pub async fn rebuild(common: &Common) -> Result<Code, Failure> {
 
 pub async fn restore(common: &Common, backup: &Path) -> Result<Code, Failure> {
     let options = Options::new(common.database()?);
-    let mended = store::restore(&options, backup).await.map_err(Error::Store)?;
+    let mended = store::restore(&options, backup).await.map_err(failure)?;
     tell(common, &mended, &format!("restored from {}", backup.display())).await
+}
+
+/// Why the database could not be repaired, and what to do next.
+fn failure(error: StoreError) -> Failure {
+    let hint = match &error {
+        StoreError::Unusable { .. } => {
+            Some("`posse daemon stop` stops the daemon; check the path of the backup, and of --db")
+        }
+        _ => None,
+    };
+    let failure = Failure::from(Error::Store(error));
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
 
 /// Says what was done. Runs of a database that has forgotten something do not go on by themselves: they
@@ -52,8 +67,8 @@ async fn tell(common: &Common, mended: &Mended, what: &str) -> Result<Code, Fail
     }
     if paused > 0 {
         print::line(format!(
-            "{} paused: what was done last is not known. `posse runs log RUN` shows how far a run \
-             was, `posse runs resume RUN` goes on",
+            "{} paused, because the last steps may be missing. `posse runs log RUN` shows how far a \
+             run was; `posse runs resume RUN` continues it",
             format::count(paused, "unfinished run")
         ))?;
     }

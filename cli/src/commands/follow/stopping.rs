@@ -78,7 +78,11 @@ impl Viewer {
         run: &RunHandle,
         signal: Signal,
     ) -> Failure {
-        self.screen.note(&format!("{signal}: finishing the present step; once more stops at once"));
+        let again = match signal {
+            Signal::Interrupt => "Press Ctrl-C again to stop now",
+            Signal::Terminate | Signal::Hangup => "A second signal stops it now",
+        };
+        self.screen.note(&format!("{signal}: Posse stops after the current step. {again}"));
         let short = run.id().short();
         match signal {
             Signal::Interrupt => match self.interrupt(runtime).await {
@@ -87,7 +91,7 @@ impl Viewer {
                     let kept = match others {
                         0 => format!("run {short} is kept"),
                         others => format!(
-                            "run {short} is kept, and so {} that this command had gone on with",
+                            "run {short} is kept, and so {} that this command had continued",
                             match others {
                                 1 => "is 1 other run".to_owned(),
                                 others => format!("are {others} other runs"),
@@ -96,8 +100,8 @@ impl Viewer {
                     };
                     let message = format!("interrupted by {signal}; {kept}");
                     Failure { code: Code::Interrupted, message, hint: None }.hint(format!(
-                        "`posse runs resume {short}` goes on with it, `posse runs cancel {short}` \
-                         ends it"
+                        "`posse runs resume {short}` continues it, `posse runs cancel {short}` cancels \
+                         it"
                     ))
                 }
                 Err(failure) => failure,
@@ -105,7 +109,7 @@ impl Viewer {
             Signal::Terminate | Signal::Hangup => {
                 let message = format!("stopped by {signal}; run {short} is kept");
                 Failure { code: Code::Interrupted, message, hint: None }.hint(format!(
-                    "`posse runs resume {short}`, or the next `posse run` in its folder, goes on with it"
+                    "`posse runs resume {short}`, or the next `posse run` in its folder, continues it"
                 ))
             }
         }
@@ -123,7 +127,7 @@ impl Viewer {
         };
         let message = format!("interrupted, but that could not be stored: {why}");
         Err(Failure { code: Code::Interrupted, message, hint: None }.hint(
-            "the next `posse run` in this folder goes on with the run; `posse runs cancel` ends it",
+            "the next `posse run` in this folder continues the run; `posse runs cancel` cancels it",
         ))
     }
 
@@ -152,7 +156,7 @@ impl Viewer {
                 {
                     print::note(&failure.message);
                 }
-                print::note("stopped at once; `posse runs list --unfinished` shows what is kept");
+                print::note("stopped now; `posse runs list --unfinished` shows the runs that are kept");
                 std::process::exit(Code::Interrupted as i32)
             }
         }

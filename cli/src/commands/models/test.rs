@@ -60,12 +60,14 @@ fn facts(id: &str, trial: &Trial) -> Vec<(&'static str, String)> {
     };
     let tools = match trial.called_tool {
         Some(true) => "calls them",
-        Some(false) => "did not call the one it was asked to call: agents will not get far with it",
-        None => "none was offered",
+        Some(false) => {
+            "did not call the tool it was asked to call: agents cannot work with this model"
+        }
+        None => "not tested: Posse offered none",
     };
     let said = match (clean_line(&trial.text, 200), &trial.stop) {
         (text, _) if !text.is_empty() => text,
-        (_, Stop::ToolUse) => "nothing beside the call".to_owned(),
+        (_, Stop::ToolUse) => "nothing but the call".to_owned(),
         (_, Stop::MaxTokens) => "nothing before its output was cut off".to_owned(),
         (_, Stop::Refusal) => "nothing: it refused".to_owned(),
         _ => "nothing".to_owned(),
@@ -94,15 +96,15 @@ fn facts(id: &str, trial: &Trial) -> Vec<(&'static str, String)> {
 /// What went wrong, and what to do next.
 fn failure(error: &ModelError) -> Failure {
     let hint = match error {
-        ModelError::RetryAfter { .. } => "wait a while, or take another model for now",
-        ModelError::Overloaded { .. } => "the provider is in trouble: try again later",
-        ModelError::Rejected { .. } => "`posse models` lists the names that are known",
-        ModelError::Unauthorised { .. } => "see whether the key is whole and still valid",
-        ModelError::Unreachable { .. } => "see whether the network or the server is up",
+        ModelError::RetryAfter { .. } => "wait a while, or use another model for now",
+        ModelError::Overloaded { .. } => "the vendor has problems: try again later",
+        ModelError::Rejected { .. } => "the vendor refused the request; its reason is above",
+        ModelError::Unauthorised { .. } => "check that the API key is complete and still valid",
+        ModelError::Unreachable { .. } => "check the network, and whether the server runs",
         ModelError::NotRunning { .. } => "`posse models` lists the models that can be used now",
         ModelError::Stalled { .. } | ModelError::Cut { .. } => "try again",
-        ModelError::Malformed { .. } => "see whether the base URL and the wire are this vendor's",
-        _ => "`posse models` lists the models there are",
+        ModelError::Malformed { .. } => "check the base URL and the wire format of this vendor",
+        _ => "`posse models` lists the models",
     };
     Failure::internal(error.to_string()).hint(hint)
 }

@@ -83,7 +83,7 @@ fn not_stopped(run: RunId) -> Failure {
     let (short, after) = (run.short(), PATIENCE.as_secs());
     let message = format!("run {short} was told to stop, and has not ended within {after} s");
     Failure::internal(message).hint(format!(
-        "the request is stored and holds; `posse runs show {short}` says where the run stands"
+        "the request is stored; `posse runs show {short}` shows the status of the run"
     ))
 }
 

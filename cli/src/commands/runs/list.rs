@@ -50,7 +50,7 @@ pub async fn run(
         return Ok(Code::Done);
     }
     if rows.is_empty() {
-        print::note("no such runs");
+        print::note("no run matches");
     }
     let mut lines = Vec::with_capacity(rows.len());
     for row in &rows {

@@ -1,4 +1,4 @@
-//! `posse runs pause`: lets runs rest after their present step, wherever they are executed.
+//! `posse runs pause`: pauses runs after their current step, in whatever process executes them.
 
 use super::super::Common;
 use super::targets::{self, Course};
@@ -47,15 +47,15 @@ fn tell(common: &Common, receipt: &Receipt) -> Result<(), Failure> {
     let short = receipt.run.short();
     let below = match receipt.below().count() as u64 {
         0 => String::new(),
-        count => format!(", and {} below it", format::count(count, "run")),
+        count => format!(", and {}", format::count(count, "subagent")),
     };
     let is_at_work = receipt.told.iter().any(|told| told.before == Status::Running);
-    let pauses = if is_at_work { "pauses after its present step" } else { "is paused" };
-    print::note(format!("run {short} {pauses}{below}; `posse runs resume {short}` goes on"));
+    let pauses = if is_at_work { "pauses after its current step" } else { "is paused" };
+    print::note(format!("run {short} {pauses}{below}; `posse runs resume {short}` continues it"));
     for told in &receipt.told {
         let (agent, label) = (clean_line(&told.agent, 64), label(&told.label));
         let when = match told.before {
-            Status::Running => "after its present step",
+            Status::Running => "after its current step",
             _ => "at once",
         };
         print::line(format!("{}  {when:22}  [{agent}] {label}", told.run.short()))?;

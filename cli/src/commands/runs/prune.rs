@@ -1,7 +1,6 @@
-//! `posse runs prune`: deletes the logs of runs that ended long ago, after asking at a terminal.
+//! `posse runs prune`: deletes the logs of runs that ended long ago, once a person has confirmed it.
 
 use super::super::Common;
-use super::super::asking::is_attended;
 use super::targets::confirm;
 use crate::args::PruneOptions;
 use crate::exit::{Code, Failure};
@@ -17,8 +16,7 @@ pub async fn run(
     runtime: &Runtime,
     options: PruneOptions,
 ) -> Result<Code, Failure> {
-    let asks = !options.yes && !common.global.json && is_attended();
-    if asks && !options.dry_run {
+    if !options.yes && !options.dry_run {
         let rows = runtime.prune(options.older_than, Prune::Preview).await?;
         if !rows.is_empty() {
             confirm(common, &rows, "deleted for good", "")?;

@@ -30,11 +30,18 @@ pub struct More {
 const TRY_AGAIN: &str = "Go on. The process that executed you died several times in a row, during the calls \
     that were interrupted. Do not repeat what may have ended it.";
 
-/// How a run goes on with another model than its own.
-pub fn with_another_model(run: &str) -> String {
+/// How a run continues with another model than its own, and with the message `text`.
+pub fn with_another_model(run: &str, text: Option<&str>) -> String {
+    let said = text.filter(|text| text.len() <= 100 && text.chars().all(|it| !it.is_control()));
+    // A message that the shell could read otherwise is left to the user to repeat.
+    let said = match (said, text) {
+        (Some(said), _) if !said.contains(['\'', '`', '\\']) => format!("'{said}'"),
+        (_, Some(_)) => "\"…\"".to_owned(),
+        (_, None) => "'go on'".to_owned(),
+    };
     format!(
-        "`posse run --resume {run} --model MODEL 'Go on.'` uses another model; `posse models` shows \
-         which ones can be used now"
+        "to use another model: `posse run --resume {run} --model MODEL {said}`; `posse models` shows \
+         which models you can use now"
     )
 }
 
@@ -54,9 +61,9 @@ pub async fn one(
     let held = check(runtime, &family, row, text.as_deref(), extent, &viewer).await?;
     match &more.asks.model {
         Some(model) => runtime.check_model_for(row.id, model).await.map(drop)?,
-        None => runtime
-            .check_model(&row.about.model)
-            .map_err(|error| Failure::from(error).hint(with_another_model(&row.id.short())))?,
+        None => runtime.check_model(&row.about.model).map_err(|error| {
+            Failure::from(error).hint(with_another_model(&row.id.short(), text.as_deref()))
+        })?,
     }
     let recalled = viewer.recall(runtime, row).await?;
     if let Some(text) = text {
@@ -113,7 +120,7 @@ async fn tell_who_waits(
         family.find(parent).filter(|above| above.work.runnable && above.work.owner.is_none());
     if let Some(above) = above.filter(|above| above.state.outcome.is_none()) {
         let short = above.id.short();
-        let waits = format!("run {short} waited for it: `posse runs resume {short}` goes on");
+        let waits = format!("run {short} waited for it: `posse runs resume {short}` continues it");
         viewer.screen.remark(&waits);
     }
     Ok(())
@@ -184,7 +191,7 @@ fn refuse(row: &RunRow, standing: Status, text: Option<&str>) -> Result<(), Fail
             let reason = row.log.damaged.as_deref().unwrap_or_default();
             let message = format!("run {} is damaged: {reason}", row.id);
             Err(Failure { code: Code::Store, message, hint: None }
-                .hint("the other runs are not affected; start it anew with `posse run`"))
+                .hint("the other runs are not affected; start the task again with `posse run`"))
         }
         Status::Running if text.is_none() => {
             Err(Failure::internal(format!("run {short} is being executed now"))
@@ -192,7 +199,7 @@ fn refuse(row: &RunRow, standing: Status, text: Option<&str>) -> Result<(), Fail
         }
         Status::Finished | Status::Waiting if text.is_none() && !row.work.runnable => {
             Err(Failure::usage(format!("run {short} has nothing to do"))
-                .hint(format!("say what: posse runs resume {short} \"…\"")))
+                .hint(format!("to continue it, add a message: posse runs resume {short} \"…\"")))
         }
         _ => Ok(()),
     }
@@ -227,6 +234,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
         match models.find_map(|model| runtime.check_model(model).err()) {
             None => {
                 if let Some(why) = runtime.held_back(head.id).await? {
+                    let why = format!("{why}; `posse trust FOLDER` shows what it contains");
                     print::note(clean_line(&why, 1000));
                 }
                 resumed.push(runtime.resume(head.id));
@@ -258,13 +266,27 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     Ok(code)
 }
 
-/// Tells that those stay as they are that a person has interrupted.
+/// Tells which runs stay as they are: a person has interrupted or paused them, or they ask a
+/// question.
 fn tell_who_stays(common: &Common, rows: &[RunRow]) {
-    let stay = rows.iter().filter(|row| row.status == Status::Interrupted).count() as u64;
-    if stay > 0 && !common.global.quiet && !common.global.json {
-        let runs = format::count(stay, "interrupted run");
+    if common.global.quiet || common.global.json {
+        return;
+    }
+    for (status, word) in [(Status::Interrupted, "interrupted"), (Status::Paused, "paused")] {
+        let stay = rows.iter().filter(|row| row.status == status).count() as u64;
+        if stay > 0 {
+            let runs = format::count(stay, &format!("{word} run"));
+            print::note(format!(
+                "not resumed: {runs}; `posse runs resume --all --status {word}` resumes those"
+            ));
+        }
+    }
+    let asks = |row: &&RunRow| row.state.asks > 0 && !row.state.paused && !row.can_go_on();
+    let asking = rows.iter().filter(asks).count() as u64;
+    if asking > 0 {
+        let runs = format::count(asking, "run");
         print::note(format!(
-            "not resumed: {runs}; `posse runs resume --all --status interrupted` resumes those"
+            "not resumed: {runs} with an open question; `posse runs questions` shows how to answer"
         ));
     }
 }

@@ -25,7 +25,7 @@ pub async fn run(
                 .hint("posse runs send RUN \"…\"; --all in place of RUN sends it to all"));
         }
         (false, true) => {
-            return Err(Failure::usage("runs are named beside --all; use one or the other")
+            return Err(Failure::usage("you named runs together with --all; use one or the other")
                 .hint("the message must be one argument: quote it"));
         }
         _ => {}
@@ -60,7 +60,7 @@ fn tell(common: &Common, row: &RunRow, later: bool, has_daemon: bool) -> Result<
     }
     let short = row.id.short();
     print::note(match who_continues(row, has_daemon) {
-        None if later => format!("run {short} reads it after its current turn"),
+        None if later => format!("run {short} reads it when it would otherwise wait or end"),
         None => format!("run {short} reads it before its next step"),
         Some(how) => format!("stored; {how}"),
     });

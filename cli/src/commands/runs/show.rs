@@ -140,7 +140,7 @@ fn facts(
         facts.push(("damaged", clean_line(damage, 400)));
     }
     if row.log.erased {
-        facts.push(("log", "removed, as was asked for; `posse cost` still counts it".to_owned()));
+        facts.push(("log", "removed; `posse cost` still counts the run".to_owned()));
     }
     if let Some(parent) = row.family.parent {
         let above = family.find(parent);

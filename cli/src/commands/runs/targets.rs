@@ -65,7 +65,7 @@ pub async fn chosen(
     if !choice.all {
         if !choice.filters.is_empty() {
             return Err(Failure::usage("options that select runs need --all")
-                .hint(format!("add --all: every run that they select is then {deed}")));
+                .hint(format!("with --all, every run that they select is {deed}")));
         }
         return named(runtime, names).await;
     }
@@ -75,7 +75,7 @@ pub async fn chosen(
     if rows.is_empty() {
         // As JSON there is a line for each.
         if !common.global.json && !common.global.quiet {
-            print::note("no such runs");
+            print::note("no run matches");
         }
         return Ok(rows);
     }

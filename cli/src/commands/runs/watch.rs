@@ -13,7 +13,7 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     let is_orphan = row.status == Status::Crashed;
     if is_orphan || row.status == Status::Queued {
         viewer.screen.remark(&match common.daemon().await {
-            Some(_) => format!("run {short} waits for its turn at the daemon"),
+            Some(_) => format!("run {short} is in the queue of the daemon"),
             None => {
                 format!("no process executes run {short} now; `posse runs resume {short}` does")
             }
@@ -22,7 +22,12 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     let mut followee = Followee::new(runtime.handle(row.id));
     followee.orphan = Some(is_orphan);
     match viewer.follow(runtime, &mut followee, Until::End).await? {
-        Followed::Ended(outcome) => viewer.conclude(runtime, &followee.run, &outcome).await,
+        Followed::Ended(outcome) => {
+            // How long the run took, and not how long this command watched it.
+            let row = followee.run.row().await?;
+            viewer.screen.took(row.state.finished_at.saturating_sub(row.created_at));
+            viewer.conclude(runtime, &followee.run, &outcome).await
+        }
         Followed::Rests(_) => Ok(Code::Done),
         Followed::Signal(_) => Ok(Code::Interrupted),
     }

@@ -28,12 +28,12 @@ impl Common {
             for (brought, shown) in changed.iter().zip(&review.folders) {
                 log.trust(brought, &shown.lines())?;
             }
-            note(self, "trusted; the next change asks again");
+            note(self, "trusted; Posse asks again after the next change");
             return Ok(None);
         }
         let changes: Vec<String> = review.folders.iter().flat_map(|it| it.changes()).collect();
         let changes = match changes.is_empty() {
-            true => "what it brings along is no longer what you saw".to_owned(),
+            true => "some of its files".to_owned(),
             false => changes.join(", "),
         };
         let line = format!("◇ changed since you trusted it: {changes}; `posse trust` trusts it");

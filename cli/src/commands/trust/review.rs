@@ -118,9 +118,9 @@ impl Review {
                         let path = below(&settings.path, &brought.folder);
                         let path = path.display();
                         match settings.unused.is_empty() {
-                            true => format!("{path}: {rules} in force, trusted or not"),
+                            true => format!("{path}: {rules} in effect, trusted or not"),
                             false => format!(
-                                "{path}: {rules} in force, trusted or not; Posse does not use yet: {}",
+                                "{path}: {rules} in effect, trusted or not; Posse does not use yet: {}",
                                 settings.unused.join(", ")
                             ),
                         }
@@ -137,12 +137,14 @@ impl Review {
             let folder = clean_line(&shown.folder.display().to_string(), 400);
             let changes = shown.changes();
             if !changes.is_empty() {
-                print::line(format!("{folder}: changed since you trusted it:"))?;
+                print::line(format!(
+                    "{folder}: changed since you trusted it (+ new, ~ changed, - removed):"
+                ))?;
                 for change in changes {
                     print::line(format!("  {change}"))?;
                 }
             }
-            print::line(format!("{folder} brings along:"))?;
+            print::line(format!("{folder} contains:"))?;
             for line in shown.lines() {
                 print::line(format!("  {line}"))?;
             }
@@ -176,19 +178,21 @@ impl Shown {
             let ShownAgent { name, path, .. } = agent;
             let more: Vec<&str> = agent.more().collect();
             let effect = match more.as_slice() {
-                [] => "would have no more tools than now".to_owned(),
-                more => format!("would also have {}", more.join(", ")),
+                [] => "no additional tools".to_owned(),
+                more => format!("would also get {}", more.join(", ")),
             };
             lines.push(format!("agent {name} ({}): {effect}", path.display()));
         }
         for ShownSkill { name, path, scripts } in &self.skills {
             let scripts = scripts.join(", ");
             let path = path.display();
-            lines.push(format!("skill {name} ({path}): could be loaded, with scripts {scripts}"));
+            lines.push(format!(
+                "skill {name} ({path}): agents could load it; it has scripts: {scripts}"
+            ));
         }
         if !self.settings.is_empty() {
             let keys = self.settings.join(", ");
-            lines.push(format!("settings (posse.toml): {keys} would have an effect"));
+            lines.push(format!("settings (posse.toml): {keys} would take effect"));
         }
         if let Some(why) = &self.unreadable {
             lines.push(format!("settings that cannot be read: {why}"));
@@ -207,7 +211,7 @@ impl Shown {
         let others = self.files.iter().filter(|file| !is_told(file));
         let (unused, plain): (Vec<&PathBuf>, Vec<_>) = others.partition(|file| is_unused(file));
         for (what, files) in
-            [("Posse does not use these yet", unused), ("in force without trust", plain)]
+            [("Posse does not use these yet", unused), ("in effect without trust", plain)]
         {
             let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
             if !files.is_empty() {

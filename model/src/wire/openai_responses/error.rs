@@ -28,7 +28,7 @@ pub(super) fn fault(told: &Value) -> Fault {
         None => Kind::Rejected,
     };
     let reason = match (name.is_empty(), message.is_empty()) {
-        (true, true) => "the provider gives no reason".to_owned(),
+        (true, true) => "the vendor gives no reason".to_owned(),
         (true, false) => message,
         (false, true) => name,
         (false, false) => format!("{name}: {message}"),

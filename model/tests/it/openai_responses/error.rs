@@ -75,7 +75,7 @@ fn the_wait_is_taken_from_the_words() {
 
 #[test]
 fn an_error_without_words_is_the_provider_s_trouble() {
-    let silent = "the provider gives no reason";
+    let silent = "the vendor gives no reason";
     check_event(json!({"type": "error"}), Kind::Overloaded(None), silent);
     let failed =
         json!({"type": "response.failed", "response": {"status": "failed", "error": null}});

@@ -1,0 +1,105 @@
+//! What is wrong with a command line, as every other error is said: the thing, and what to do next.
+
+use super::{Arguments, instead_of};
+use crate::exit::Failure;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory};
+use posse::protocol::near;
+use std::ffi::OsString;
+
+/// Says what `error` is about. `None`: it asks for help or for the version, or its help says all.
+pub fn explain(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
+    let mut program = Arguments::command();
+    program.build();
+    let (command, path) = typed(&program, line);
+    let hint = match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
+        ErrorKind::UnknownArgument => return Some(unknown_argument(error, command, &path)),
+        ErrorKind::InvalidSubcommand => return Some(unknown_command(error, command, &path)),
+        ErrorKind::InvalidValue => match nearest_value(error) {
+            Some(meant) => format!("did you mean `{meant}`? `{path} --help` lists the values"),
+            None => format!("`{path} --help` lists the values"),
+        },
+        _ => format!("`{path} --help` shows how to use it"),
+    };
+    Some(Failure::usage(said(&error.to_string())).hint(hint))
+}
+
+/// The command that `line` names, and how it is typed.
+fn typed<'c>(program: &'c Command, line: &[OsString]) -> (&'c Command, String) {
+    let (mut command, mut path) = (program, "posse".to_owned());
+    for word in line.iter().skip(1) {
+        if let Some(next) = command.find_subcommand(word) {
+            path = format!("{path} {}", next.get_name());
+            command = next;
+        }
+    }
+    (command, path)
+}
+
+/// Names the option that was probably meant.
+fn unknown_argument(error: &clap::Error, command: &Command, path: &str) -> Failure {
+    let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
+    let name = argument.split('=').next().unwrap_or_default();
+    let longs = command.get_arguments().filter_map(|it| it.get_long());
+    let longs: Vec<String> = longs.map(|long| format!("--{long}")).collect();
+    if path != "posse" && longs.iter().any(|long| long == name) {
+        let message = format!("the option `{name}` goes after the command");
+        return Failure::usage(message).hint(format!("write `{path} {name}`"));
+    }
+    let meant = near::nearest(name, longs.iter().map(String::as_str));
+    let hint = match (instead_of(name), meant) {
+        (Some(instead), _) => instead.to_owned(),
+        _ if name == "-v" => "did you mean `-V`, which prints the version?".to_owned(),
+        (None, Some(meant)) => format!("did you mean `{meant}`? `{path} --help` lists the options"),
+        (None, None) => format!("`{path} --help` shows how to use it"),
+    };
+    let message = match name.starts_with('-') {
+        true => format!("`{path}` has no option `{name}`"),
+        false => format!("`{path}` does not take the argument `{name}`"),
+    };
+    Failure::usage(message).hint(hint)
+}
+
+/// Names the command that was probably meant.
+fn unknown_command(error: &clap::Error, command: &Command, path: &str) -> Failure {
+    let name = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
+    let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+    let hint = match near::nearest(&name, names) {
+        _ if path == "posse config" => {
+            "Posse does not change settings; `posse config path` lists the files to edit".to_owned()
+        }
+        Some(meant) => format!("did you mean `{path} {meant}`? `{path} --help` lists the commands"),
+        None => format!("`{path} --help` lists the commands"),
+    };
+    Failure::usage(format!("`{path}` has no command `{name}`")).hint(hint)
+}
+
+/// The value that was probably meant.
+fn nearest_value(error: &clap::Error) -> Option<String> {
+    let given = text(error, ContextKind::InvalidValue)?;
+    match error.get(ContextKind::ValidValue)? {
+        ContextValue::Strings(values) => {
+            near::nearest(&given, values.iter().map(String::as_str)).map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
+/// A text that clap knows about `error`.
+fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::Strings(texts) => texts.first().cloned(),
+        _ => None,
+    }
+}
+
+/// What is wrong, in one line: all of `text` up to how the command is used.
+fn said(text: &str) -> String {
+    let lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());
+    let line = lines.collect::<Vec<_>>().join(" ");
+    line.trim_start_matches("error: ").to_owned()
+}
