@@ -3,6 +3,7 @@
 mod call;
 pub mod change;
 mod children;
+mod ending;
 mod foot;
 mod life;
 pub mod line;
@@ -23,15 +24,13 @@ use crate::exit::Failure;
 use crate::format;
 use crate::paint::Paint;
 use crate::print;
-use crate::spending;
 use crate::terminal::{self, fitted};
 use call::Detail;
 use children::{Children, Manner};
 use life::Life;
-use line::{Below, Look};
+use line::Look;
 use posse::protocol::{
-    CallId, Delta, Event, Message, Outcome, Purpose, Record, Sender, ToolCall, ToolFinished,
-    ToolPending,
+    CallId, Delta, Event, Message, Purpose, Record, Sender, ToolCall, ToolFinished, ToolPending,
 };
 use posse::views::Spending;
 use posse::views::WorktreeView;
@@ -655,54 +654,5 @@ impl Screen {
     /// What the run at hand and all below it took in their whole life: not all of it was seen here.
     pub fn life(&mut self) -> &mut Life {
         &mut self.life
-    }
-
-    /// Sets how many milliseconds the run took, for one that only was watched.
-    pub fn took(&mut self, milliseconds: u64) {
-        self.took = Some(milliseconds);
-    }
-
-    /// Shows how the run ended, and the answer if it has not been shown.
-    pub fn finish(&mut self, run: RunId, outcome: &Outcome) -> Result<(), Failure> {
-        self.pause();
-        let shown = self.speech.has_shown(outcome.text());
-        self.speech.unshown();
-        if !shown && !outcome.text().is_empty() {
-            self.say_whole(outcome.text())?;
-        }
-        if outcome.is_completed() && outcome.text().is_empty() {
-            print::note("the model's answer is empty");
-        }
-        if self.volume != Volume::Usual {
-            if !outcome.is_completed() {
-                print::note(clean_line(&outcome.to_string(), 600));
-            }
-            if let Some(left) = self.worktree.left().filter(|left| left.is_stuck()) {
-                print::note(crate::worktree::told(left));
-            }
-            return Ok(());
-        }
-        let took_ms = self.took.take().unwrap_or_else(|| self.began.elapsed().as_millis() as u64);
-        let totals = match self.life.totals() {
-            Some(totals) => totals,
-            None => {
-                let below =
-                    self.children.as_ref().and_then(|children| Below::in_tree(children.tree()));
-                line::totals(&self.spending, Some(took_ms), below.as_ref())
-            }
-        };
-        if outcome.is_completed() {
-            self.remark(&format!("✓ {totals}"));
-        } else {
-            self.note(&self.paint.red(&format!("✗ {}", clean_line(&outcome.to_string(), 600))));
-            self.remark(&format!("  {totals}"));
-            for hint in spending::hint(outcome, run, self.spending.uncertain_cost()) {
-                self.remark(&format!("  {hint}"));
-            }
-        }
-        if let Some(left) = self.worktree.left() {
-            self.note(&format!("◇ {}", crate::worktree::told(left)));
-        }
-        Ok(())
     }
 }

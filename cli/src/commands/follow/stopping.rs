@@ -50,9 +50,29 @@ impl Viewer {
         self.unless_hurried(runtime, runtime.let_go(STEP)).await;
         // What cannot be shown now is in the log.
         let _ = self.catch_up(runtime, followee).await;
+        let ended = self.conclude_ended(runtime, &run).await;
         self.close(runtime).await;
         self.screen.pause();
-        failure
+        match ended {
+            true => Failure {
+                code: Code::Interrupted,
+                message: format!("run {} ended before {signal} could interrupt it", run.id().short()),
+                hint: None,
+            },
+            false => failure,
+        }
+    }
+
+    /// Shows how `run` ended, if the step that it was at was its last. True if it was.
+    async fn conclude_ended(&mut self, runtime: &Runtime, run: &RunHandle) -> bool {
+        let row = run.row().await.ok();
+        if row.is_none_or(|row| row.state.outcome.is_none()) {
+            return false;
+        }
+        let Ok(outcome) = run.outcome().await else { return false };
+        // What cannot be shown now is in the log.
+        let _ = self.conclude(runtime, run, &outcome).await;
+        true
     }
 
     /// Ends orderly after a signal; a second signal ends at once. Nothing is lost. What Ctrl-C

@@ -1,0 +1,61 @@
+//! How a run ended: its answer, its totals, and what to do next.
+
+use super::line::{self, Below};
+use super::{Screen, Volume};
+use crate::clean::clean_line;
+use crate::exit::Failure;
+use crate::print;
+use crate::spending;
+use posse::RunId;
+use posse::protocol::Outcome;
+
+impl Screen {
+    /// Sets how many milliseconds the run took, for one that only was watched.
+    pub fn took(&mut self, milliseconds: u64) {
+        self.took = Some(milliseconds);
+    }
+
+    /// Shows how the run ended, and the answer if it has not been shown.
+    pub fn finish(&mut self, run: RunId, outcome: &Outcome) -> Result<(), Failure> {
+        self.pause();
+        let shown = self.speech.has_shown(outcome.text());
+        self.speech.unshown();
+        if !shown && !outcome.text().is_empty() {
+            self.say_whole(outcome.text())?;
+        }
+        if outcome.is_completed() && outcome.text().is_empty() {
+            print::note("the model's answer is empty");
+        }
+        if self.volume != Volume::Usual {
+            if !outcome.is_completed() {
+                print::note(clean_line(&outcome.to_string(), 600));
+            }
+            if let Some(left) = self.worktree.left().filter(|left| left.is_stuck()) {
+                print::note(crate::worktree::told(left));
+            }
+            return Ok(());
+        }
+        let took_ms = self.took.take().unwrap_or_else(|| self.began.elapsed().as_millis() as u64);
+        let totals = match self.life.totals() {
+            Some(totals) => totals,
+            None => {
+                let below =
+                    self.children.as_ref().and_then(|children| Below::in_tree(children.tree()));
+                line::totals(&self.spending, Some(took_ms), below.as_ref())
+            }
+        };
+        if outcome.is_completed() {
+            self.remark(&format!("✓ {totals}"));
+        } else {
+            self.note(&self.paint.red(&format!("✗ {}", clean_line(&outcome.to_string(), 600))));
+            self.remark(&format!("  {totals}"));
+            for hint in spending::hint(outcome, run, self.spending.uncertain_cost()) {
+                self.remark(&format!("  {hint}"));
+            }
+        }
+        if let Some(left) = self.worktree.left() {
+            self.note(&format!("◇ {}", crate::worktree::told(left)));
+        }
+        Ok(())
+    }
+}
