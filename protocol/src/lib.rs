@@ -49,7 +49,9 @@ pub use outcome::{Outcome, Shortfall, Status};
 pub use permission::{Mode, Network, Permissions, Profile, host_name};
 pub use skill::{SkillOffer, SkillRules};
 pub use source::SourceOffer;
-pub use spec::{AgentSpec, Effort, Instructions, ROLES, RunSpec, ToolRules};
+pub use spec::{
+    AgentSpec, Effort, Instructions, ModelChoice, ROLES, RunRights, RunSpec, ToolRules,
+};
 pub use subagents::{NameRules, SubagentRules};
 pub use tally::{Charge, Tally};
 pub use tool::{Schema, SeenFile, ToolOutput, ToolSpec};

@@ -150,8 +150,9 @@ pub struct ToolRules {
     pub deny: Vec<String>,
 }
 
-/// The system prompt of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The system prompt of a run. In JSON: `"own"`, `{"append": "…"}` or `{"replace": "…"}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Instructions {
     /// The agent's own.
     #[default]
@@ -174,61 +175,94 @@ impl Instructions {
     }
 }
 
-/// A run to start: its agent, its task and its options.
-#[derive(Clone, Debug, PartialEq)]
+/// A run to start: its agent, its task and its options. It can be read from JSON. `agent` and
+/// `workspace` are required, and an unknown field is an error.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RunSpec {
     /// Which agent.
     pub agent: AgentName,
     /// The first message. A session may start without one.
+    #[serde(default)]
     pub prompt: Option<String>,
     /// The folder to work in.
     pub workspace: std::path::PathBuf,
-    /// The model, in place of the agent's own and its fallbacks.
-    pub model: Option<String>,
-    /// The models to go on with when that one cannot be had; the agent's own if there are none
-    /// and no model is given here.
-    pub fallbacks: Vec<String>,
-    /// How hard the model is to think, in place of what the agent says.
-    pub effort: Option<Effort>,
+    /// Which models answer, in place of the agent's own.
+    #[serde(default)]
+    pub models: ModelChoice,
     /// The JSON Schema of the answer, in place of the agent's own.
+    #[serde(default)]
     pub output_schema: Option<serde_json::Value>,
     /// The system prompt.
+    #[serde(default)]
     pub instructions: Instructions,
     /// Limits, each in place of the agent's own where it is set.
+    #[serde(default)]
     pub limits: Limits,
-    /// Ends each turn waiting for the next message instead of finishing.
+    /// How much the run and all runs below it may spend together, each in place of what its agent
+    /// says where it is set.
+    #[serde(default)]
+    pub budget: Budget,
+    /// What the run may do.
+    #[serde(default)]
+    pub rights: RunRights,
+    /// The run waits for the next message after each answer, instead of finishing.
+    #[serde(default)]
     pub session: bool,
     /// A second start with the same key finds the first run.
+    #[serde(default)]
     pub key: Option<String>,
-    /// On whose behalf it runs; without one it is a root.
+    /// On whose behalf it runs; without one it is a root. JSON cannot set it.
+    #[serde(skip)]
     pub parent: Option<Caller>,
     /// How much of its parent's conversation it begins with, in place of what the agent says.
+    #[serde(default)]
     pub context: Option<Context>,
     /// What it is about, in a few words.
+    #[serde(default)]
     pub label: String,
-    /// How the agent comes to hand work to others, in place of what the runtime says.
+    /// How the agent delegates work, in place of what the runtime says.
+    #[serde(default)]
     pub strategy: Option<DelegationStrategy>,
-    /// Which skills it is to have.
-    pub skills: SkillRules,
-    /// Which tools it is to have.
-    pub tools: ToolRules,
-    /// How much it and everything below it may spend together, each in place of what its agent says
-    /// where it is set.
-    pub budget: Budget,
-    /// Who waits for a slot with a higher one goes first; 0 is usual.
+    /// Runs with a higher priority get a slot first; 0 is usual.
+    #[serde(default)]
     pub priority: i32,
-    /// What becomes of its log once its end has been told; `None` is as the settings say.
+    /// What becomes of its log after its end is announced; `None` is as the settings say.
+    #[serde(default)]
     pub cleanup: Option<Cleanup>,
-    /// How its calls are decided that no rule decides; never laxer than what the settings and its
+}
+
+/// Which models answer in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelChoice {
+    /// The model, in place of the agent's own and its fallbacks.
+    pub model: Option<String>,
+    /// The models to continue with if that one fails; the agent's own if there are none and no model
+    /// is given here.
+    pub fallbacks: Vec<String>,
+    /// The reasoning effort, in place of what the agent says.
+    pub effort: Option<Effort>,
+}
+
+/// What a run may do, as whoever starts it says. For a run with a parent, it only narrows.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunRights {
+    /// Which skills it may have.
+    pub skills: SkillRules,
+    /// Which tools it may have.
+    pub tools: ToolRules,
+    /// How Posse decides calls that no rule covers. It is never laxer than what the settings and its
     /// caller say, except that a run without a caller may be told otherwise.
     pub mode: Option<Mode>,
-    /// How far its processes reach at most; the workspace if nothing is said.
+    /// The widest sandbox of its processes; the workspace if it is not set.
     pub reach: Option<Profile>,
-    /// Whom its processes may talk to; nobody if nothing is said.
+    /// The hosts that its processes may talk to; none if it is not set.
     pub network: Option<Network>,
     /// Rules about its calls and those of the runs below it.
     pub permissions: Permissions,
-    /// There is a person who can be asked.
+    /// There is a person whom Posse can ask.
     pub attended: bool,
 }
 
@@ -243,28 +277,60 @@ impl RunSpec {
             agent,
             prompt: Some(prompt.into()),
             workspace: workspace.into(),
-            model: None,
-            fallbacks: Vec::new(),
-            effort: None,
+            models: ModelChoice::default(),
             output_schema: None,
             instructions: Instructions::Own,
             limits: Limits::default(),
+            budget: Budget::default(),
+            rights: RunRights::default(),
             session: false,
             key: None,
             parent: None,
             context: None,
             label: String::new(),
             strategy: None,
-            skills: SkillRules::default(),
-            tools: ToolRules::default(),
-            budget: Budget::default(),
             priority: 0,
             cleanup: None,
-            mode: None,
-            reach: None,
-            network: None,
-            permissions: Permissions::default(),
-            attended: false,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_spec_is_read_from_json_and_says_what_it_does_not_know() {
+        let least: RunSpec =
+            serde_json::from_value(json!({"agent": "explore", "workspace": "/src"})).unwrap();
+        let mut expected = RunSpec::new("explore".parse().unwrap(), "", "/src");
+        expected.prompt = None;
+        assert_eq!(least, expected);
+        let more = json!({
+            "agent": "explore", "workspace": "/src", "prompt": "Look.",
+            "models": {"model": "small", "effort": "high"},
+            "limits": {"turns": 3}, "budget": {"turns": 9},
+            "instructions": {"append": "Be brief."},
+            "rights": {"mode": "plan", "network": ["example.org"], "tools": {"deny": ["Bash"]},
+                       "permissions": {"deny": ["Read(.env)"]}},
+        });
+        let spec: RunSpec = serde_json::from_value(more).unwrap();
+        assert_eq!(spec.models.model.as_deref(), Some("small"));
+        assert_eq!((spec.limits.turns, spec.budget.turns), (Some(3), Some(9)));
+        assert_eq!(spec.rights.mode, Some(Mode::Plan));
+        assert_eq!(spec.rights.tools.deny, ["Bash"]);
+        assert_eq!(spec.rights.permissions.deny, ["Read(.env)"]);
+        assert_eq!(spec.instructions, Instructions::Append("Be brief.".to_owned()));
+        for (wrong, named) in [
+            (json!({"workspace": "/"}), "agent"),
+            (json!({"agent": "x", "workspace": "/", "modle": "y"}), "modle"),
+            (json!({"agent": "x", "workspace": "/", "rights": {"mod": "plan"}}), "mod"),
+            (json!({"agent": "x", "workspace": "/", "parent": {"run": "y"}}), "parent"),
+        ] {
+            let error = serde_json::from_value::<RunSpec>(wrong).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{named}`")), "{error}");
         }
     }
 }

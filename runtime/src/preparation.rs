@@ -72,7 +72,7 @@ impl Runtime {
         let rules = above.map(|above| self.rules(&above.started.agent));
         agent.instructions = spec.instructions.applied(std::mem::take(&mut agent.instructions));
         teach(&mut agent, &grant.skills)?;
-        agent.effort = spec.effort.or(agent.effort).or(config.models.effort);
+        agent.effort = spec.models.effort.or(agent.effort).or(config.models.effort);
         agent.output_schema = spec.output_schema.clone().or(agent.output_schema.take());
         if let Some(schema) = &agent.output_schema {
             posse_agent::check_schema(schema).map_err(|why| {

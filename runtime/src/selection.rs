@@ -73,7 +73,7 @@ impl Runtime {
         // Whoever names only fallbacks means them behind the model that is used without a word.
         let behind: &[String] = match named_by {
             NamedBy::Spec => &[],
-            _ => &spec.fallbacks,
+            _ => &spec.models.fallbacks,
         };
         for name in std::iter::once(named).chain(more).chain(behind) {
             match models.resolve(name) {
@@ -156,7 +156,7 @@ fn named<'a>(
     config: &'a RuntimeConfig,
 ) -> Option<(&'a String, &'a [String], NamedBy)> {
     let wanted = [
-        (meant(spec.model.as_ref(), config), &spec.fallbacks, NamedBy::Spec),
+        (meant(spec.models.model.as_ref(), config), &spec.models.fallbacks, NamedBy::Spec),
         (meant(agent.model.as_ref(), config), &agent.fallbacks, NamedBy::Agent),
         (meant(usual, config), &agent.fallbacks, NamedBy::Rules),
         (

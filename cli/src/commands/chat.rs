@@ -169,7 +169,7 @@ async fn begin(
         spec.limits.cost = None;
     }
     if model.is_some() {
-        (spec.model, spec.fallbacks) = (model, Vec::new());
+        (spec.models.model, spec.models.fallbacks) = (model, Vec::new());
     }
     let selection = runtime.select(&spec).await?;
     viewer.warn_of_models(runtime, &selection);

@@ -5,6 +5,7 @@ use super::run::follow_to_end;
 use super::{Common, folder};
 use crate::args::DemoOptions;
 use crate::exit::{Code, Failure};
+use posse::ModelChoice;
 use posse::store::Filter;
 use posse::{Extent, RunSpec, Status};
 use posse_testkit::{FakeModel, Script};
@@ -54,7 +55,10 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
             None => {
                 let agent = config.agent.value.clone();
                 let spec = RunSpec::new(agent, PROMPT, &folder);
-                let spec = RunSpec { model: Some(MODEL.to_owned()), ..spec };
+                let spec = RunSpec {
+                    models: ModelChoice { model: Some(MODEL.to_owned()), ..ModelChoice::default() },
+                    ..spec
+                };
                 let (begun, events) = runtime.start_and_watch(spec).await?;
                 Followee::started(runtime.handle(begun.run()), events)
             }

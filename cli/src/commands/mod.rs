@@ -30,6 +30,8 @@ pub mod webhooks;
 use crate::args::AgentOptions;
 use crate::common::Common;
 use crate::exit::Failure;
+use posse::ModelChoice;
+use posse::RunRights;
 use posse::config::Config;
 use posse::protocol::{Permissions, Usd};
 use posse::{Limits, NamedBy, RunSpec, Selection};
@@ -85,17 +87,20 @@ pub fn spec(
     };
     Ok(RunSpec {
         prompt,
-        model,
-        fallbacks,
-        effort,
+        models: ModelChoice { model, fallbacks, effort, ..ModelChoice::default() },
+
         limits,
         budget,
-        mode: options.mode,
+        rights: RunRights {
+            mode: options.mode,
+            reach: options.sandbox,
+            network: options.network.clone(),
+            permissions,
+            attended: asking::is_attended(),
+            ..RunRights::default()
+        },
         instructions: options.instructions.clone(),
-        reach: options.sandbox,
-        network: options.network.clone(),
-        permissions,
-        attended: asking::is_attended(),
+
         ..RunSpec::new(agent, "", folder)
     })
 }

@@ -36,9 +36,9 @@ impl Asked {
         let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
         spec.key = options.key.clone();
         // Whoever starts it in the background is asked elsewhere, later.
-        spec.attended |= options.background && std::io::stdin().is_terminal();
+        spec.rights.attended |= options.background && std::io::stdin().is_terminal();
         // Who wants a form for programs is asked nothing.
-        spec.attended &= !common.global.json && !options.stream_json;
+        spec.rights.attended &= !common.global.json && !options.stream_json;
         spec.label = options.label.clone().unwrap_or_default();
         spec.priority = options.priority;
         spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;

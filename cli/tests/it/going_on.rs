@@ -285,7 +285,7 @@ async fn plant(world: &World, tree: &Tree, gate: &Gate) -> Vec<RunId> {
     let runtime = Runtime::open(config).await.unwrap();
     let agent = "general-purpose".parse().unwrap();
     let mut spec = RunSpec::new(agent, format!("{} work", name(0)), world.work());
-    (spec.session, spec.attended) = (tree.session, true);
+    (spec.session, spec.rights.attended) = (tree.session, true);
     runtime.start(spec).await.unwrap();
     let count = |is: &dyn Fn(usize) -> bool| (0..tree.nodes.len()).filter(|it| is(*it)).count();
     let cut_off = count(&|index| tree.was_cut_off(index));

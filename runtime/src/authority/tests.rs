@@ -6,6 +6,7 @@ use crate::child::Above;
 use crate::policy::{Policy, Today};
 use crate::{AgentCatalog, Keys, Runtime, RuntimeConfig};
 use posse_agent::{Guard, Ruling, Standing};
+use posse_protocol::RunRights;
 use posse_protocol::{
     AgentSpec, Extra, Grant, Mode, Network, Permissions, Profile, RunId, RunSpec, RunStarted,
     ToolCall, ToolRules,
@@ -240,9 +241,13 @@ fn check(layers: &[Layer], forbidden_today: &[usize]) {
         for (at, layer) in layers.iter().enumerate() {
             let root = above.is_none();
             let spec = RunSpec {
-                tools: ToolRules { deny: texts(&layer.call_deny), ..ToolRules::default() },
-                reach: layer.reach,
-                network: root.then_some(Network::Open),
+                rights: RunRights {
+                    tools: ToolRules { deny: texts(&layer.call_deny), ..ToolRules::default() },
+                    reach: layer.reach,
+                    network: root.then_some(Network::Open),
+                    ..RunRights::default()
+                },
+
                 ..RunSpec::new(agents[at].name.clone(), "x", folder.path())
             };
             let granted = runtime.granted(RunId::new(), &spec, above.as_ref()).await;

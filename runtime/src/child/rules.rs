@@ -103,7 +103,7 @@ pub(crate) fn narrow(
     for list in rules.into_iter().flat_map(Rules::tools) {
         keep(tools, all, list.allow.as_deref(), &list.deny);
     }
-    let ToolRules { inherit, allow, deny } = &spec.tools;
+    let ToolRules { inherit, allow, deny } = &spec.rights.tools;
     if *inherit == Some(false) && allow.is_none() {
         return Err(Error::InvalidInput(
             "`tools.inherit` is false and `tools.allow` names none, so that it would have no tool: \

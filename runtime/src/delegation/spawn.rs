@@ -9,6 +9,8 @@ use crate::start::Begun;
 use crate::tool_facts::{SPAWN, own};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
+use posse_protocol::ModelChoice;
+use posse_protocol::RunRights;
 use posse_protocol::{
     Announce, Budget, Cleanup, Extra, Limits, RunId, RunSpec, RunStarted, Schema, SkillRules,
     ToolOutput, ToolRules, ToolSpec, Usd,
@@ -173,14 +175,22 @@ async fn start(
     let wall_ms = arguments.run_timeout_seconds.map(arguments::milliseconds);
     let label: String = task::label(&arguments.label, &arguments.task);
     let spec = RunSpec {
-        model: arguments.model.filter(|model| !model.trim().is_empty()),
-        effort: arguments::thinking(arguments.thinking.as_deref())?,
+        models: ModelChoice {
+            model: arguments.model.filter(|model| !model.trim().is_empty()),
+            effort: arguments::thinking(arguments.thinking.as_deref())?,
+            ..ModelChoice::default()
+        },
+
         context: arguments::context(arguments.context.as_ref())?,
         output_schema: arguments.output_schema.filter(|schema| !schema.is_null()),
         limits: Limits { wall_ms, ..Limits::default() },
         cleanup: arguments.cleanup,
-        tools: arguments.tools,
-        skills: arguments.skills,
+        rights: RunRights {
+            tools: arguments.tools,
+            skills: arguments.skills,
+            ..RunRights::default()
+        },
+
         budget: arguments.budget.try_into()?,
         key: Some(task::key(context)),
         label: label.clone(),

@@ -11,6 +11,7 @@ use crate::start::Begun;
 use crate::tool_facts::{TASK, own};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
+use posse_protocol::ModelChoice;
 use posse_protocol::{
     AgentName, Caller, Delegation, Event, Extra, Message, MessageReceived, Record, RunFinished,
     RunId, RunSpec, RunStarted, Schema, Sender, Seq, ToolOutput, ToolSpec,
@@ -144,7 +145,7 @@ async fn start(
     let label = label(&arguments.description, &arguments.prompt);
     let model = arguments.model.clone().filter(|model| !model.trim().is_empty());
     let spec = RunSpec {
-        model,
+        models: ModelChoice { model, ..ModelChoice::default() },
         output_schema: arguments.output_schema.clone().filter(|schema| !schema.is_null()),
         key: Some(key(context)),
         label: label.clone(),

@@ -36,18 +36,19 @@ impl Runtime {
         above: Option<&Above>,
     ) -> Result<Vec<SkillOffer>, Error> {
         let catalog = self.skills_in(workspace.as_ref());
-        let mut skills = match (spec.skills.inherit.unwrap_or(!catalog.no_inheritance), above) {
-            (false, _) => Vec::new(),
-            (true, Some(above)) => above.started.grant.skills.clone(),
-            (true, None) => on_offer(&catalog),
-        };
-        for folder in &spec.skills.extra_dirs {
+        let mut skills =
+            match (spec.rights.skills.inherit.unwrap_or(!catalog.no_inheritance), above) {
+                (false, _) => Vec::new(),
+                (true, Some(above)) => above.started.grant.skills.clone(),
+                (true, None) => on_offer(&catalog),
+            };
+        for folder in &spec.rights.skills.extra_dirs {
             for more in further(folder, workspace, above, &catalog)? {
                 skills.retain(|known| !known.name.eq_ignore_ascii_case(&more.name));
                 skills.push(more);
             }
         }
-        skills.retain(|it| catalog.allows(&it.name) && allows(&spec.skills, &it.name));
+        skills.retain(|it| catalog.allows(&it.name) && allows(&spec.rights.skills, &it.name));
         let known = |skill: &SkillOffer| is_known(agent, skill);
         if author == Author::Other {
             // What a project brings along does not take the place of what its user's agents know.

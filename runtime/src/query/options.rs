@@ -4,6 +4,7 @@ use super::MAIN;
 use crate::agents::{AgentCatalog, AgentDefinition, Level, ToolFacts};
 use crate::error::Error;
 use crate::home::Home;
+use posse_protocol::ModelChoice;
 use posse_protocol::{AgentName, AgentSpec, DelegationStrategy, Limits, RunId, RunSpec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -121,7 +122,7 @@ impl QueryOptions {
     /// The run that answers.
     pub(super) fn spec(&self, prompt: String) -> Result<RunSpec, Error> {
         Ok(RunSpec {
-            model: self.model.clone(),
+            models: ModelChoice { model: self.model.clone(), ..ModelChoice::default() },
             limits: self.limits.clone(),
             strategy: Some(self.strategy),
             ..RunSpec::new(parsed(MAIN)?, prompt, &self.workspace)

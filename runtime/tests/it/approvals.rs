@@ -1,6 +1,7 @@
 //! Asking a person: who is asked about what, what an answer does, what survives.
 
 use crate::bench::{Bench, eventually, within};
+use posse::RunRights;
 use posse::protocol::{Approval, CancelScope, Effect, Ending, Event, Mode, ToolOutput, ToolSpec};
 use posse::{Answer, Question, RunHandle, RunSpec, RuntimeConfig, Tool, ToolContext};
 use posse_testkit::{Conversation, Reply, Script, When};
@@ -25,7 +26,10 @@ fn script() -> Script {
 async fn asking() -> (Bench, RunHandle, Vec<Question>) {
     let bench = Bench::new(script()).await;
     bench.write("a.txt", "read");
-    let spec = RunSpec { mode: Some(Mode::Ask), attended: true, ..bench.spec("go") };
+    let spec = RunSpec {
+        rights: RunRights { mode: Some(Mode::Ask), attended: true, ..RunRights::default() },
+        ..bench.spec("go")
+    };
     let run = bench.runtime.start(spec).await.unwrap();
     eventually(async || bench.runtime.questions(None).await.unwrap().len() == 2).await;
     eventually(async || bench.runtime.executing() == 0).await;
@@ -112,7 +116,10 @@ async fn what_is_allowed_for_the_run_is_not_asked_again_in_it() {
         .reply(reply("c.txt"))
         .reply(Reply::text("done"));
     let bench = Bench::new(Script::new().conversation(conversation)).await;
-    let spec = || RunSpec { mode: Some(Mode::Ask), attended: true, ..bench.spec("go") };
+    let spec = || RunSpec {
+        rights: RunRights { mode: Some(Mode::Ask), attended: true, ..RunRights::default() },
+        ..bench.spec("go")
+    };
     let run = bench.runtime.start(spec()).await.unwrap();
     eventually(async || bench.runtime.questions(None).await.unwrap().len() == 1).await;
     let question = bench.runtime.questions(None).await.unwrap().remove(0);
@@ -154,7 +161,10 @@ async fn a_rule_that_does_not_mean_the_call_is_refused_and_not_stored() {
 async fn where_nobody_can_be_asked_it_is_refused_and_said_so() {
     let bench = Bench::new(script()).await;
     bench.write("a.txt", "read");
-    let spec = RunSpec { mode: Some(Mode::Ask), ..bench.spec("go") };
+    let spec = RunSpec {
+        rights: RunRights { mode: Some(Mode::Ask), ..RunRights::default() },
+        ..bench.spec("go")
+    };
     let run = bench.runtime.start(spec).await.unwrap();
     assert_eq!(within(run.outcome()).await.unwrap().text(), "done");
     assert!(!bench.work().join("b.txt").exists() && !bench.work().join("c.txt").exists());
@@ -191,7 +201,10 @@ async fn nobody_is_asked_about_a_write_that_is_refused_whatever_they_say() {
     let reply = reply.and_tool_call("Edit", edit);
     let bench = Bench::new(Script::turns([reply, Reply::text("done")])).await;
     std::os::unix::fs::symlink(elsewhere.path(), bench.work().join("link")).unwrap();
-    let spec = RunSpec { mode: Some(Mode::Ask), attended: true, ..bench.spec("go") };
+    let spec = RunSpec {
+        rights: RunRights { mode: Some(Mode::Ask), attended: true, ..RunRights::default() },
+        ..bench.spec("go")
+    };
     let run = bench.runtime.start(spec).await.unwrap();
     bench.until(&run, |event| matches!(event, Event::ApprovalAsked(_))).await;
     let questions = bench.runtime.questions(None).await.unwrap();
@@ -230,7 +243,10 @@ async fn nobody_is_asked_about_a_change_of_a_file_that_the_run_does_not_know() {
     ];
     let bench = Bench::new(Script::turns(replies)).await;
     std::fs::write(bench.work().join("a.txt"), "old").unwrap();
-    let spec = RunSpec { mode: Some(Mode::Ask), attended: true, ..bench.spec("go") };
+    let spec = RunSpec {
+        rights: RunRights { mode: Some(Mode::Ask), attended: true, ..RunRights::default() },
+        ..bench.spec("go")
+    };
     let run = bench.runtime.start(spec).await.unwrap();
     bench.until(&run, |event| matches!(event, Event::ApprovalAsked(_))).await;
     let log = bench.log(run.id()).await;
@@ -292,7 +308,10 @@ async fn foretelling(way: &'static str) -> (Bench, RunHandle, Arc<Notify>) {
         config
     };
     let bench = Bench::with(Script::turns([call, Reply::text("done")]), adjust).await;
-    let spec = RunSpec { mode: Some(Mode::Ask), attended: true, ..bench.spec("go") };
+    let spec = RunSpec {
+        rights: RunRights { mode: Some(Mode::Ask), attended: true, ..RunRights::default() },
+        ..bench.spec("go")
+    };
     let run = bench.runtime.start(spec).await.unwrap();
     (bench, run, begun)
 }

@@ -3,6 +3,7 @@
 
 use crate::bench::{Bench, eventually, within};
 use crate::delegation::{children, main_agent, task};
+use posse::ModelChoice;
 use posse::protocol::{Event, Limit, Outcome, Record, Usd};
 use posse::store::{Filter, Kin};
 use posse::{AgentSpec, Budget, Limits, RunId, RunRow, RunSpec, RuntimeConfig};
@@ -303,7 +304,12 @@ async fn money_is_not_limited_where_the_price_is_not_known() {
     let bench = Bench::new(busy(1)).await;
     let model = Some("anthropic/brand-new".to_owned());
     let budget = Budget { cost: Some(Usd::from_dollars(1.0)), ..Budget::default() };
-    let spec = RunSpec { budget, model, limits: Limits::default(), ..bench.spec("go") };
+    let spec = RunSpec {
+        budget,
+        models: ModelChoice { model, ..ModelChoice::default() },
+        limits: Limits::default(),
+        ..bench.spec("go")
+    };
     let error = bench.runtime.start(spec).await.map(|run| run.id()).unwrap_err().to_string();
     assert!(error.contains("the price of anthropic/brand-new is not known"), "{error}");
 }

@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, within};
 use crate::delegation::{children, main_agent, task};
+use posse::ModelChoice;
 use posse::protocol::{Caller, Context, Effect, Event, RunStarted, Seq, ToolOutput, ToolSpec};
 use posse::{
     AgentSpec, Answer, Recovery, RunHandle, RunId, RunSpec, RuntimeConfig, Tool, ToolContext,
@@ -164,7 +165,10 @@ async fn d10_the_model_is_the_call_s_then_the_agent_s_then_the_parent_s() {
         ("plans", None, "claude-opus"),
     ];
     for (name, wanted, expected) in table {
-        let spec = RunSpec { model: wanted.map(str::to_owned), ..of(&bench, name) };
+        let spec = RunSpec {
+            models: ModelChoice { model: wanted.map(str::to_owned), ..ModelChoice::default() },
+            ..of(&bench, name)
+        };
         let used = child(&bench, "lead", spec).await.unwrap().model;
         assert!(used.contains(expected), "{name} with {wanted:?} had {used}");
         assert!(used.ends_with(&bench.fake.last_request().model()), "the record is what was used");
@@ -186,7 +190,11 @@ async fn c12_the_first_thing_that_is_missing_is_named() {
         ("explore", "go", bad, "acme"),
     ];
     for (name, prompt, model, expected) in table {
-        let spec = RunSpec { model, prompt: Some(prompt.to_owned()), ..of(&bench, name) };
+        let spec = RunSpec {
+            models: ModelChoice { model, ..ModelChoice::default() },
+            prompt: Some(prompt.to_owned()),
+            ..of(&bench, name)
+        };
         let error = child(&bench, "general-purpose", spec).await.unwrap_err();
         assert!(error.contains(expected), "{error}");
     }

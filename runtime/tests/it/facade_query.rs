@@ -3,6 +3,7 @@
 use crate::bench::{eventually, within};
 use crate::facade_subagents::home_in;
 use futures_util::StreamExt;
+use posse::ModelChoice;
 use posse::protocol::{Delta, Usd};
 use posse::query::{AgentDefinition, Message, Query, QueryOptions};
 use posse::store::Filter;
@@ -348,7 +349,10 @@ async fn unfinished_runs_of_others_are_left_alone() {
     let runtime = Runtime::open(desk.config()).await.unwrap();
     let spec = RunSpec::new("explore".parse().unwrap(), "theirs", desk.folder.path());
     let model = desk.options().model;
-    let theirs = runtime.start(RunSpec { model, ..spec }).await.unwrap();
+    let theirs = runtime
+        .start(RunSpec { models: ModelChoice { model, ..ModelChoice::default() }, ..spec })
+        .await
+        .unwrap();
     within(gate.wait_for_held(1)).await.unwrap();
     runtime.shutdown().await;
     let config = {
@@ -369,7 +373,14 @@ async fn a_session_is_not_resumed_by_a_query() {
     let runtime = Runtime::open(desk.config()).await.unwrap();
     let spec = RunSpec::new("explore".parse().unwrap(), "hello", desk.folder.path());
     let model = desk.options().model;
-    let session = runtime.start(RunSpec { session: true, model, ..spec }).await.unwrap();
+    let session = runtime
+        .start(RunSpec {
+            session: true,
+            models: ModelChoice { model, ..ModelChoice::default() },
+            ..spec
+        })
+        .await
+        .unwrap();
     within(session.at_rest()).await.unwrap();
     runtime.shutdown().await;
     let options = QueryOptions { resume: Some(session.id()), ..desk.lasting() };

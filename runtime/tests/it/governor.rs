@@ -1,6 +1,7 @@
 //! More calls than a provider takes: they wait for leave, few are refused, none is lost.
 
 use crate::bench::{Bench, eventually, within};
+use posse::ModelChoice;
 use posse::protocol::{CancelScope, Event, Outcome};
 use posse::{Pacing, Provider, RunHandle, RunSpec, RuntimeConfig};
 use posse_testkit::{FakeModel, Gate, Reply, Rule, Script, When};
@@ -131,7 +132,14 @@ async fn one_provider_s_trouble_is_no_other_s_and_waiting_for_it_can_be_cancelle
     assert!(held().held_for.is_some_and(|left| left > Duration::from_secs(30)), "{:?}", held());
 
     let model = Some("openai/gpt-5-mini".to_owned());
-    let elsewhere = bench.runtime.start(RunSpec { model, ..bench.spec("third") }).await.unwrap();
+    let elsewhere = bench
+        .runtime
+        .start(RunSpec {
+            models: ModelChoice { model, ..ModelChoice::default() },
+            ..bench.spec("third")
+        })
+        .await
+        .unwrap();
     assert_eq!(within(elsewhere.outcome()).await.unwrap().text(), "from elsewhere");
 
     for run in [&second, &first] {

@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, within};
 use async_trait::async_trait;
+use posse::ModelChoice;
 use posse::model::{DeltaSink, ModelInfo, Reply, Request, Why};
 use posse::protocol::{
     CallId, Delta, Event, Extra, Message, Part, Price, Role, Stop, ToolCall, Usage, Usd,
@@ -92,7 +93,11 @@ async fn a_model_of_the_host_answers_a_run_with_the_tools_of_the_runtime() {
     let bench = bench(vec![reader("acme/reader", price)]).await;
     bench.write("note.txt", "the kettle boils");
     let limits = Limits { cost: Some(Usd::from_dollars(1.0)), ..Limits::default() };
-    let spec = RunSpec { model: Some("acme".into()), limits, ..bench.spec("what is in the note?") };
+    let spec = RunSpec {
+        models: ModelChoice { model: Some("acme".into()), ..ModelChoice::default() },
+        limits,
+        ..bench.spec("what is in the note?")
+    };
     let run = bench.runtime.start(spec).await.unwrap();
     let outcome = within(run.outcome()).await.unwrap();
     assert!(outcome.is_completed(), "{outcome:?}");
@@ -109,7 +114,10 @@ async fn a_model_of_the_host_answers_a_run_with_the_tools_of_the_runtime() {
 async fn a_run_goes_on_with_it_in_another_process_that_brings_it_too() {
     let mut bench = bench(vec![reader("acme/reader", Price::default())]).await;
     bench.write("note.txt", "the kettle boils");
-    let spec = RunSpec { model: Some("acme/reader".into()), ..bench.spec("read the note") };
+    let spec = RunSpec {
+        models: ModelChoice { model: Some("acme/reader".into()), ..ModelChoice::default() },
+        ..bench.spec("read the note")
+    };
     let queued = bench.runtime.enqueue(spec).await.unwrap().run();
     bench.runtime.shutdown().await;
     bench.reopen().await;
@@ -120,7 +128,10 @@ async fn a_run_goes_on_with_it_in_another_process_that_brings_it_too() {
 #[tokio::test]
 async fn what_it_does_not_promise_is_refused_before_anything_is_stored() {
     let bench = bench(vec![reader("acme/reader", Price::default())]).await;
-    let named = || RunSpec { model: Some("acme/reader".into()), ..bench.spec("x") };
+    let named = || RunSpec {
+        models: ModelChoice { model: Some("acme/reader".into()), ..ModelChoice::default() },
+        ..bench.spec("x")
+    };
     let limits = Limits { cost: Some(Usd::from_dollars(1.0)), ..Limits::default() };
     let error = bench.runtime.start(RunSpec { limits, ..named() }).await.err().unwrap();
     assert!(error.to_string().contains("the price of acme/reader is not known"), "{error}");

@@ -2,6 +2,7 @@
 //! by them, which files it may use, what it is granted and how it is shown. Nothing else knows it.
 
 use crate::bench::{eventually, within};
+use posse::RunRights;
 use posse::agents::tools_of;
 use posse::protocol::{
     About, Approval, Effect, Event, Grant, Mode, Profile, Record, Seq, ToolOutput, ToolSpec,
@@ -288,7 +289,10 @@ async fn a_grant_narrows_the_tool_and_says_what_it_is() {
 async fn a_person_is_asked_about_the_very_file() {
     let place = Place::new(&[note("notes/a.md")], |_| {}).await;
     let spec = RunSpec::new("general-purpose".parse().unwrap(), "go", place.work());
-    let spec = RunSpec { mode: Some(Mode::Ask), attended: true, ..spec };
+    let spec = RunSpec {
+        rights: RunRights { mode: Some(Mode::Ask), attended: true, ..RunRights::default() },
+        ..spec
+    };
     let run = place.runtime.start(spec).await.unwrap();
     eventually(async || !place.runtime.questions(None).await.unwrap().is_empty()).await;
     let question = place.runtime.questions(None).await.unwrap().remove(0);

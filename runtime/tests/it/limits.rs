@@ -1,6 +1,7 @@
 //! Limits through the whole runtime: the outcome names the limit, the agent was told before.
 
 use crate::bench::{Bench, within};
+use posse::ModelChoice;
 use posse::protocol::{Event, Limit, Outcome, Sender, Usd};
 use posse::{Limits, RunSpec};
 use posse_testkit::{Gate, Reply, Rule, Script, When};
@@ -57,7 +58,14 @@ async fn a_limit_of_cost_is_refused_where_the_price_is_not_known() {
     let bench = Bench::new(busy()).await;
     let limits = Limits { cost: Some(Usd::from_dollars(1.0)), ..Limits::default() };
     let model = Some("anthropic/brand-new".to_owned());
-    let error = bench.runtime.start(RunSpec { limits, model, ..bench.spec("go") }).await;
+    let error = bench
+        .runtime
+        .start(RunSpec {
+            limits,
+            models: ModelChoice { model, ..ModelChoice::default() },
+            ..bench.spec("go")
+        })
+        .await;
     let error = error.map(|run| run.id()).unwrap_err().to_string();
     assert!(error.contains("the price of anthropic/brand-new is not known"), "{error}");
 }

@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, within};
 use futures_util::FutureExt;
+use posse::ModelChoice;
 use posse::protocol::{Delta, Event, Outcome, Seq};
 use posse::store::{Filter, StoreError};
 use posse::{Error, Status, Update};
@@ -180,7 +181,13 @@ async fn what_cannot_work_is_refused_before_anything_is_stored() {
         (posse::RunSpec { agent: "nobody".parse().unwrap(), ..bench.spec("x") }, "nobody"),
         (bench.spec("  "), "the prompt is empty"),
         (posse::RunSpec { prompt: None, ..bench.spec("x") }, "needs a prompt"),
-        (posse::RunSpec { model: Some("acme/x".into()), ..bench.spec("x") }, "acme"),
+        (
+            posse::RunSpec {
+                models: ModelChoice { model: Some("acme/x".into()), ..ModelChoice::default() },
+                ..bench.spec("x")
+            },
+            "acme",
+        ),
         (
             posse::RunSpec { workspace: "/nonexistent/x".into(), ..bench.spec("x") },
             "/nonexistent/x",

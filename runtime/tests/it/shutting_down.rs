@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, eventually, within};
 use futures_util::future::join;
+use posse::RunRights;
 use posse::protocol::{Mode, Seq};
 use posse::subagents::{DelegationStrategy, SubagentExecutor};
 use posse::{Error, RunHandle, RunSpec, Runtime, RuntimeConfig};
@@ -93,7 +94,10 @@ async fn whoever_waits_for_a_run_in_line_is_told_of_the_shutdown() {
 async fn whoever_waits_for_a_run_that_waits_for_a_person_is_told_of_the_shutdown() {
     let write = json!({"file_path": "a.txt", "content": "written"});
     let bench = Bench::new(Script::always(Reply::tool_call("Write", write))).await;
-    let spec = RunSpec { mode: Some(Mode::Ask), attended: true, ..bench.spec("go") };
+    let spec = RunSpec {
+        rights: RunRights { mode: Some(Mode::Ask), attended: true, ..RunRights::default() },
+        ..bench.spec("go")
+    };
     let run = bench.runtime.start(spec).await.unwrap();
     eventually(async || bench.runtime.questions(None).await.unwrap().len() == 1).await;
     eventually(async || bench.runtime.executing() == 0).await;

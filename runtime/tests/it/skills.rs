@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, within};
 use crate::delegation::{children, main_agent, task};
+use posse::RunRights;
 use posse::agents::{Level, Sources as AgentSources};
 use posse::protocol::{Context, Event, Grant, RunStarted, SkillRules};
 use posse::skills::{LiveSkills, SkillCatalog, Source, Sources};
@@ -268,7 +269,8 @@ async fn whoever_starts_a_run_says_which_skills_it_has() {
     put(&bench.work().join("skills"), "own", "description: mine\n", "Mine.");
     let check = async |rules: Value, expected: &[&str]| {
         let skills: SkillRules = serde_json::from_value(rules.clone()).unwrap();
-        let spec = RunSpec { skills, ..bench.spec("x") };
+        let spec =
+            RunSpec { rights: RunRights { skills, ..RunRights::default() }, ..bench.spec("x") };
         let run = bench.runtime.start(spec).await.unwrap();
         done(&run).await;
         let grant = started(&bench, run.id()).await.grant;
@@ -289,7 +291,10 @@ async fn whoever_starts_a_run_says_which_skills_it_has() {
     .await;
     assert!(serde_json::from_value::<SkillRules>(json!({"extraDir": []})).is_err());
     let nowhere = SkillRules { extra_dirs: vec!["nowhere".into()], ..SkillRules::default() };
-    let spec = RunSpec { skills: nowhere, ..bench.spec("x") };
+    let spec = RunSpec {
+        rights: RunRights { skills: nowhere, ..RunRights::default() },
+        ..bench.spec("x")
+    };
     let error = bench.runtime.start(spec).await.err().unwrap().to_string();
     assert!(error.contains("the folder of skills nowhere cannot be used"), "{error}");
 }
@@ -306,7 +311,11 @@ async fn a_run_names_only_folders_of_skills_that_it_can_read() {
     let below = |folder: &Path| {
         let caller = posse::protocol::Caller::of_run(parent.id());
         let skills = SkillRules { extra_dirs: vec![folder.to_owned()], ..SkillRules::default() };
-        RunSpec { parent: Some(caller), skills, ..bench.spec("x") }
+        RunSpec {
+            parent: Some(caller),
+            rights: RunRights { skills, ..RunRights::default() },
+            ..bench.spec("x")
+        }
     };
     let outside = shelf.path().join("user");
     for (folder, says) in [

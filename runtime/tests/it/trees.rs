@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, eventually, within};
 use crate::delegation::{children, main_agent, task};
+use posse::ModelChoice;
 use posse::protocol::{
     CancelRequested, CancelScope, Effect, Event, Extra, Record, Sender, ToolSpec,
 };
@@ -204,7 +205,13 @@ async fn a_caller_that_cannot_go_on_takes_its_children_along_in_the_same_moment(
         })))
         .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
     let mut bench = with_two_vendors(script).await;
-    let spec = RunSpec { model: Some("openai/gpt-6-sol".to_owned()), ..bench.spec("lead") };
+    let spec = RunSpec {
+        models: ModelChoice {
+            model: Some("openai/gpt-6-sol".to_owned()),
+            ..ModelChoice::default()
+        },
+        ..bench.spec("lead")
+    };
     let run = bench.runtime.start(spec).await.unwrap().id();
     within(gate.wait_for_held(2)).await.unwrap();
     let below: Vec<RunId> = children(&bench, run).await.iter().map(|row| row.id).collect();

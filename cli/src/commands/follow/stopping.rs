@@ -56,7 +56,10 @@ impl Viewer {
         match ended {
             true => Failure {
                 code: Code::Interrupted,
-                message: format!("run {} ended before {signal} could interrupt it", run.id().short()),
+                message: format!(
+                    "run {} ended before {signal} could interrupt it",
+                    run.id().short()
+                ),
                 hint: None,
             },
             false => failure,
