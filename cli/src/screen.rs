@@ -432,8 +432,10 @@ impl Screen {
     fn say_answer(&mut self) {
         if let Some(text) = self.speech.unshown_answer().map(str::to_owned) {
             self.pause();
-            // What cannot be shown now is in the log.
-            let _ = self.say_whole(&text);
+            if self.say_whole(&text).is_err() {
+                // Tried again when the run ends, and told then.
+                self.speech.keep_unshown();
+            }
         }
     }
 

@@ -102,6 +102,11 @@ impl Speech {
         if self.answers { self.unshown() } else { None }
     }
 
+    /// The last text could not be shown.
+    pub fn keep_unshown(&mut self) {
+        self.shown = false;
+    }
+
     /// The last text does not count as an answer: the agent is asked again.
     pub fn take_back(&mut self) {
         self.answers = false;

@@ -277,7 +277,7 @@ async fn a_step_that_ends_after_ctrl_c_is_shown() {
     terminal.enter("posse run go; echo code $?").await;
     terminal.shows("  Bash until").await;
     terminal.press("C-c").await;
-    terminal.shows("finishing the present step").await;
+    terminal.shows("stops after the current step").await;
     world.write("go", "");
     let screen = terminal.shows("code 130").await;
     assert_eq!(screen.matches("● Bash until").count(), 1, "{screen}");

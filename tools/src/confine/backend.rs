@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(choose(&[Landlock], ReadOnly, off()), Ok(Landlock));
         assert_eq!(choose(&[], Full, Network::Open), Ok(Backend::None));
         let none = choose(&[Landlock], WorkspaceWrite, off()).unwrap_err();
-        assert!(none.contains("bubblewrap does not work") && none.contains("doctor"), "{none}");
+        assert!(none.contains("bubblewrap does not work") && none.contains("landlock"), "{none}");
         assert!(choose(&[Landlock], ReadOnly, Network::Open).is_err());
         assert!(choose(&[], ReadOnly, off()).is_err());
         let some_hosts = Network::Hosts(vec!["example.org".into()]);

@@ -53,7 +53,6 @@ pub async fn one(
     extent: Extent,
     form: Form,
 ) -> Result<Code, Failure> {
-    runtime.check_can_work().await?;
     let is_quarantined = row.state.outcome.as_deref() == Some(Outcome::QUARANTINED);
     let text = more.text.or_else(|| is_quarantined.then(|| TRY_AGAIN.to_owned()));
     let family = Tree::of(runtime, row).await?;
@@ -65,6 +64,7 @@ pub async fn one(
             Failure::from(error).hint(with_another_model(&row.id.short(), text.as_deref()))
         })?,
     }
+    runtime.check_can_work().await?;
     let recalled = viewer.recall(runtime, row).await?;
     if let Some(text) = text {
         runtime.send_with(row.id, text, more.asks).await?;
@@ -206,7 +206,6 @@ fn refuse(row: &RunRow, standing: Status, text: Option<&str>) -> Result<(), Fail
 }
 
 pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Result<Code, Failure> {
-    runtime.check_can_work().await?;
     let mut filter = targets::filter(runtime, filters, Kin::All).await?;
     filter.unfinished = Unfinished::Only;
     let mut rows = targets::all(runtime, filter).await?;
@@ -233,6 +232,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
             .map(|row| &row.about.model);
         match models.find_map(|model| runtime.check_model(model).err()) {
             None => {
+                runtime.check_can_work().await?;
                 if let Some(why) = runtime.held_back(head.id).await? {
                     let why = format!("{why}; `posse trust FOLDER` shows what it contains");
                     print::note(clean_line(&why, 1000));
