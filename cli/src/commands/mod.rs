@@ -87,7 +87,7 @@ pub fn spec(
     };
     Ok(RunSpec {
         prompt,
-        models: ModelChoice { model, fallbacks, effort, ..ModelChoice::default() },
+        models: ModelChoice { model, fallbacks, effort },
 
         limits,
         budget,
