@@ -4,11 +4,12 @@
 
 use crate::child::rules::Rules;
 use crate::error::Error;
-use crate::policy::{Policy, READ, Rule, RuleError, Today, denials, scopes};
+use crate::policy::{Policy, READ, Rule, RuleError, Today, denials, escaped, scopes};
 use crate::rule_files;
 use crate::runtime_config::RuntimeConfig;
 use crate::tool_facts::{built_in_tools, find};
 use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec, ToolFacts};
+use posse_tools::confine::has_git;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -82,13 +83,10 @@ fn widen_to_checkout(denied: &mut Vec<String>, workspace: &str, known: &[ToolFac
     denied.extend(wider);
 }
 
-/// The top of the checkout that `workspace` is in, if it is not the top itself. Not if its name could
-/// not be part of a rule.
+/// The top of the checkout that `workspace` is in, as part of a rule, if it is not the top itself.
 fn checkout_above(workspace: &Path) -> Option<String> {
-    let mut around = workspace.ancestors();
-    let top = around.find(|folder| folder.join(".git").symlink_metadata().is_ok())?;
-    let name = top.to_str().filter(|name| !name.contains(['*', '?', '[', ']', '{', '}', '(', ')']));
-    name.filter(|_| top != workspace).map(str::to_owned)
+    let top = workspace.ancestors().find(|folder| has_git(folder))?;
+    (top != workspace).then(|| escaped(&top.to_string_lossy()))
 }
 
 /// Fills in what `grant` says of rules, mode, reach and network: of a run of `agent` that `spec`
@@ -143,7 +141,9 @@ pub(crate) fn narrow(
     ask.extend(spec.rights.permissions.ask.iter().cloned());
     denied.extend(spec.rights.permissions.deny.iter().cloned());
     denied.extend(deny.flat_map(denials));
-    widen_to_checkout(denied, &grant.workspace, &grant.known);
+    for rules in [&mut *ask, &mut *denied] {
+        widen_to_checkout(rules, &grant.workspace, &grant.known);
+    }
     for rules in [ask, denied] {
         let mut seen = std::collections::HashSet::new();
         rules.retain(|rule| seen.insert(rule.clone()));
@@ -186,7 +186,9 @@ pub(crate) fn policy(
     let (around, files) = rule_files::of_grant(config.permissions.rule_files.as_ref(), grant)?;
     permissions.ask.extend(around.ask);
     permissions.deny.extend(around.deny);
-    widen_to_checkout(&mut permissions.deny, &grant.workspace, &grant.known);
+    for rules in [&mut permissions.ask, &mut permissions.deny] {
+        widen_to_checkout(rules, &grant.workspace, &grant.known);
+    }
     let today = Today { permissions, home, files };
     Policy::new(grant, &today, tools).map_err(told)
 }

@@ -6,7 +6,7 @@ mod kept;
 pub(crate) use homes::{Home, Owner, Places};
 pub(crate) use kept::Kept;
 
-use posse_tools::confine::is_placeholder;
+use posse_tools::confine::has_git;
 use serde::Deserialize;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -82,7 +82,7 @@ pub(crate) fn up_to_outermost_root(folder: &Path) -> Vec<PathBuf> {
 /// True for the top of a repository. What holds the place of `.git` while commands run makes none,
 /// for git neither.
 fn holds_git(folder: &Path) -> bool {
-    std::fs::metadata(folder.join(".git")).is_ok_and(|data| !is_placeholder(&data))
+    has_git(folder)
 }
 
 /// What is in a folder, sorted, hidden ones left out.

@@ -54,10 +54,11 @@ impl HostTool {
         }
         let real = match place.canonical() {
             Err(PathError::Missing { .. }) if !place.is_link() => {
+                let missing = place.canonical_missing()?;
                 for usage in usages {
-                    place.check_missing(usage)?;
+                    missing.check_missing(usage)?;
                 }
-                place
+                missing
             }
             real => {
                 let real = real?;

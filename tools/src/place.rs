@@ -331,6 +331,22 @@ impl Place {
         Ok(self.at(path))
     }
 
+    /// Where a file is to be that is not there yet: below the nearest folder that is there, without links.
+    /// What follows that folder must not lead back.
+    pub(crate) fn canonical_missing(&self) -> Result<Place, PathError> {
+        for ancestor in self.path.ancestors().skip(1) {
+            let here = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
+            let Ok(folder) = self.dir().canonicalize(here) else { continue };
+            let below = self.path.strip_prefix(ancestor).unwrap_or(&self.path);
+            let is_plain = below.components().all(|part| matches!(part, Component::Normal(_)));
+            return match is_plain {
+                true => Ok(self.at(joined(Path::new(""), &folder).join(below))),
+                false => Err(self.explain(ErrorKind::NotFound.into())),
+            };
+        }
+        Err(self.explain(ErrorKind::NotFound.into()))
+    }
+
     /// Says what `error` means for the one who wanted this place.
     pub(crate) fn explain(&self, error: io::Error) -> PathError {
         match error.kind() {

@@ -2,7 +2,7 @@
 
 use super::news::News;
 use super::{Transcript, weigh};
-use posse_protocol::{Announce, Announced, Message, MessageReceived, Sender, Seq};
+use posse_protocol::{Announce, Announced, Limits, Message, MessageReceived, Sender, Seq};
 use std::sync::Arc;
 
 impl Transcript {
@@ -19,10 +19,12 @@ impl Transcript {
         }
         match &received.from {
             Sender::User | Sender::Run(_) => {
+                let limits = received.asks.as_ref().and_then(|asks| asks.limits.clone());
                 if idle {
                     self.begin_leg(self.time_left_to(&received.from));
-                    let limits = received.asks.as_ref().and_then(|asks| asks.limits.clone());
                     self.phase.leg_limits = limits;
+                } else if let Some(limits) = limits {
+                    self.phase.leg_limits = Some(self.from_here(limits));
                 }
                 self.phase.awake |= idle || !received.later;
             }
@@ -40,6 +42,26 @@ impl Transcript {
         }
         if idle {
             self.end_turn();
+        }
+    }
+
+    /// `limits` of what is to come, as limits of all since the run was last set to work.
+    fn from_here(&self, limits: Limits) -> Limits {
+        let (spent, usage) = (&self.spent, self.leg_usage());
+        let sent = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
+        Limits {
+            turns: limits.turns.map(|most| most.saturating_add(spent.turns)),
+            tool_calls: limits.tool_calls.map(|most| most.saturating_add(spent.tool_calls)),
+            input_tokens: limits.input_tokens.map(|most| most.saturating_add(sent)),
+            output_tokens: limits
+                .output_tokens
+                .map(|most| most.saturating_add(usage.output_tokens)),
+            cost: limits.cost.map(|most| most + usage.cost),
+            wall_ms: limits.wall_ms.map(|most| most.saturating_add(self.leg_ms())),
+            written_bytes: limits
+                .written_bytes
+                .map(|most| most.saturating_add(spent.written_bytes)),
+            extra: limits.extra,
         }
     }
 

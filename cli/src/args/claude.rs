@@ -157,10 +157,13 @@ impl RunOptions {
 pub fn asks(agent: &AgentOptions) -> Result<Asks, Failure> {
     let limits = Limits { turns: agent.max_turns, wall_ms: agent.timeout, ..Limits::default() };
     let limits = (limits != Limits::default()).then_some(limits);
-    let named: Vec<&String> = agent.model.iter().chain(&agent.fallback).collect();
-    match named.as_slice() {
+    if !agent.fallback.is_empty() {
+        return Err(Failure::usage("an earlier run keeps its fallback models")
+            .hint("leave out --fallback-model, or start a new run with it"));
+    }
+    match agent.model.as_slice() {
         [] => Ok(Asks { limits, ..Asks::default() }),
-        [model] => Ok(Asks { model: Some((*model).clone()), limits, ..Asks::default() }),
+        [model] => Ok(Asks { model: Some(model.clone()), limits, ..Asks::default() }),
         _ => Err(Failure::usage("an earlier run continues with one model, but you named several")
             .hint("name the model that answers from now on")),
     }

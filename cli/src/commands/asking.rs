@@ -12,6 +12,7 @@ use crate::paint::Paint;
 use crate::print;
 use crate::screen::change;
 use glance::{Screen, counted, middle_cut, short};
+use posse::config::allow_always;
 use posse::is_open;
 use posse::protocol::{Approval, ApprovalGiven, Event};
 use posse::{Question, RunId, RunRow, Runtime, Update};
@@ -163,14 +164,23 @@ pub async fn give(
     settings: Option<&std::path::Path>,
     who: Goes,
 ) -> Result<Given, Failure> {
-    if let Approval::Always { rule } = &answer {
-        let Some(settings) = settings else {
-            return Err(Failure::usage("there is no file for your settings: HOME is not set")
-                .hint("allow it once, or for this run"));
-        };
-        posse::config::allow_always(settings, rule)?;
-        print::note(format!("  {rule} is allowed from now on: {}", settings.display()));
-    }
+    let answer = match answer {
+        Approval::Always { rule } => match settings.map(|file| (file, allow_always(file, &rule))) {
+            Some((file, Ok(()))) => {
+                print::note(format!("  {rule} is allowed from now on: {}", file.display()));
+                Approval::Always { rule }
+            }
+            unwritten => {
+                let why = unwritten.map_or_else(
+                    || "there is no file for your settings: HOME is not set".to_owned(),
+                    |(_, written)| written.err().map_or_else(String::new, |it| it.to_string()),
+                );
+                print::note(format!("  {rule} is allowed for this run only: {why}"));
+                Approval::Run { rule }
+            }
+        },
+        answer => answer,
+    };
     let (rule, is_for_all) = match &answer {
         Approval::Run { rule } => (Some(rule.clone()), false),
         Approval::Always { rule } => (Some(rule.clone()), true),

@@ -263,7 +263,7 @@ async fn converse(
             Line::Killed => return Ok(Next::Leave(Code::Interrupted)),
         };
         let text = match Meaning::of(&line) {
-            Meaning::Nothing if std::mem::take(&mut waiting) => {
+            Meaning::Nothing if std::mem::take(&mut waiting) || session.may_ask() => {
                 match turn(runtime, session, viewer).await? {
                     Turn::Over(_) => continue,
                     Turn::Leave => return Ok(Next::Leave(Code::Interrupted)),
@@ -324,10 +324,7 @@ async fn converse(
             }
         };
         waiting = false;
-        // What was said from elsewhere was said before.
-        if session.has_heard() && matches!(turn(runtime, session, viewer).await?, Turn::Leave) {
-            return Ok(Next::Leave(Code::Interrupted));
-        }
+        // Stored first: while what was heard meanwhile is shown, the person may be asked something, and leave.
         runtime.send_with(chat.session, text, std::mem::take(&mut asks)).await?;
         code = match turn(runtime, session, viewer).await? {
             Turn::Over(code) => code,

@@ -71,6 +71,22 @@ fn words(list: &[Value]) -> Vec<&str> {
     found
 }
 
+/// Rows of the same key as one: lists that several files hold are one list.
+fn merged(rows: Vec<(String, Value, String)>) -> Vec<(String, Value, String)> {
+    let mut merged: Vec<(String, Value, String)> = Vec::new();
+    for (key, value, origin) in rows {
+        match (merged.iter_mut().find(|(known, ..)| *known == key), value) {
+            (Some((_, Value::Array(all), origins)), Value::Array(more)) => {
+                all.extend(more);
+                *origins = format!("{origins}, {origin}");
+            }
+            (Some(known), value) => (known.1, known.2) = (value, origin),
+            (None, value) => merged.push((key, value, origin)),
+        }
+    }
+    merged
+}
+
 async fn show(common: &Common) -> Result<Code, Failure> {
     let folder = folder(None)?;
     let config = common.config(&folder)?;
@@ -86,7 +102,14 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     let claude = common.rule_files().claude(&folder)?;
     let mut effective = config.effective().into_iter().peekable();
     while let Some(Effective { key, value, origin }) = effective.next() {
+        // The mode of Claude Code's settings only narrows.
+        let modes = claude.iter().filter_map(|file| Some((file.mode?, &file.path)));
+        let strictest = modes.min_by_key(|(mode, _)| *mode);
+        let stricter = strictest.filter(|(mode, _)| *mode < config.permissions.mode.value);
         match key.as_str() {
+            "permissions.mode" if let Some((mode, path)) = stricter => {
+                row(&key, json!(mode), &path.display());
+            }
             "model" if value.is_null() => match models.choose().await {
                 Ok(choice) => row("model", json!(choice.model), &choice.why),
                 Err(none) => row("model", Value::Null, &none),
@@ -97,11 +120,6 @@ async fn show(common: &Common) -> Result<Code, Failure> {
         let is_rules = |key: &str| key.starts_with("permissions.");
         if is_rules(&key) && !effective.peek().is_some_and(|next| is_rules(&next.key)) {
             for settings in &claude {
-                // It only narrows.
-                let mode = settings.mode.filter(|mode| *mode < config.permissions.mode.value);
-                if let Some(mode) = mode {
-                    row("permissions.mode", json!(mode), &settings.path.display());
-                }
                 let (deny, ask) = (&settings.deny, &settings.ask);
                 let lists = [("permissions.deny", deny), ("permissions.ask", ask)];
                 for (key, rules) in lists.into_iter().filter(|(_, rules)| !rules.is_empty()) {
@@ -132,10 +150,10 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     }
 
     if common.global.json {
-        let settings: serde_json::Map<String, Value> = rows
-            .into_iter()
-            .map(|(key, value, origin)| (key, json!({"value": value, "origin": origin})))
-            .collect();
+        let mut settings = serde_json::Map::new();
+        for (key, value, origin) in merged(rows) {
+            settings.insert(key, json!({"value": value, "origin": origin}));
+        }
         print::json_pretty(&json!({
             "settings": settings,
             "user_file": sources.user,

@@ -126,9 +126,9 @@ impl Followee {
         Followee { run, events, shown, ahead, claim, may_ask, is_old, orphan }
     }
 
-    /// True when something was heard that was not shown yet.
-    pub fn has_heard(&self) -> bool {
-        !self.ahead.is_empty()
+    /// True when it, or one below it, may have asked something that has no answer.
+    pub fn may_ask(&self) -> bool {
+        self.may_ask
     }
 
     /// Waits until the run, which nobody follows now, has been told something that sets it to work, or

@@ -2,6 +2,7 @@
 
 use crate::world::{World, bash};
 use posse_testkit::{Conversation, Reply, Rule, Script, When};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 fn busy() -> Script {
@@ -73,6 +74,24 @@ async fn a_limit_of_turns_holds_for_the_message_that_it_came_with() {
         assert!(money.err.contains("--max-turns N"), "{money:?}");
     }
     assert_eq!(turns().await, 10);
+}
+
+/// A run that was interrupted has not ended: what is said to it then continues the same work, and a limit
+/// counts from there.
+#[tokio::test]
+async fn a_limit_holds_for_a_message_to_a_run_that_has_not_ended() {
+    let world = World::new(Script::always(bash("echo x >> made; sleep 0.2"))).await;
+    let running = world.start(&["run", "go"]);
+    world.lines_in("made", 2).await;
+    running.signal(Signal::INT);
+    running.end().await.expect(130);
+    let turns = async || world.list().await[0]["turns"].as_u64().unwrap();
+    let before = turns().await;
+    world.run(&["run", "-c", "--max-turns", "2", "more"]).await.expect(5);
+    let after = turns().await;
+    assert!((before + 1..=before + 2).contains(&after), "{before} {after}");
+    let refused = world.run(&["run", "-c", "--fallback-model", "sonnet", "more"]).await.expect(2);
+    assert!(refused.err.contains("keeps its fallback models"), "{refused:?}");
 }
 
 #[tokio::test]

@@ -368,3 +368,34 @@ async fn an_idle_chat_tells_that_a_task_in_the_background_asks() {
     terminal.press("C-d").await;
     terminal.shows("code 0").await;
 }
+
+/// A message is stored when it is sent, also if the person is asked something before it is answered.
+#[tokio::test]
+async fn a_message_to_an_idle_chat_is_stored_before_anything_is_asked() {
+    let gate = Gate::new();
+    let spawn = json!({"task": "kid: touch the file", "label": "kid"});
+    let lead = Conversation::when(When::any().first_user_contains("lead"))
+        .reply(Reply::tool_call("spawn_subagent", spawn))
+        .reply(Reply::text("I wait."))
+        .reply(Reply::text("I heard you."));
+    let kid = Conversation::when(When::any().first_user_contains("kid"))
+        .reply(Reply::tool_call("Bash", json!({"command": "touch made.txt"})).held_by(&gate))
+        .reply(Reply::text("touched"));
+    let world = World::new(Script::new().conversation(kid).conversation(lead)).await;
+    let Some(terminal) = Terminal::open(&world, 100, 40).await else { return };
+    terminal.enter("posse chat --mode ask; echo co''de $?").await;
+    prompt(&terminal).await;
+    terminal.enter("lead the way").await;
+    terminal.shows("1 running in the background\n›").await;
+    gate.open();
+    terminal.shows("asks you something; Enter shows the question").await;
+    terminal.enter("please fix the tests").await;
+    terminal.shows("allow it?").await;
+    terminal.press("C-d").await;
+    terminal.shows("code ").await;
+    let list = world.run(&["runs", "list", "--json"]).await.expect(0).out;
+    let runs: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let run = runs[0]["run"].as_str().unwrap();
+    let log = world.run(&["runs", "log", run, "--json"]).await.expect(0).out;
+    assert!(log.contains("please fix the tests"), "{log}");
+}

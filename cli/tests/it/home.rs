@@ -225,6 +225,8 @@ async fn what_links_in_the_home_folder_lead_to_is_closed() {
     let linked = [
         (".bashrc", "bashrc"),
         (".vimrc", "vimrc"),
+        (".tmux.conf", "tmux"),
+        (".config/tmux/tmux.conf", "tmux2"),
         (".ssh/config", "ssh"),
         ("bin", "scripts"),
         (".config/posse/config.toml", "posse.toml.mine"),
@@ -232,7 +234,16 @@ async fn what_links_in_the_home_folder_lead_to_is_closed() {
         (".claude/settings.json", "claude/settings.json"),
         (".claude/agents", "claude/agents"),
     ];
-    let files = ["bashrc", "vimrc", "ssh", "posse.toml.mine", "helper.md", "claude/settings.json"];
+    let files = [
+        "bashrc",
+        "vimrc",
+        "tmux",
+        "tmux2",
+        "ssh",
+        "posse.toml.mine",
+        "helper.md",
+        "claude/settings.json",
+    ];
     let all = files.join(" ");
     let evil = format!(
         "for file in {all} scripts/git claude/agents/x.md; do echo evil >> $file; done; echo END > other"
@@ -286,4 +297,24 @@ async fn the_user_s_settings_of_claude_code_are_closed() {
         assert!(!folder.join(made).exists(), "{made}: {said}");
     }
     assert!(folder.join("notes/f").exists(), "{said}");
+}
+
+/// Nobody but the user works where it says who may log in, or what agents are told and may do.
+#[tokio::test]
+async fn a_workspace_that_says_what_agents_may_do_is_only_read() {
+    for place in [".config/posse", ".claude/agents", ".ssh"] {
+        let write = json!({"file_path": "made", "content": "evil"});
+        let conversation = Conversation::when(When::any())
+            .reply(bash("echo evil > made2; ls"))
+            .reply(Reply::tool_call("Write", write))
+            .reply(Reply::text("{{last_tool_result}}"));
+        let world = World::new(Script::new().conversation(conversation)).await;
+        let folder = world.home().join(place);
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut command = world.command(&["run", "--mode", "bypass", "go"]);
+        command.current_dir(&folder);
+        let said = started(command).end().await.expect(0).out;
+        let names = std::fs::read_dir(&folder).unwrap().count();
+        assert_eq!(names, 0, "{place}: {said}");
+    }
 }

@@ -329,3 +329,34 @@ async fn a_denial_of_edit_is_one_of_write_too() {
         assert!(exit.out.contains("Edit"), "{flag}: {}", exit.out);
     }
 }
+
+/// The same where the name of the checkout has signs of patterns, and where commands have left what looks
+/// like a placeholder.
+#[tokio::test]
+async fn denials_hold_in_a_checkout_with_an_odd_name_or_a_false_placeholder() {
+    let look = "cat ../.env ../notes; true";
+    for (name, is_marked) in [("project (copy) [1]", false), ("plain", true), ("wide{a,b}", true)] {
+        let world = World::new(Script::turns([bash(look), Reply::text("done")])).await;
+        let top = world.work().join(name);
+        std::fs::create_dir_all(top.join("sub")).unwrap();
+        let init = Command::new("git").args(["init", "-q"]).current_dir(&top).status();
+        assert!(init.unwrap().success());
+        std::fs::write(top.join(".env"), "the-canary").unwrap();
+        std::fs::write(top.join("notes"), "plain").unwrap();
+        std::fs::create_dir(top.join(".claude")).unwrap();
+        let text = json!({"permissions": {"deny": ["Read(.env)"]}});
+        std::fs::write(top.join(".claude/settings.json"), text.to_string()).unwrap();
+        if is_marked {
+            std::fs::create_dir(top.join("sub/.git")).unwrap();
+            for marked in [".git", "sub/.git"] {
+                let mode = std::fs::Permissions::from_mode(0o1555);
+                std::fs::set_permissions(top.join(marked), mode).unwrap();
+            }
+        }
+        let mut command = world.command(&["run", "go"]);
+        command.current_dir(top.join("sub"));
+        started(command).end().await.expect(0);
+        let told: String = world.fake.requests().iter().map(|it| it.body.to_string()).collect();
+        assert!(!told.contains("the-canary"), "{name}: {told}");
+    }
+}

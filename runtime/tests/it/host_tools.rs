@@ -305,3 +305,21 @@ async fn a_person_is_asked_about_the_very_file() {
     assert!(within(run.outcome()).await.unwrap().is_completed());
     assert!(place.work().join("notes/a.md").exists());
 }
+
+/// A folder that is not there hides no way out.
+#[tokio::test]
+async fn a_path_behind_a_missing_folder_leads_nowhere_else() {
+    let calls = [
+        note("no/../../outside/made"),
+        note("no/../made"),
+        note("notes/../kept"),
+        note("new/kept"),
+    ];
+    let place = Place::new(&calls, |_| {}).await;
+    std::fs::create_dir(place.work().join("new")).unwrap();
+    let results = place.results("general-purpose").await;
+    assert!(!place.folder.path().join("outside/made").exists(), "{results:?}");
+    assert!(!place.work().join("made").exists(), "{results:?}");
+    assert!(place.work().join("kept").exists(), "{results:?}");
+    assert!(place.work().join("new/kept").exists(), "{results:?}");
+}

@@ -5,7 +5,8 @@
 
 use super::git::is_closed_to_tools;
 use super::protected::{
-    GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository, obeyed_below_home,
+    GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, is_closed, makes_a_repository,
+    obeyed_below_home,
 };
 use super::{Confinement, secrets};
 use crate::path_rules::{PathRules, Reached, TooMuch, Usage};
@@ -100,8 +101,10 @@ impl FileRules {
             });
         let mut obeyed = obeyed_below_home(&self.workspace, &self.homes, &self.hidden).into_iter();
         let protected = protected || obeyed.any(|path| real.starts_with(path));
-        let protected =
-            protected || in_home || is_closed_to_tools(real, &self.workspace, &self.homes);
+        let protected = protected
+            || in_home
+            || is_closed(&self.workspace, &self.homes)
+            || is_closed_to_tools(real, &self.workspace, &self.homes);
         protected.then(|| why.to_owned())
     }
 }

@@ -48,7 +48,7 @@ pub(crate) use lending::Lent;
 pub(crate) use limits::Watchdog;
 pub(crate) use mask::{GIT_SETTINGS, NO_TIDYING};
 pub(crate) use placeholder::{Placeholders, listed_names, marks_placeholder, refused_names};
-pub(crate) use protected::may_be_held;
+pub(crate) use protected::{is_closed, may_be_held};
 pub(crate) use repository::Repository;
 pub(crate) use secrets::hidden;
 pub(crate) use walls::{Link, Walls};

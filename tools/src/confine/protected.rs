@@ -3,6 +3,7 @@
 
 use super::git::{GITDIR, POINTER, SETTINGS_BYTES, first_line, text_at};
 use super::placeholder::is_placeholder;
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -223,18 +224,27 @@ const OBEYED_BELOW_HOME: [&str; 22] = [
     "bin",
 ];
 
-/// Folders below a home folder in which each link leads to something that Posse obeys.
-const LINKED_FROM: [&str; 6] = [
-    ".config/posse",
-    ".config/posse/agents",
-    ".config/posse/skills",
-    ".config/posse/plugins",
-    ".claude/agents",
-    ".claude/skills",
-];
+/// Folders below a home folder in which programs find what they obey. What the links in them, and in the
+/// folders below them, lead to is obeyed. Links to programs are not looked for: a build makes those anew.
+const LINKED_FROM: [&str; 6] = [".config", ".claude", ".codex", ".gemini", ".vim", ".ssh"];
 
-/// How many names of such a folder are looked at, at most.
-const LINKS: usize = 1_000;
+/// How deep links are looked for in these folders.
+const LINK_DEPTH: usize = 2;
+
+/// Places below a home folder where nobody but the user works: what is there is who may log in, and what
+/// agents are told and may do.
+const CLOSED_BELOW_HOME: [&str; 6] =
+    [".config/posse", ".claude/agents", ".claude/skills", ".claude/plugins", ".ssh", ".gnupg"];
+
+/// True for a workspace that is such a place, or in one.
+pub(crate) fn is_closed(workspace: &Path, homes: &[PathBuf]) -> bool {
+    let mut all =
+        homes.iter().flat_map(|home| CLOSED_BELOW_HOME.map(|name| real(&home.join(name))));
+    all.any(|place| workspace.starts_with(place))
+}
+
+/// How many names are looked at for links, at most.
+const LINKS: usize = 3_000;
 
 /// Those of them that are in `workspace`, wherever links lead on the way, and of `own`, which are
 /// Posse's: what is there, or the first folder on the way that is missing.
@@ -245,9 +255,9 @@ pub(super) fn obeyed_below_home(
 ) -> Vec<PathBuf> {
     let named = OBEYED_BELOW_HOME.iter().chain(IN_HOME.iter().filter(|it| !is_folder_in_home(it)));
     let below = homes.iter().flat_map(|home| named.clone().map(|name| home.join(name)));
-    let linked = homes.iter().flat_map(|home| LINKED_FROM.map(|name| home.join(name)));
+    let linked = homes.iter().flat_map(|home| links_of(home));
     let own = own.iter().filter(|path| path.file_name().is_some_and(|name| name == OWN)).cloned();
-    let all = below.chain(linked.flat_map(|folder| links_in(&folder))).chain(own);
+    let all = below.chain(linked).chain(own);
     let all = all.map(|path| real(&path));
     let inside = all.filter(|path| path.starts_with(workspace) && path != workspace);
     // In a home folder that is in the workspace, all around it is protected.
@@ -271,11 +281,34 @@ fn is_folder_in_home(name: &str) -> bool {
     FOLDERS_IN_HOME.contains(&name)
 }
 
-/// The links in `folder`.
-fn links_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(LINKS);
-    let is_link = |it: &std::fs::DirEntry| it.file_type().is_ok_and(|kind| kind.is_symlink());
-    entries.filter(is_link).map(|it| it.path()).collect()
+/// The links in `home` that lead to what programs obey: those with hidden names at its top, and all in
+/// folders with settings, the shallow ones first.
+fn links_of(home: &Path) -> Vec<PathBuf> {
+    let mut folders: VecDeque<(PathBuf, usize)> =
+        LINKED_FROM.iter().map(|name| (home.join(name), LINK_DEPTH)).collect();
+    let (mut found, mut looked_at) = (Vec::new(), 0);
+    for entry in std::fs::read_dir(home).into_iter().flatten().flatten().take(LINKS) {
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if is_hidden && entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            found.push(entry.path());
+        }
+    }
+    while let Some((folder, levels)) = folders.pop_front() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            looked_at += 1;
+            if looked_at > LINKS {
+                return found;
+            }
+            match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => found.push(entry.path()),
+                Ok(kind) if kind.is_dir() && levels > 0 => {
+                    folders.push_back((entry.path(), levels - 1));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
 }
 
 /// What the folders are called in which Posse keeps its own.

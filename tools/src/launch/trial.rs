@@ -5,7 +5,8 @@ use super::memory::{Memory, Surroundings};
 use super::supervisor::{Ending, Order, Report};
 use super::{LONGEST_TRIAL, LaunchError, Launcher, MARKER};
 use crate::confine::{
-    Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden, is_root, missed,
+    Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden, is_closed, is_root,
+    missed,
 };
 use crate::workspace::Workspace;
 use posse_protocol::{Network, Profile};
@@ -91,6 +92,9 @@ impl Launcher {
         let identity = require_in_place(workspace)?;
         let mut walls = self.walls_of(backend, confinement);
         walls.workspace = workspace.path().to_owned();
+        if walls.profile == Profile::WorkspaceWrite && is_closed(&walls.workspace, &walls.homes) {
+            walls.profile = Profile::ReadOnly;
+        }
         walls.identity = Some(identity);
         show_repository(&mut walls);
         // What would be run to confine it must not be for it to write.

@@ -57,6 +57,8 @@ impl Viewer {
             }
             Replied::Signal(signal) => {
                 self.asker = Some(asker);
+                // It is asked again when the run is followed again.
+                followee.may_ask = true;
                 Ok(Some(signal))
             }
         }

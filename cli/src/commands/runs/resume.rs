@@ -65,6 +65,13 @@ pub async fn one(
         })?,
     }
     runtime.check_can_work().await?;
+    // Who cannot answer would say the same again and again.
+    if text.is_some() && !viewer.can_ask() {
+        let rows = std::iter::once(row).chain(family.below(row.id));
+        if let Some(question) = first_asked(runtime, rows).await? {
+            return Err(waits_for_answer(row.id, &question));
+        }
+    }
     let recalled = viewer.recall(runtime, row).await?;
     if let Some(text) = text {
         runtime.send_with(row.id, text, more.asks).await?;
