@@ -24,7 +24,7 @@ impl Transcript {
                     self.begin_leg(self.time_left_to(&received.from));
                     self.phase.leg_limits = limits;
                 } else if let Some(limits) = limits {
-                    self.phase.leg_limits = Some(self.from_here(limits));
+                    self.phase.leg_limits = Some(self.as_of_now(limits));
                 }
                 self.phase.awake |= idle || !received.later;
             }
@@ -46,7 +46,7 @@ impl Transcript {
     }
 
     /// `limits` of what is to come, as limits of all since the run was last set to work.
-    fn from_here(&self, limits: Limits) -> Limits {
+    fn as_of_now(&self, limits: Limits) -> Limits {
         let (spent, usage) = (&self.spent, self.leg_usage());
         let sent = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
         Limits {
