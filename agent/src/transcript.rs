@@ -115,7 +115,7 @@ pub(crate) struct Phase {
     leg_began_ms: u64,
     /// How much time was left then to whoever set it to work.
     leg_left_ms: Option<u64>,
-    /// How far whoever set it to work lets it go.
+    /// The limits that came with the message that began this leg, or with a later one.
     leg_limits: Option<Limits>,
     /// It has been set to work before.
     begun: bool,
@@ -287,8 +287,8 @@ impl Transcript {
         limits.wall_ms.into_iter().chain(self.phase.leg_left_ms).chain(asked).min()
     }
 
-    /// How far it may go since it was last set to work: as far as `limits` say, and no further than
-    /// whoever set it to work says.
+    /// The limits of this leg: the stricter of `limits`, which the run has, and those that came with a
+    /// message.
     pub(crate) fn leg_limits(&self, limits: &Limits) -> Limits {
         match &self.phase.leg_limits {
             Some(asked) => limits.clone().stricter(asked),

@@ -369,7 +369,7 @@ impl Screen {
             }
         }
         self.pause();
-        // Nothing more comes of it: whoever reads a pipe need not wait until the run goes on.
+        // The answer is complete. The reader of a pipe need not wait until the run continues.
         if !self.is_judged {
             self.say_answer();
         }

@@ -45,10 +45,12 @@ impl Transcript {
         }
     }
 
-    /// `limits` of what is to come, as limits of all since the run was last set to work.
+    /// Limits that count from now on, as limits that count from the beginning of this leg.
     fn as_of_now(&self, limits: Limits) -> Limits {
         let (spent, usage) = (&self.spent, self.leg_usage());
-        let sent = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
+        // A provider may report any number.
+        let cached = usage.cache_read_tokens.saturating_add(usage.cache_write_tokens);
+        let sent = usage.input_tokens.saturating_add(cached);
         Limits {
             turns: limits.turns.map(|most| most.saturating_add(spent.turns)),
             tool_calls: limits.tool_calls.map(|most| most.saturating_add(spent.tool_calls)),

@@ -88,7 +88,6 @@ pub fn spec(
     Ok(RunSpec {
         prompt,
         models: ModelChoice { model, fallbacks, effort },
-
         limits,
         budget,
         rights: RunRights {
@@ -100,7 +99,6 @@ pub fn spec(
             ..RunRights::default()
         },
         instructions: options.instructions.clone(),
-
         ..RunSpec::new(agent, "", folder)
     })
 }

@@ -336,9 +336,8 @@ async fn beside_tasks_in_the_background_every_line_stays() {
     terminal.shows("code 0").await;
 }
 
-/// Nobody follows an idle chat, but what those below it ask is told at once, and Enter shows it.
-#[tokio::test]
-async fn an_idle_chat_tells_that_a_task_in_the_background_asks() {
+/// An idle chat whose background child has just asked whether it may touch a file.
+async fn asked_while_idle() -> Option<(World, Terminal)> {
     let gate = Gate::new();
     let spawn = json!({"task": "kid: touch the file", "label": "kid"});
     let lead = Conversation::when(When::any().first_user_contains("lead"))
@@ -350,13 +349,20 @@ async fn an_idle_chat_tells_that_a_task_in_the_background_asks() {
         .reply(Reply::tool_call("Bash", touch).held_by(&gate))
         .reply(Reply::text("touched"));
     let world = World::new(Script::new().conversation(kid).conversation(lead)).await;
-    let Some(terminal) = Terminal::open(&world, 100, 40).await else { return };
+    let terminal = Terminal::open(&world, 100, 40).await?;
     terminal.enter("posse chat --mode ask; echo co''de $?").await;
     prompt(&terminal).await;
     terminal.enter("lead the way").await;
     terminal.shows("1 running in the background\n›").await;
     gate.open();
     terminal.shows("asks you something; Enter shows the question").await;
+    Some((world, terminal))
+}
+
+/// An idle chat says at once that a background child asks something, and Enter shows the question.
+#[tokio::test]
+async fn an_idle_chat_tells_that_a_task_in_the_background_asks() {
+    let Some((world, terminal)) = asked_while_idle().await else { return };
     terminal.press("Enter").await;
     terminal.shows("touch made.txt").await;
     terminal.shows("allow it?").await;
@@ -369,33 +375,15 @@ async fn an_idle_chat_tells_that_a_task_in_the_background_asks() {
     terminal.shows("code 0").await;
 }
 
-/// A message is stored when it is sent, also if the person is asked something before it is answered.
+/// Posse stores a message when the person sends it, also if it then asks the person something.
 #[tokio::test]
 async fn a_message_to_an_idle_chat_is_stored_before_anything_is_asked() {
-    let gate = Gate::new();
-    let spawn = json!({"task": "kid: touch the file", "label": "kid"});
-    let lead = Conversation::when(When::any().first_user_contains("lead"))
-        .reply(Reply::tool_call("spawn_subagent", spawn))
-        .reply(Reply::text("I wait."))
-        .reply(Reply::text("I heard you."));
-    let kid = Conversation::when(When::any().first_user_contains("kid"))
-        .reply(Reply::tool_call("Bash", json!({"command": "touch made.txt"})).held_by(&gate))
-        .reply(Reply::text("touched"));
-    let world = World::new(Script::new().conversation(kid).conversation(lead)).await;
-    let Some(terminal) = Terminal::open(&world, 100, 40).await else { return };
-    terminal.enter("posse chat --mode ask; echo co''de $?").await;
-    prompt(&terminal).await;
-    terminal.enter("lead the way").await;
-    terminal.shows("1 running in the background\n›").await;
-    gate.open();
-    terminal.shows("asks you something; Enter shows the question").await;
+    let Some((world, terminal)) = asked_while_idle().await else { return };
     terminal.enter("please fix the tests").await;
     terminal.shows("allow it?").await;
     terminal.press("C-d").await;
     terminal.shows("code ").await;
-    let list = world.run(&["runs", "list", "--json"]).await.expect(0).out;
-    let runs: serde_json::Value = serde_json::from_str(&list).unwrap();
-    let run = runs[0]["run"].as_str().unwrap();
-    let log = world.run(&["runs", "log", run, "--json"]).await.expect(0).out;
+    let run = world.list().await[0]["run"].as_str().unwrap().to_owned();
+    let log = world.run(&["runs", "log", &run, "--json"]).await.expect(0).out;
     assert!(log.contains("please fix the tests"), "{log}");
 }

@@ -299,7 +299,7 @@ async fn the_user_s_settings_of_claude_code_are_closed() {
     assert!(folder.join("notes/f").exists(), "{said}");
 }
 
-/// Nobody but the user works where it says who may log in, or what agents are told and may do.
+/// Agents only read the folders that say who may log in, and what agents may do.
 #[tokio::test]
 async fn a_workspace_that_says_what_agents_may_do_is_only_read() {
     for place in [".config/posse", ".claude/agents", ".ssh"] {

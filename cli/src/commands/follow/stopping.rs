@@ -30,7 +30,7 @@ impl Viewer {
             }
             for record in page {
                 followee.shown = record.seq;
-                // Whoever did it knows.
+                // The person who pressed Ctrl-C knows.
                 if self.form != Form::Screen || !matches!(record.event, Event::Paused(_)) {
                     self.show(followee, run, &Update::Event(Box::new(record)))?;
                 }
