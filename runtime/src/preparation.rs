@@ -224,7 +224,7 @@ impl Runtime {
             }
         };
         let mut available: Vec<&ToolFacts> = all.iter().filter(may_hand_on).collect();
-        let hand_on = available.iter().map(|tool| tool.name.clone()).collect();
+        let mut hand_on: Vec<String> = available.iter().map(|tool| tool.name.clone()).collect();
         // What sources offer is stored in full.
         let offers = grant.sources.iter().flat_map(|offer| &offer.tools);
         let ours: Vec<ToolFacts> =
@@ -238,7 +238,10 @@ impl Runtime {
         available.retain(|tool| !grant.skills.is_empty() || !skill_tool::is(tool));
         let mut tools = filter::allowed(available, agent.tools.as_deref(), &agent.disallowed_tools);
         let rules = above.map(|above| self.rules(&above.started.agent));
-        rules::narrow(&mut tools, &named, rules.as_ref(), spec)?;
+        // Whoever starts a run decides for everything below it; a definition, for its own runs.
+        for names in [&mut tools, &mut hand_on] {
+            rules::narrow(names, &named, rules.as_ref(), spec)?;
+        }
         if tools.is_empty() {
             let why = match above {
                 Some(_) => "none of those it names may be handed on to it",

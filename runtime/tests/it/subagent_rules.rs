@@ -4,7 +4,7 @@ use crate::background::{completed, lead, results, spawning};
 use crate::bench::Bench;
 use crate::delegation::children;
 use posse::RuntimeConfig;
-use posse::protocol::{Announce, Budget, Cleanup, Event, Limits, SubagentRules, Usd};
+use posse::protocol::{AgentSpec, Announce, Budget, Cleanup, Event, Limits, SubagentRules, Usd};
 use posse_testkit::{Reply, Rule, Script, When};
 use serde_json::{Value, json};
 
@@ -236,4 +236,44 @@ async fn settings_agent_and_call_each_narrow_and_fill_in_what_nobody_said() {
             (true, Cleanup::Keep, collect, Some(7_000))
         ]
     );
+}
+
+#[tokio::test]
+async fn what_a_call_or_the_settings_deny_stays_denied_below_the_child() {
+    let call = json!({"task": "look", "agentId": "helper", "tools": {"deny": ["Grep"]}});
+    let deeper = json!({"description": "x", "prompt": "go deep down", "subagent_type": "helper"});
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([call]))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("one"))
+                .reply(Reply::text("two")),
+        )
+        .rule(Rule::when(When::any().first_user_contains("deep down")).reply(Reply::text("x")))
+        .rule(Rule::when(When::any()).once().reply(Reply::tool_call("Task", deeper)))
+        .rule(Rule::when(When::any()).reply(Reply::text("x")));
+    let rules: SubagentRules =
+        serde_json::from_value(json!({"tools": {"deny": ["Write"]}})).unwrap();
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.delegation.max_depth = 2;
+        let lead = "general-purpose".parse().unwrap();
+        let mut agent = config.definitions.agents.current().find(&lead).unwrap().clone();
+        let helper = AgentSpec { name: "helper".parse().unwrap(), ..agent.clone() };
+        config.definitions.agents.set(helper);
+        agent.subagents = rules;
+        config.definitions.agents.set(agent);
+        config
+    })
+    .await;
+    let run = bench.start("lead").await;
+    completed(&run).await;
+    let child = children(&bench, run.id()).await.remove(0);
+    let grandchild = children(&bench, child.id).await.remove(0);
+    let Event::RunStarted(started) = bench.log(grandchild.id).await.remove(0).event else {
+        panic!()
+    };
+    let has = |tool: &str| started.grant.allows(tool);
+    assert!(has("Read") && !has("Grep") && !has("Write"), "{:?}", started.grant.tools);
 }
