@@ -184,7 +184,7 @@ pub struct AgentOptions {
     /// Reasoning effort
     #[arg(long, value_name = "EFFORT", value_parser = efforts())]
     pub effort: Option<Effort>,
-    /// Stop after this many model calls; with --continue or --resume, counted from this message on
+    /// Stop after this many model calls; `posse run --continue` counts from its message on
     #[arg(long, value_name = "N", value_parser = whole::<1, { u32::MAX }>)]
     pub max_turns: Option<u32>,
     /// Stop before the cost of the run and its subagents exceeds this many dollars

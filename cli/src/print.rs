@@ -6,8 +6,13 @@
 use crate::clean::{clean, clean_json};
 use crate::exit::{self, Code, Failure};
 use posse::redact::Redactor;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde::Serialize;
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 /// What is shown nowhere. Of the whole process, as standard output is: a panic knows nobody to ask.
@@ -108,6 +113,25 @@ pub fn in_words(failure: &Failure) -> String {
         text.push_str(&format!("\n  hint: {}", clean(hint)));
     }
     text
+}
+
+/// Opens a file to write that only its owner can read, whoever could before. A link at `path` is refused:
+/// somebody else chose where it leads, perhaps an agent. The links of `/dev` are the system's.
+pub fn private_file(path: &Path) -> io::Result<File> {
+    let links = if path.starts_with("/dev") { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).truncate(true).mode(0o600);
+    let file = options.custom_flags(links.bits() as i32).open(path).map_err(|error| {
+        match Errno::from_io_error(&error) {
+            Some(Errno::LOOP) => io::Error::other("it is a symbolic link; name another file"),
+            _ => error,
+        }
+    })?;
+    // What is no file, such as /dev/null, keeps its mode.
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
 }
 
 fn written(result: io::Result<()>) -> Result<(), Failure> {

@@ -10,9 +10,7 @@ use crate::{format, print};
 use posse::audit::{AuditEntry, AuditExport, AuditKind, verify_export};
 use posse::{RunRow, Runtime};
 use serde_json::{Value, json};
-use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// How many entries a person is shown who does not say.
@@ -219,8 +217,7 @@ async fn export(
         return conclude(unreadable);
     };
     let write = || {
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let mut file = print::private_file(path)?;
         file.write_all((lines.join("\n") + "\n").as_bytes())?;
         file.sync_all()
     };

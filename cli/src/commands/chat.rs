@@ -75,6 +75,11 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
             let asks = std::mem::take(&mut asks);
             let talk = converse(&chat, &mut session, asks, lines, &mut viewer, &deck, &folder);
             let next = talk.await?;
+            viewer.typing.take_all_back();
+            let unsent = viewer.typing.unfinished();
+            if !unsent.is_empty() {
+                viewer.screen.remark(&format!("not sent: {}", clean(&unsent)));
+            }
             let row = session.run.row().await?;
             if !row.about.title.is_empty() {
                 let again = format!("To continue: `posse chat --resume {}`", row.id.short());

@@ -203,6 +203,26 @@ async fn escape_stops_the_turn_and_gives_back_what_was_queued() {
 }
 
 #[tokio::test]
+async fn what_was_queued_and_is_not_sent_is_told_when_the_person_leaves() {
+    let gate = Gate::new();
+    let write = json!({"file_path": "a.txt", "content": "x"});
+    let first = Reply::tool_call("Write", write).held_by(&gate);
+    let world = World::new(Script::always(first)).await;
+    let Some(terminal) = Terminal::open(&world, 80, 40).await else { return };
+    terminal.enter("posse chat --mode ask; echo code $?").await;
+    prompt(&terminal).await;
+    terminal.enter("talk").await;
+    gate.wait_for_held(1).await.unwrap();
+    terminal.enter("and then this").await;
+    terminal.shows("queued: and then this").await;
+    gate.open();
+    terminal.shows("[y]").await;
+    terminal.press("C-d").await;
+    terminal.shows("not sent: and then this").await;
+    terminal.shows("code 130").await;
+}
+
+#[tokio::test]
 async fn the_timer_of_a_command_counts_from_its_own_start() {
     let gate = Gate::new();
     let wait = "echo tick; until [ -e go ]; do sleep 0.05; done";

@@ -340,3 +340,22 @@ async fn export_writes_records_that_parse_and_a_file_for_its_owner_only() {
         nowhere.err
     );
 }
+
+#[tokio::test]
+async fn an_export_follows_no_link_that_somebody_left_at_its_name() {
+    let world = World::new(Script::turns([bash("echo hi"), Reply::text("done")])).await;
+    world.run(&["run", "first"]).await.expect(0);
+    let run = world.only_run().await;
+    let (target, link) = (world.work().join("target"), world.work().join("out"));
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let name = link.to_str().unwrap();
+    for command in [&["runs", "export", &run, "-o", name][..], &["audit", "export", "-o", name]] {
+        let exit = world.run(command).await.expect(1);
+        assert!(exit.err.contains("it is a symbolic link"), "{}", exit.err);
+        assert!(!target.exists(), "{command:?}");
+    }
+    let exit = world.run(&["run", "again", "--record", name]).await;
+    assert_ne!(exit.code, Some(0), "{}", exit.err);
+    assert!(!target.exists());
+    world.run(&["runs", "export", &run, "-o", "/dev/stdout"]).await.expect(0);
+}

@@ -164,7 +164,10 @@ impl State {
 fn is_free(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        // A link that leads nowhere is in the way: somebody else chose where the file would be.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(path.symlink_metadata().is_err());
+        }
         Err(error) => return Err(error),
     };
     let mut first = Vec::new();

@@ -8,10 +8,8 @@ use crate::print;
 use posse::Runtime;
 use posse::protocol::Seq;
 use serde_json::json;
-use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub async fn run(
     common: &Common,
@@ -25,7 +23,7 @@ pub async fn run(
         Failure::internal(format!("cannot write {path}: {error}"))
     };
     let mut file = match &output {
-        Some(path) => Some(BufWriter::new(private(path).map_err(cannot)?)),
+        Some(path) => Some(BufWriter::new(print::private_file(path).map_err(cannot)?)),
         None => None,
     };
     let mut after = Seq::ZERO;
@@ -57,15 +55,4 @@ pub async fn run(
         _ => {}
     }
     Ok(Code::Done)
-}
-
-/// Opens a file that only its owner can read, whoever could before.
-fn private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let file = options.create(true).write(true).truncate(true).mode(0o600).open(path)?;
-    // What is no file, such as /dev/null, keeps its mode.
-    if file.metadata()?.is_file() {
-        file.set_permissions(Permissions::from_mode(0o600))?;
-    }
-    Ok(file)
 }
