@@ -1,7 +1,7 @@
 //! The loop: decide, do, record, until the run waits or ends.
 //!
 //! Main agents and subagents, streaming and not, the first start and the hundredth resume: all
-//! of them are this one function. It knows a model, tools and a journal, and nothing else.
+//! of them are this one function. It knows a model, tools, a journal and a guard, and nothing else.
 
 mod shift;
 

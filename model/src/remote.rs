@@ -8,7 +8,7 @@ use crate::governor::{Governor, Leave, NotSoon};
 use crate::http::{self, Answer, Http, Limits, Response, Watchdog};
 use crate::sight::Sight;
 use crate::sse::Events;
-use crate::wire::{Dialect, Progress, Target, Wire, Written};
+use crate::wire::{Dialect, MAX_CALLS, Progress, Target, Wire, Written};
 use async_trait::async_trait;
 use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
 use posse_protocol::{CallId, Delta, Message, Part, Stop, Usage};
@@ -263,11 +263,16 @@ impl Remote {
 /// a tool, and calls none, was cut.
 fn check_calls(reply: &mut Reply) -> Result<(), Fault> {
     let is_call = |part: &Part| matches!(part, Part::ToolCall(_));
+    let count = reply.message.parts.iter().filter(|part| is_call(part)).count();
     match reply.stop {
         Stop::Refusal => reply.message.parts.retain(|part| !is_call(part)),
-        Stop::ToolUse if !reply.message.parts.iter().any(is_call) => {
+        Stop::ToolUse if count == 0 => {
             let reason = "it ends in order to call a tool, and calls none";
             return Err(Fault::new(Kind::Cut, reason));
+        }
+        _ if count > MAX_CALLS => {
+            let reason = format!("it has {count} tool calls, more than {MAX_CALLS}");
+            return Err(Fault::new(Kind::Malformed, reason));
         }
         _ => {}
     }

@@ -26,6 +26,9 @@ use serde::ser::{Error, SerializeMap};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// The most tool calls that one reply may have.
+pub(crate) const MAX_CALLS: usize = 256;
+
 /// A wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

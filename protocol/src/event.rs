@@ -20,8 +20,8 @@ pub const SCHEMA_VERSION: u32 = 3;
 /// A fact in a run's log.
 ///
 /// The owner of a run (the process that executes it) appends most of them. Anyone may append a
-/// message, a cancel request, a pause, an approval, the result of a pending call, or that a child
-/// was started.
+/// message, a cancel request, a pause or its end, an approval, the result of a pending call, that a
+/// child was started, that the run was archived, or that time passed while nobody waited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {

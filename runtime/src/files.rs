@@ -7,9 +7,11 @@ pub(crate) use homes::{Home, Owner, Places};
 pub(crate) use kept::Kept;
 
 use posse_tools::confine::has_git;
+use rustix::fs::OFlags;
 use serde::Deserialize;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -108,25 +110,29 @@ pub(crate) fn plugin_name(folder: &Path) -> String {
     })
 }
 
+/// Opens what is at `path`, and says what it is. Never waits, as a pipe would make one do: a command may
+/// put one there at any moment.
+pub(crate) fn open(path: &Path) -> std::io::Result<(File, Metadata)> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let data = file.metadata()?;
+    Ok((file, data))
+}
+
 /// The text of the file at `path`, if it has at most `most` bytes.
 pub(crate) fn read(path: &Path, most: u64) -> Result<String, String> {
     if let Some(name) = path.file_name().filter(|name| name.to_str().is_none()) {
         return Err(format!("its name {name:?} is not UTF-8; rename it or remove it"));
     }
     let cannot = |error: std::io::Error| format!("it cannot be read: {error}");
-    let data = std::fs::metadata(path).map_err(cannot)?;
+    let (file, data) = open(path).map_err(cannot)?;
     if !data.is_file() {
         return Err("it is not a file".to_owned());
     }
-    let too_large = || format!("it is larger than the {most} bytes that are read");
-    if data.len() > most {
-        return Err(too_large());
-    }
-    let file = std::fs::File::open(path).map_err(cannot)?;
-    let mut bytes = Vec::with_capacity(data.len() as usize);
+    let mut bytes = Vec::with_capacity(data.len().min(most) as usize);
     file.take(most + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > most {
-        return Err(too_large());
+        return Err(format!("it is larger than the {most} bytes that are read"));
     }
     String::from_utf8(bytes).map_err(|error| {
         format!(

@@ -1,6 +1,6 @@
 //! Which runs this process executes: slots, claims, recovery, the lease, the end.
 //!
-//! The only place of this crate that starts tasks. Each is tracked, and awaited at shutdown.
+//! It starts the tasks that execute runs. Each is tracked, and awaited at shutdown.
 
 mod line;
 

@@ -268,3 +268,16 @@ async fn commands_see_the_variables_that_the_user_names() {
         assert!(refused.err.contains("cannot be passed on"), "{wrong}: {refused:?}");
     }
 }
+
+#[tokio::test]
+async fn settings_that_are_a_pipe_or_have_no_end_are_an_error_and_no_wait() {
+    let world = World::saying("x").await;
+    let file = world.work().join("posse.toml");
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    let exit = world.run(&["config"]).await.expect(2);
+    assert!(exit.err.contains("posse.toml") && exit.err.contains("not a file"), "{}", exit.err);
+    std::fs::remove_file(&file).unwrap();
+    std::fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+    let exit = world.run(&["config"]).await.expect(2);
+    assert!(exit.err.contains("larger than 1048576 bytes"), "{}", exit.err);
+}

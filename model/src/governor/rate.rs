@@ -77,7 +77,7 @@ impl Left {
             rate: missing.map_or(0.0, |missing| missing / fills_in.as_secs_f64()),
             told_at: now,
             at: now,
-            full_at: now + fills_in,
+            full_at: now.checked_add(fills_in)?,
         })
     }
 
@@ -100,14 +100,17 @@ impl Left {
         }
         let wait = Duration::try_from_secs_f64((amount - self.level) / self.rate);
         // A little late is better than a little early, which is refused.
-        Some(now + wait.unwrap_or(MINUTE) + Duration::from_millis(1))
+        let wait = wait.unwrap_or(MINUTE).saturating_add(Duration::from_millis(1));
+        Some(now.checked_add(wait).unwrap_or(self.full_at))
     }
 
     pub(super) fn spend(&mut self, amount: u64, now: Instant) {
         self.fill(now);
         self.level -= amount as f64;
         if self.rate > 0.0 {
-            self.full_at += Duration::from_secs_f64(amount as f64 / self.rate);
+            let fills_in = Duration::try_from_secs_f64(amount as f64 / self.rate).ok();
+            let later = fills_in.and_then(|fills_in| self.full_at.checked_add(fills_in));
+            self.full_at = later.unwrap_or(self.full_at);
         }
     }
 
@@ -176,6 +179,22 @@ mod tests {
         assert_eq!(left.free_at(1, now + 5 * SECOND), None);
         let past = Limit { left: 0, whole: Some(9), resets_in_ms: Some(0) };
         assert!(Left::told(&past, 0, now).is_none(), "it is full again by now");
+    }
+
+    #[test]
+    fn no_number_of_a_provider_is_too_large() {
+        let now = Instant::now();
+        for resets_in_ms in [1, 86_400_000, 1 << 60, u64::MAX] {
+            for (left, whole) in [(1_000_000, 1_000_001), (0, u64::MAX), (u64::MAX, u64::MAX)] {
+                let limit = Limit { left, whole: Some(whole), resets_in_ms: Some(resets_in_ms) };
+                let Some(mut told) = Left::told(&limit, 0, now) else { continue };
+                for amount in [1, 20_000, u64::MAX] {
+                    told.free_at(amount, now);
+                    told.spend(amount, now);
+                    told.free_at(amount, now + SECOND);
+                }
+            }
+        }
     }
 
     #[test]

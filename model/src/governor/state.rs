@@ -20,6 +20,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Nobody waits here longer than that for a provider that has told everybody to wait: the caller
 /// decides whether it does, or goes elsewhere.
 const LONGEST_HOLD: Duration = Duration::from_secs(60);
+/// If a provider's limit lets a call go only later than this, the call is not sent at all.
+const LONGEST_PACE: Duration = Duration::from_secs(3_600);
 
 /// A provider that refuses calls does so at once. After this long without a refusal, more are sent.
 const SILENCE: Duration = Duration::from_millis(30);
@@ -149,7 +151,13 @@ impl State {
         }
         let tokens = self.tokens_of(input);
         let paced = self.requests.free_at(1, now).max(self.tokens.free_at(tokens, now));
-        paced.map_or(Verdict::Go, Verdict::At)
+        match paced {
+            None => Verdict::Go,
+            Some(at) => match at.saturating_duration_since(now) {
+                wait if wait > LONGEST_PACE => Verdict::NotSoon(wait),
+                _ => Verdict::At(at),
+            },
+        }
     }
 
     fn tokens_of(&self, input: u64) -> u64 {

@@ -12,6 +12,8 @@ const REQUEST_IDS: [&str; 4] =
 
 /// Numbers above this are points in time, in seconds since 1970, and no waits.
 const EPOCH: f64 = 1e9;
+/// The longest wait that a header can ask for, in seconds: a gateway may write nanoseconds.
+const LONGEST: f64 = 86_400.0;
 
 /// The provider's name for the request.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
@@ -155,7 +157,7 @@ fn milliseconds(wait: Duration) -> u64 {
 }
 
 /// How long until `value`: `6m0s`, `20ms`, a number of seconds, a point in time as a date or in
-/// seconds or milliseconds since 1970. What has passed is no wait.
+/// seconds or milliseconds since 1970. What has passed is no wait, and none is longer than a day.
 fn wait(value: &str, now: Timestamp) -> Option<Duration> {
     let until = |point: f64| point - now.as_millisecond() as f64 / 1e3;
     let seconds = match value.parse::<f64>() {
@@ -167,7 +169,7 @@ fn wait(value: &str, now: Timestamp) -> Option<Duration> {
             Err(_) => span(value)?,
         },
     };
-    Duration::try_from_secs_f64(seconds.max(0.0)).ok()
+    Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST)).ok()
 }
 
 /// The seconds of a span such as `1h2m3.5s` or `20ms`.
@@ -275,6 +277,14 @@ mod tests {
         }
         check(&[("x-ratelimit-remaining", "7")], Some(7), None, None);
         check(&[("x-ratelimit-remaining-tokens-minute", "12.9")], None, Some(12), None);
+    }
+
+    #[test]
+    fn no_header_asks_for_more_than_a_day() {
+        for reset in ["1e18", "1760000000000000000", "999999d", "1e300"] {
+            let said = [("x-ratelimit-remaining", "1"), ("x-ratelimit-reset", reset)];
+            check(&said, Some(1), None, Some(86_400_000));
+        }
     }
 
     #[test]

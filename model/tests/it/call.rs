@@ -5,7 +5,8 @@ use crate::anthropic::transcripts::{PLAIN, RICH, RICH_CONTENT};
 use crate::server::{KEY, STREAM_HEAD, Server, Step, answer, begun, chunk, model_at, streamed};
 use posse_agent::{Model, ModelError, Reply};
 use posse_protocol::{Delta, Message, Role, Stop, Usd};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -196,6 +197,32 @@ async fn an_answer_that_is_no_event_stream_is_malformed() {
     };
     check("content-type: text/html\r\n", "it is a page for people: <h1>").await;
     check("content-encoding: gzip\r\n", "compressed with gzip").await;
+}
+
+#[tokio::test]
+async fn a_reply_with_tool_calls_without_end_is_refused_at_once() {
+    let event =
+        |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
+    let with = |count: usize| {
+        let mut body = PLAIN[..PLAIN.find("event: content_block_start").unwrap()].to_owned();
+        for index in 0..count {
+            let call = json!({"type": "tool_use", "id": "same", "name": "Read", "input": {}});
+            body += &event(
+                json!({"type": "content_block_start", "index": index, "content_block": call}),
+            );
+            body += &event(json!({"type": "content_block_stop", "index": index}));
+        }
+        let delta = json!({"stop_reason": "tool_use"});
+        let usage = json!({"output_tokens": 1});
+        body += &event(json!({"type": "message_delta", "delta": delta, "usage": usage}));
+        body + &event(json!({"type": "message_stop"}))
+    };
+    let server = Server::start(vec![Step::Send(streamed(&with(256)))]).await;
+    let reply = call(&*server.model(PATIENT)).await.unwrap();
+    let ids: HashSet<_> = reply.message.tool_calls().map(|call| call.id.0.clone()).collect();
+    assert_eq!(ids.len(), 256);
+    let error = error_after(vec![Step::Send(streamed(&with(20_000)))]).await;
+    assert!(error.to_string().contains("20000 tool calls, more than 256"), "{error}");
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! Reading a settings file.
 
 use super::{ConfigError, File, words};
+use crate::files;
+use posse_tools::confine::is_placeholder;
+use std::io::Read;
 use std::path::Path;
 
 /// The largest settings file that is read.
@@ -9,19 +12,25 @@ const MAX_BYTES: u64 = 1 << 20;
 /// The text of the settings at `path`, if there are any.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
     let unreadable = |reason: String| ConfigError::Unreadable { path: path.to_owned(), reason };
-    match std::fs::metadata(path) {
+    let (file, data) = match files::open(path) {
         // A file in the place of a folder on the way, and a folder that is not there.
         Err(error) if is_missing(&error) => return Ok(None),
         Err(error) => return Err(unreadable(error.to_string())),
         // While commands run in this folder, this holds the place of a file that must not appear.
-        Ok(data) if posse_tools::confine::is_placeholder(&data) => return Ok(None),
-        Ok(data) if !data.is_file() => return Err(unreadable("it is not a file".to_owned())),
-        Ok(data) if data.len() > MAX_BYTES => {
-            return Err(unreadable(format!("it is larger than {MAX_BYTES} bytes")));
-        }
-        Ok(_) => {}
+        Ok((_, data)) if is_placeholder(&data) => return Ok(None),
+        Ok(opened) => opened,
+    };
+    if !data.is_file() {
+        return Err(unreadable("it is not a file".to_owned()));
     }
-    std::fs::read_to_string(path).map(Some).map_err(|error| unreadable(error.to_string()))
+    let mut text = String::new();
+    match file.take(MAX_BYTES + 1).read_to_string(&mut text) {
+        Err(error) => Err(unreadable(error.to_string())),
+        Ok(length) if length as u64 > MAX_BYTES => {
+            Err(unreadable(format!("it is larger than {MAX_BYTES} bytes")))
+        }
+        Ok(_) => Ok(Some(text)),
+    }
 }
 
 fn is_missing(error: &std::io::Error) -> bool {

@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 const BEFORE_NAME: usize = 62;
 /// Bytes of an index that are read: those of several million files.
 const INDEX: u64 = 512 << 20;
+/// Bytes of all its names together. In version 4 a name takes what it has in common with the last one
+/// from there, so that a small file can have names without end.
+const NAMES: usize = 128 << 20;
 /// Two more bytes of flags follow.
 const EXTENDED: u8 = 0x40;
 
@@ -77,6 +80,7 @@ fn names(index: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
     let mut at = 12;
     let mut names: Vec<Vec<u8>> = Vec::new();
+    let mut room = NAMES;
     for _ in 0..count {
         let entry = at;
         let extended = index.get(entry + BEFORE_NAME - 2)? & EXTENDED != 0;
@@ -89,6 +93,7 @@ fn names(index: &[u8]) -> Option<Vec<Vec<u8>>> {
             name.extend(&last[..last.len().checked_sub(cut)?]);
         }
         let length = index.get(at..)?.iter().position(|byte| *byte == 0)?;
+        room = room.checked_sub(name.len() + length)?;
         name.extend(&index[at..at + length]);
         at += length + 1;
         if version < 4 {
@@ -182,5 +187,18 @@ mod tests {
                 let _ = names(&changed);
             }
         }
+    }
+    #[test]
+    fn a_small_index_whose_names_have_no_end_is_not_read() {
+        let mut index = b"DIRC\0\0\0\x04".to_vec();
+        let count: u32 = 20_000;
+        index.extend(count.to_be_bytes());
+        for _ in 0..count {
+            // All of the last name, and one letter more.
+            index.extend([0; BEFORE_NAME]);
+            index.extend(b"\0a\0");
+        }
+        assert!(index.len() < 2 << 20);
+        assert_eq!(names(&index), None);
     }
 }

@@ -7,12 +7,10 @@
 use super::chunk::{CallPiece, Field};
 use super::{EXTRA_CONTENT, ids};
 use crate::fault::{Fault, Kind};
+use crate::wire::MAX_CALLS;
 use posse_protocol::{CallId, Extra, Part, ToolCall};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
-
-/// The most calls one reply may have.
-const MAX_CALLS: usize = 256;
 
 /// Whether the calls of a reply can be trusted to be whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
