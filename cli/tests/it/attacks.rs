@@ -26,7 +26,7 @@ fn call(tool: &str, input: Value) -> Reply {
 }
 
 #[tokio::test]
-async fn a32_nothing_leaves_by_names_datagrams_or_sockets() {
+async fn a32_nothing_leaves_by_datagrams_or_sockets() {
     let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
     listener.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -35,12 +35,12 @@ async fn a32_nothing_leaves_by_names_datagrams_or_sockets() {
         (listener.local_addr().unwrap().port(), tcp.local_addr().unwrap().port());
     let command = format!(
         "echo secret > /dev/udp/127.0.0.1/{udp_port}; echo secret > /dev/tcp/127.0.0.1/{tcp_port}; \
-         getent hosts secret.example; \
          python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b\"secret\", (\"127.0.0.1\", {udp_port}))'; \
-         true"
+         echo it ran"
     );
     let world = gullible(vec![bash(&command)]).await;
     world.run(&["run", "go"]).await.expect(0);
+    assert!(told(&world).contains("it ran"), "{}", told(&world));
     assert!(listener.recv(&mut [0; 64]).is_err(), "a datagram came");
     assert!(tcp.accept().is_err(), "a connection came");
 }
@@ -64,10 +64,21 @@ async fn a35_a39_a_call_cannot_say_how_far_it_reaches_or_where_it_works() {
         call("Bash", json!({"command": outside, "sandbox": "full"})),
         call("Bash", json!({"command": outside, "dangerouslyDisableSandbox": true})),
         call("Bash", json!({"command": "touch canary", "cwd": "/"})),
-        call("Bash", json!({"command": "cd .. && touch canary; touch /canary ~/canary"})),
+        call(
+            "Bash",
+            json!({"command": "cd .. && touch canary; touch /canary ~/canary; echo it ran"}),
+        ),
     ])
     .await;
     world.run(&["run", "go"]).await.expect(0);
+    let requests = world.fake.requests();
+    let told = requests.iter().filter_map(|request| request.tool_results().pop());
+    let told: Vec<String> = told.collect();
+    assert_eq!(told.len(), 4);
+    for (answer, says) in told.iter().zip(["sandbox", "dangerouslyDisableSandbox", "cwd", "it ran"])
+    {
+        assert!(answer.contains(says), "{says}: {answer}");
+    }
     let around = world.folder.path();
     for place in [around.join("canary"), world.home().join("canary"), "/canary".into()] {
         assert!(!place.exists(), "{}", place.display());
@@ -125,9 +136,11 @@ async fn a80_what_is_denied_to_a_session_is_denied_to_its_children() {
 async fn a82_a_child_s_commands_reach_no_further_than_its_caller_s_may() {
     let world = lead("touch canary").await;
     world.run(&["run", "--sandbox", "read-only", "lead"]).await.expect(0);
+    assert!(told(&world).contains("canary"), "the child ran it: {}", told(&world));
     assert!(!world.work().join("canary").exists());
     let world = lead("touch canary").await;
     world.run(&["run", "--mode", "plan", "lead"]).await.expect(0);
+    assert!(told(&world).contains("canary"), "the child ran it: {}", told(&world));
     assert!(!world.work().join("canary").exists());
 }
 
@@ -236,7 +249,7 @@ async fn a54_nor_what_is_secret_around_its_folder() {
 /// A folder that a command has closed is not forgotten.
 #[tokio::test]
 async fn what_rules_keep_back_stays_so_in_a_folder_that_cannot_be_listed() {
-    if !rustix::process::geteuid().is_root() {
+    if !crate::tmux::can_be_two_people("denials in folders that an ordinary user cannot list") {
         return;
     }
     for mode in ["311", "600", "000"] {

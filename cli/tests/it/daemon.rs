@@ -103,7 +103,7 @@ async fn a_run_is_executed_when_the_command_that_left_it_is_gone() {
 }
 
 #[tokio::test]
-async fn one_that_is_just_starting_can_be_told_to_stop() {
+async fn whoever_stops_a_daemon_waits_while_one_is_starting() {
     let world = World::saying("x").await;
     world.run(&["run", "x"]).await.expect(0);
     let path = world.database().with_extension("db-daemon");

@@ -75,7 +75,7 @@ async fn git_works_in_a_folder_of_a_repository() {
 
 #[tokio::test]
 async fn git_works_in_a_folder_of_a_repository_for_an_ordinary_user() {
-    if !rustix::process::geteuid().is_root() {
+    if !crate::tmux::can_be_two_people("git for an ordinary user") {
         return;
     }
     let world = repository(WORK).await;

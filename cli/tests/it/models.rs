@@ -288,8 +288,7 @@ server.serve_forever()
 
 #[tokio::test]
 async fn a_local_server_of_another_person_is_not_taken() {
-    // Only root can be two people.
-    if !rustix::process::geteuid().is_root() {
+    if !crate::tmux::can_be_two_people("a local server of another person") {
         return;
     }
     let mut other = tokio::process::Command::new("setpriv");

@@ -131,6 +131,15 @@ pub fn skipped(what: &str) {
     }
 }
 
+/// True for root, who can be two people. Otherwise tells that `what` is not tested.
+pub fn can_be_two_people(what: &str) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        skipped(&format!("{what} (only root can be two people)"));
+    }
+    is_root
+}
+
 /// True while a process works in the folder: the server, its shell, what that started.
 fn is_in_use(folder: &Path) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else { return false };

@@ -88,7 +88,7 @@ fn set_up_settings(world: &World) {
 /// An ordinary user cannot list every folder that git can enter.
 #[tokio::test]
 async fn a_folder_that_an_ordinary_user_cannot_list_is_looked_into() {
-    if !rustix::process::geteuid().is_root() {
+    if !crate::tmux::can_be_two_people("folders that an ordinary user cannot list") {
         return;
     }
     let command = format!(
@@ -109,7 +109,7 @@ async fn a_folder_that_an_ordinary_user_cannot_list_is_looked_into() {
 /// Nobody can list a folder of somebody else that all may write to. So no command writes there.
 #[tokio::test]
 async fn a_folder_of_somebody_else_that_cannot_be_listed_takes_nothing() {
-    if !rustix::process::geteuid().is_root() {
+    if !crate::tmux::can_be_two_people("folders of somebody else that cannot be listed") {
         return;
     }
     let command =
