@@ -89,7 +89,6 @@ mod tests {
         };
         assert_eq!(said(&live.current()), ["first"]);
         std::fs::write(&file, "---\ndescription: second\n---\nDo it.").unwrap();
-        assert_eq!(said(&live.current()), ["first"], "it is not looked at again so soon");
         assert_eq!(said(&live.refresh()), ["second"]);
         let past = std::time::SystemTime::now() - Duration::from_secs(60);
         std::fs::File::options().write(true).open(&file).unwrap().set_modified(past).unwrap();
