@@ -106,7 +106,9 @@ pub fn hint(outcome: &Outcome, run: RunId, uncertain: Usd) -> Vec<String> {
 
 /// How a run goes on that reached a limit. Its limits and its budget then start again.
 fn continued(short: &str) -> String {
-    format!("to continue it with the same limits: `posse runs resume {short} \"go on\"`")
+    format!(
+        "to continue it with the limits it was started with: `posse runs resume {short} \"go on\"`"
+    )
 }
 
 /// How much of the budget of `row` is used, of those of `limits` that it has: `3 of 10 turns`. What a

@@ -18,7 +18,7 @@ use std::path::Path;
 const RECENT: usize = 1_000;
 
 pub async fn run(
-    common: &Common,
+    common: &mut Common,
     options: &RunOptions,
     earlier: &Earlier,
 ) -> Result<Code, Failure> {
@@ -26,6 +26,13 @@ pub async fn run(
     let asks = args::asks(&options.agent)?;
     let form = Form::of(common, options.stream_json);
     let folder = folder(options.agent.cwd.as_ref())?;
+    let changed = match options.agent.trust {
+        true => common.trust_for_now(&folder).map(|()| None)?,
+        false => common.review_changes(&folder, !options.stream_json)?,
+    };
+    if let Some(changed) = changed.filter(|_| !common.global.quiet && form == Form::Screen) {
+        print::note(changed);
+    }
     let config = common.config(&folder)?;
     let agents = common.agents(&folder, &options.agent.agents)?;
     let runtime = common.runtime(&config, agents).await?;

@@ -3,7 +3,7 @@
 mod glance;
 mod prompt;
 
-pub use prompt::{Prompt, Said};
+pub use prompt::{Prompt, Said, agrees};
 
 use super::Common;
 use crate::clean::{clean_line, exact};

@@ -23,7 +23,7 @@ use crate::terminal::Restore;
 use commands::Chat;
 use lines::{Line, Lines};
 use posse::config::Config;
-use posse::protocol::{Asks, CancelScope};
+use posse::protocol::{Asks, CancelScope, Status};
 use posse::views::is_empty_chat;
 use posse::{Extent, RunRow, Runtime};
 use std::os::unix::fs::DirBuilderExt;
@@ -331,6 +331,10 @@ async fn converse(
         waiting = false;
         // Stored first: while what was heard meanwhile is shown, the person may be asked something, and leave.
         runtime.send_with(chat.session, text, std::mem::take(&mut asks)).await?;
+        if session.run.row().await?.state.paused {
+            viewer.screen.remark("this chat was paused; it continues with your message");
+            runtime.unpause(chat.session, "the user", Extent::Subtree).await?;
+        }
         code = match turn(runtime, session, viewer).await? {
             Turn::Over(code) => code,
             Turn::Leave => return Ok(Next::Leave(Code::Interrupted)),
@@ -445,6 +449,7 @@ async fn tell_who_goes_on(
     if at_work > 0 {
         let tasks = format::count(at_work, "background task");
         let who = match chat.common.daemon().await {
+            _ if row.state.outcome.is_some() => "cancelled with this chat, which has ended",
             Some(_) => "the daemon continues",
             None => "stopped now, until you resume this chat",
         };
@@ -484,6 +489,12 @@ async fn turn(
     over
 }
 
+/// True when the session waits for nothing but a message.
+async fn is_idle(session: &Followee) -> Result<bool, Failure> {
+    let row = session.run.row().await?;
+    Ok(row.status == Status::Waiting && row.family.awaits == 0 && row.state.asks == 0)
+}
+
 /// Ctrl-C interrupts the turn, other signals leave.
 async fn turn_to_its_end(
     runtime: &Runtime,
@@ -503,6 +514,14 @@ async fn turn_to_its_end(
                     hints.into_iter().for_each(print::note);
                 }
                 break Code::of(&outcome);
+            }
+            Followed::Signal(Signal::Interrupt)
+                if session.may_ask() && is_idle(session).await? =>
+            {
+                // A task in the background asked. The chat itself has nothing to stop.
+                viewer.typing.take_all_back();
+                viewer.screen.remark("the question stays open; Enter shows it again");
+                break Code::Done;
             }
             Followed::Signal(Signal::Interrupt) if interrupted => {
                 viewer.screen.remark("still stopping; Ctrl-D leaves when it has");

@@ -48,7 +48,7 @@ impl Asked {
 
 pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failure> {
     if let Some(earlier) = options.earlier() {
-        return again::run(&common, &options, &earlier).await;
+        return again::run(&mut common, &options, &earlier).await;
     }
     if options.background {
         return background::run(&common, &options).await;
@@ -141,11 +141,13 @@ pub async fn follow_to_end(
 async fn find_again(runtime: &Runtime, run: RunId, viewer: &mut Viewer) -> Result<(), Failure> {
     let (row, short) = (runtime.find(&run.to_string()).await?, run.short());
     if row.state.interrupted {
-        viewer.screen.remark(&format!("run {short} already has this key, and was interrupted"));
+        viewer.screen.remark(&format!("run {short} already has this key, and was interrupted: continuing it with the limits it was started with"));
         runtime.unpause(run, "the user", Extent::Subtree).await?;
         return Ok(());
     }
-    let found = format!("run {short} already has this key: following it, starting no new run");
+    let found = format!(
+        "run {short} already has this key: following it, with its own limits, and starting no new run"
+    );
     viewer.screen.remark(&found);
     Ok(())
 }

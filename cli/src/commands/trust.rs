@@ -3,6 +3,7 @@
 mod changed;
 mod review;
 
+use super::asking::agrees;
 use super::{Common, folder};
 use crate::args::{TrustOptions, TrustVerb};
 use crate::clean::clean_line;
@@ -13,7 +14,7 @@ use posse::trust::{Act, Brought, Standing, TrustError, TrustLog};
 use review::Review;
 use serde::Serialize;
 use serde_json::json;
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 pub fn run(common: &Common, options: &TrustOptions) -> Result<Code, Failure> {
@@ -89,11 +90,8 @@ fn asked(common: &Common, review: &Review) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() || common.global.json {
         return Ok(false);
     }
-    print::note_piece("Trust exactly this? [y/N] ");
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    read.map_err(|error| Failure::usage(format!("cannot read the answer: {error}")))?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    agrees("Trust exactly this?")
+        .map_err(|error| Failure::usage(format!("cannot read the answer: {error}")))
 }
 
 /// A folder that is trusted, as `--json` prints it.

@@ -411,3 +411,44 @@ async fn a_message_to_an_idle_chat_is_stored_before_anything_is_asked() {
     let log = world.run(&["runs", "log", &run, "--json"]).await.expect(0).out;
     assert!(log.contains("please fix the tests"), "{log}");
 }
+
+/// Ctrl-C at the question of a background child gives the prompt back. The question stays.
+#[tokio::test]
+async fn ctrl_c_at_the_question_of_a_background_task_leads_back_to_the_prompt() {
+    let Some((world, terminal)) = asked_while_idle().await else { return };
+    terminal.press("Enter").await;
+    terminal.shows("allow it?").await;
+    terminal.press("C-c").await;
+    terminal.shows("Enter shows it again\n◇ 1 running in the background\n›").await;
+    terminal.enter("/model").await;
+    terminal.shows("model: anthropic/").await;
+    terminal.press("Enter").await;
+    eventually("the question", async || terminal.screen().await.matches("allow it?").count() == 2)
+        .await;
+    terminal.enter("y").await;
+    terminal.shows("has ended; Enter shows what comes of it").await;
+    assert!(world.work().join("made.txt").exists());
+    terminal.press("C-d").await;
+    terminal.shows("code 0").await;
+}
+
+/// A chat that another terminal has paused continues with the next message.
+#[tokio::test]
+async fn a_message_to_a_chat_that_is_paused_continues_it() {
+    let world = World::saying("I am here").await;
+    let Some(terminal) = Terminal::open(&world, 100, 40).await else { return };
+    terminal.enter("posse chat; echo co''de $?").await;
+    prompt(&terminal).await;
+    terminal.enter("one").await;
+    terminal.shows("I am here").await;
+    prompt(&terminal).await;
+    let run = world.only_run().await;
+    world.run(&["runs", "pause", &run]).await.expect(0);
+    terminal.enter("two").await;
+    terminal.shows("this chat was paused; it continues with your message").await;
+    eventually("the answer", async || terminal.screen().await.matches("I am here").count() == 2)
+        .await;
+    prompt(&terminal).await;
+    terminal.press("C-d").await;
+    terminal.shows("code 0").await;
+}

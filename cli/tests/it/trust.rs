@@ -452,6 +452,44 @@ async fn a_person_is_shown_what_it_is_and_asked() {
     }
 }
 
+/// Keys that a person pressed before the question was there were meant for something else.
+#[tokio::test]
+async fn keys_that_were_pressed_too_early_answer_no_question() {
+    let world = gullible().await;
+    agent(&world, "doer", "tools: Read, Write");
+    world.run(&["run", "x"]).await.expect(0);
+    let Some(terminal) = crate::tmux::Terminal::open(&world, 100, 30).await else { return };
+    for (command, asks) in
+        [("trust", "Trust exactly this? [y/N]"), ("runs prune --older-than 0d", "Continue? [y/N]")]
+    {
+        let wait = "clear; echo wai''ting; until [ -e go ]; do sleep 0.05; done; rm go";
+        terminal.enter(&format!("{wait}; posse {command}; echo co''de $?")).await;
+        terminal.shows("waiting").await;
+        terminal.enter("y").await;
+        world.write("go", "");
+        terminal.shows(asks).await;
+        terminal.enter("n").await;
+        terminal.shows("code ").await;
+    }
+    let list = world.run(&["trust", "list", "--json"]).await.expect(0).json();
+    assert_eq!(list, json!([]));
+    assert_eq!(world.list().await.len(), 1);
+}
+
+/// A conversation says what changed, as a new run does, before it goes on without it.
+#[tokio::test]
+async fn a_conversation_that_is_continued_tells_what_changed_since_it_was_trusted() {
+    let world = World::saying("yes").await;
+    agent(&world, "doer", "tools: Read, Write");
+    world.run(&["trust", "--yes"]).await.expect(0);
+    world.run(&["run", "x"]).await.expect(0);
+    agent(&world, "doer", "tools: Read, Write, Bash");
+    let exit = world.run(&["run", "-c", "y"]).await.expect(0);
+    assert!(exit.err.contains("changed since you trusted it: "), "{}", exit.err);
+    let exit = world.run(&["run", "-c", "--trust", "y"]).await.expect(0);
+    assert!(!exit.err.contains("changed since you trusted it: "), "{}", exit.err);
+}
+
 #[tokio::test]
 async fn a_name_that_is_not_utf_8_hides_behind_no_trusted_one() {
     use std::os::unix::ffi::OsStrExt;

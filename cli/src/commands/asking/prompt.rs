@@ -8,7 +8,7 @@ use crate::terminal::keys::{Key, Keys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::JoinHandle;
@@ -142,6 +142,19 @@ pub fn forget_typed() {
     if let Ok(terminal) = File::open("/dev/tty") {
         let _ = tcflush(&terminal, QueueSelector::IFlush);
     }
+}
+
+/// Asks `question` on the terminal, and says whether the answer is yes. Keys that were typed before the
+/// question was there do not answer it.
+///
+/// # Errors
+/// When the terminal cannot be read.
+pub fn agrees(question: &str) -> io::Result<bool> {
+    forget_typed();
+    print::note_piece(&format!("{question} [y/N] "));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 fn read_until(stop: &AtomicBool) -> Option<String> {

@@ -1,5 +1,6 @@
 //! Which runs a verb is about: by their names, or all that filters select.
 
+use super::super::asking::agrees;
 use super::super::{Common, folder};
 use crate::args::{Choice, Filters, Targets};
 use crate::clean::clean_line;
@@ -11,7 +12,7 @@ use crate::screen::line::label;
 use posse::store::{Background, Filter, Kin, Label, Unfinished};
 use posse::{RunRow, Runtime};
 use serde_json::{Value, json};
-use std::io::{BufRead, IsTerminal, stdin};
+use std::io::{IsTerminal, stdin};
 
 /// Rows of a page.
 const PAGE: usize = 1_000;
@@ -162,11 +163,8 @@ pub fn confirm(common: &Common, rows: &[RunRow], deed: &str, with: &str) -> Resu
         return Err(Failure::usage(format!("{count} would be {deed}"))
             .hint("check the list above, then run it again with --yes"));
     }
-    print::note_piece(&format!("{count} would be {deed}{with}. Continue? [y/N] "));
-    let mut answer = String::new();
-    let read = stdin().lock().read_line(&mut answer);
-    match (read, answer.trim().to_ascii_lowercase().as_str()) {
-        (Ok(_), "y" | "yes") => Ok(()),
+    match agrees(&format!("{count} would be {deed}{with}. Continue?")) {
+        Ok(true) => Ok(()),
         _ => Err(Failure {
             code: Code::Cancelled,
             message: "nothing was done".to_owned(),
