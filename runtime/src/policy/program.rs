@@ -238,6 +238,7 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
         ("git", _) => when(git::runs(words)),
         ("sed", _) => when(sed::runs(&words[1..])),
         ("awk", _) => when(language::awk_runs(&words[1..])),
+        (_, "jobs") if is_one_of(words.get(1), &["-x"]) => Runs::Arguments,
         (_, "jobs" | "history" | "unalias") => Runs::Itself,
         (_, "alias") => alias(&words[1..]),
         // What it declares holds for the whole script.

@@ -46,7 +46,7 @@ const PROGRAMS: [(&str, Open, &str); 40] = [
         "env nice nohup timeout time stdbuf setsid ionice chrt taskset sudo doas su \
          runuser setpriv chroot unshare nsenter bwrap xargs script watch flock strace ltrace \
          perf valgrind ssh mosh nc ncat netcat tmux screen systemd-run dbus-run-session entr \
-         prlimit choom setarch linux32 linux64 numactl fakeroot rlwrap pkexec sg run-parts \
+         prlimit choom setarch linux32 linux64 x86_64 i386 i486 i586 i686 uname26 numactl fakeroot rlwrap pkexec sg run-parts \
          chronic eatmydata sccache ccache distcc faketime torsocks tsocks proxychains proxychains4 \
          cpulimit cgexec trickle catchsegv cross-env dotenv caffeinate gosu su-exec tini dumb-init \
          unbuffer start-stop-daemon ssh-agent capsh firejail proot hyperfine xvfb-run ld.so exec command builtin eval source \

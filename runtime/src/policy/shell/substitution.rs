@@ -9,8 +9,13 @@ impl Parser<'_> {
     /// The word that begins here.
     pub(super) fn word(&mut self) -> Step<Draft> {
         let mut draft = Draft::default();
+        // In the index of an array, bash takes blanks and operators for a part of the word.
+        let mut index = 0_usize;
         while let Some(char) = self.peek() {
             match char {
+                ' ' | '\t' | '\n' | ';' | '&' | '|' | ')' | '(' | '<' | '>' if index > 0 => {
+                    return Err(Lost);
+                }
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | ')' => break,
                 '(' => {
                     // `a=(…)` is an array, `@(…)` a pattern of another kind.
@@ -52,6 +57,11 @@ impl Parser<'_> {
                 '$' => self.dollar(&mut draft, Quoted::No)?,
                 '`' => self.backquote(&mut draft, Quoted::No)?,
                 char => {
+                    match char {
+                        '[' if index > 0 || draft.bare().is_some_and(is_name) => index += 1,
+                        ']' => index = index.saturating_sub(1),
+                        _ => {}
+                    }
                     self.at += char.len_utf8();
                     draft.plain(char);
                 }
