@@ -13,7 +13,7 @@ pub struct SkillOffer {
     pub description: String,
     /// Its folder, canonical and absolute. The run can read it and never write to it.
     pub path: String,
-    /// The project or plugin that the skill comes from was not trusted when the run started. If the
+    /// The folder that the skill comes from was not trusted when the run started. If the
     /// skill has scripts, it is only listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
