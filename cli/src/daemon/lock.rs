@@ -73,12 +73,12 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The file stays: another may wait for its lock. What it says would be found out anyway.
+        // Keep the file, because another process may wait for its lock. An old notice does no harm.
         let _ = self.0.set_len(0);
     }
 }
 
-/// Who holds the lock of the file at `path`.
+/// The holder of the lock of the file at `path`.
 pub fn holder(path: &Path) -> io::Result<Holder> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Nobody),
