@@ -33,8 +33,7 @@ impl Allowance {
         self
     }
 
-    /// `limits`, narrowed to what the run may draw. A run within these limits is also within its
-    /// budgets.
+    /// `limits`, narrowed to what the run may draw. A run within these limits is also within its budgets.
     pub(crate) fn within(&self, limits: &Limits, transcript: &Transcript, reach: Reach) -> Limits {
         let used = transcript.leg_usage();
         let spent = &transcript.spent;

@@ -1,5 +1,4 @@
-//! The background children of a run that have not ended, and their collected results: part of the
-//! fold.
+//! The background children of a run that have not ended, and their collected results: part of the fold.
 
 use posse_protocol::{Announce, ChildStarted, Message, Part, RunId};
 use std::collections::BTreeMap;
@@ -46,8 +45,7 @@ impl Awaited {
         self.gathered.push((run, message));
     }
 
-    /// True when children are still at work whose results belong into the same `collect`
-    /// announcement.
+    /// True when children are still at work whose results belong into the same `collect` announcement.
     pub(crate) fn gathers_more(&self) -> bool {
         self.runs.values().any(|run| run.announce == Announce::Collect)
     }

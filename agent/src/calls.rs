@@ -144,8 +144,7 @@ impl Call {
         self.state != CallState::Answered
     }
 
-    /// True when the call started, must not run again, and has no result: whether it had its effect
-    /// is unknown.
+    /// True when the call started, must not run again, and has no result: whether it had its effect is unknown.
     pub(crate) fn may_have_had_its_effect(&self) -> bool {
         matches!(
             self.state,

@@ -1,8 +1,7 @@
 //! The working state of the loop: the transcript, the events not yet stored, and the clock.
 //!
 //! The loop folds each event at once and stores them together just before the next effect, so that
-//! a turn takes two commits, not five. An event is stored before its effect starts and before it is
-//! shown.
+//! a turn takes two commits, not five. An event is stored before its effect starts and before it is shown.
 
 use crate::step::{Bounds, wall_near_ms};
 use crate::transcript::Transcript;
@@ -153,8 +152,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Stores the queued events, without answers to calls that another process has answered
-    /// meanwhile.
+    /// Stores the queued events, without answers to calls that another process has answered meanwhile.
     async fn store_giving_way(&mut self) -> Result<(), JournalError> {
         let mut last = self.stored;
         while !self.queued.is_empty() {

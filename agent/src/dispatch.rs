@@ -99,8 +99,7 @@ pub(crate) async fn foresee(tool: &dyn Tool, call: &ToolCall, seen: Option<&Seen
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or(Outlook::Plain)
 }
 
-/// Splits `calls` into groups. Groups run one after the other; the calls of one group run in
-/// parallel.
+/// Splits `calls` into groups. Groups run one after the other; the calls of one group run in parallel.
 pub(crate) fn groups<T>(calls: Vec<(T, &Arc<dyn Tool>)>) -> Vec<Vec<(T, &Arc<dyn Tool>)>> {
     let mut groups: Vec<Vec<(T, &Arc<dyn Tool>)>> = Vec::new();
     for (call, tool) in calls {

@@ -132,8 +132,7 @@ fn said_by_user(message: &Message) -> Option<Message> {
 }
 
 /// A reply in a form for another model, and the results of the calls that are kept. Reasoning and
-/// vendor-specific parts are left out, because their signatures hold only in the original
-/// conversation.
+/// vendor-specific parts are left out, because their signatures hold only in the original conversation.
 fn retold(
     message: &Message,
     mut results: Vec<&ToolResult>,

@@ -24,8 +24,7 @@ pub trait Journal: Send + Sync {
     /// Returns when an event was appended after `seq`. May return early.
     async fn changed(&self, seq: Seq);
 
-    /// Whether this process still owns the run, to be checked right before an effect. By default it
-    /// does.
+    /// Whether this process still owns the run, to be checked right before an effect. By default it does.
     fn claim(&self) -> Claim {
         Claim::default()
     }

@@ -56,8 +56,7 @@ pub(crate) struct Trouble {
 const COSTLY_RETRIES: u32 = 2;
 
 impl Patience {
-    /// How long to wait before the retry of a call that failed with `error`; `None` if it is not
-    /// retried.
+    /// How long to wait before the retry of a call that failed with `error`; `None` if it is not retried.
     pub(crate) fn wait_after(&self, error: &ModelError, trouble: Trouble) -> Option<Duration> {
         if trouble.retries >= self.retries_after(error) {
             return None;

@@ -74,8 +74,7 @@ impl Schema {
     }
 }
 
-/// Decides about `answer`. `misfits` is the number of earlier answers that did not follow the
-/// schema.
+/// Decides about `answer`. `misfits` is the number of earlier answers that did not follow the schema.
 pub(crate) fn judge(schema: &Result<Schema, String>, answer: &str, misfits: u32) -> Verdict {
     let fit = match schema {
         Ok(schema) => schema.fit(answer),

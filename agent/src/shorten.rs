@@ -1,5 +1,4 @@
-//! Shortens long text: keeps its beginning and its end, with a note between them that says how much
-//! is left out.
+//! Shortens long text: keeps its beginning and its end, with a note between them that says how much is left out.
 
 use posse_protocol::{Part, ToolOutput};
 

@@ -363,8 +363,7 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
     }
     // A message before a retry would turn the retry into a different call.
     let may_tell = notice == Notice::Given && !transcript.phase.again;
-    // Until the agent knows of the limit, tokens for one more reply are kept back, so that it can
-    // report.
+    // Until the agent knows of the limit, tokens for one more reply are kept back, so that it can report.
     let mut max_tokens = longest_reply(&bounds.model, input);
     if let Some(limit) = limits.output_tokens {
         let left = limit.saturating_sub(used.output_tokens);

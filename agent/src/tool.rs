@@ -15,8 +15,7 @@ pub trait Tool: Send + Sync {
 
     /// A full preview of a call for the person who decides about it, such as a command or a diff.
     /// Changes nothing. `None` if the arguments say everything; they are also shown if this panics,
-    /// takes longer than three seconds or returns more than 256 KiB. It is dropped when the run has to
-    /// stop.
+    /// takes longer than three seconds or returns more than 256 KiB. It is dropped when the run has to stop.
     async fn preview(&self, _input: &Value) -> Option<String> {
         None
     }

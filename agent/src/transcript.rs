@@ -264,8 +264,7 @@ impl Transcript {
         self.tally.open.as_ref()
     }
 
-    /// The most that the whole run may have cost. A call without a known result counts as its reserved
-    /// amount.
+    /// The most that the whole run may have cost. A call without a known result counts as its reserved amount.
     pub fn usage(&self) -> Usage {
         self.tally.total()
     }

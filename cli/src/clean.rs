@@ -1,13 +1,11 @@
 //! Makes text of models and tools safe for a terminal. Characters that would move the cursor,
-//! change the title, access the clipboard or change the writing direction are shown instead of
-//! obeyed.
+//! change the title, access the clipboard or change the writing direction are shown instead of obeyed.
 
 use std::fmt::Write;
 
 /// `text` with every control character except line breaks and tabs made visible.
 ///
-/// It works character by character, so that it also catches a sequence that is split over two
-/// pieces.
+/// It works character by character, so that it also catches a sequence that is split over two pieces.
 pub fn clean(text: &str) -> String {
     text.chars().filter_map(visible).collect()
 }

@@ -6,8 +6,7 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// `text` in the colours and styles of `code`, the numbers for a terminal; plain if it is
-    /// empty.
+    /// `text` in the colours and styles of `code`, the numbers for a terminal; plain if it is empty.
     pub fn with(self, code: &str, text: &str) -> String {
         match self.on && !code.is_empty() {
             true => format!("\x1b[{code}m{text}\x1b[0m"),

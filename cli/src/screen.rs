@@ -479,8 +479,7 @@ impl Screen {
         }
     }
 
-    /// Begins a new line after the `^C` that a terminal shows, unless that line is cleared or ended
-    /// anyway.
+    /// Begins a new line after the `^C` that a terminal shows, unless that line is cleared or ended anyway.
     pub fn leave_line(&mut self) {
         if std::io::stderr().is_terminal() && !self.mid_line && !self.foot.stands() {
             print::note_piece("\n");

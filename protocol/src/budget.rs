@@ -75,8 +75,7 @@ impl Budget {
         Limit::Children,
     ];
 
-    /// The limit of `dimension`, with money in billionths of a dollar. Only [`Budget::DIMENSIONS`]
-    /// can have one.
+    /// The limit of `dimension`, with money in billionths of a dollar. Only [`Budget::DIMENSIONS`] can have one.
     pub fn of(&self, dimension: Limit) -> Option<u64> {
         match dimension {
             Limit::InputTokens => self.input_tokens,

@@ -23,8 +23,7 @@ pub struct Parent {
     /// The dimensions that the budgets above it limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limited: Vec<Limit>,
-    /// How many children of its parent are executed at the same time, if the parent's agent limits
-    /// that.
+    /// How many children of its parent are executed at the same time, if the parent's agent limits that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abreast: Option<u32>,
     /// How long the parent had worked and how much time it had left.
@@ -65,8 +64,7 @@ pub struct Forked {
     pub extra: Extra,
 }
 
-/// The instructions and tools of another run. The grant of the run itself still decides which tools
-/// it may call.
+/// The instructions and tools of another run. The grant of the run itself still decides which tools it may call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Guise {
     /// The system prompt.

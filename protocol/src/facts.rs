@@ -140,8 +140,7 @@ impl ToolFacts {
         matches!(self.about, Some(About::Command(_)))
     }
 
-    /// One line about a call with the arguments `input`, for people; `None` if the arguments say
-    /// nothing.
+    /// One line about a call with the arguments `input`, for people; `None` if the arguments say nothing.
     pub fn line(&self, input: &Value) -> Option<String> {
         let line = match (self.shown.as_str(), &self.about) {
             ("", None) => None,

@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Grant {
     /// The names of the tools it may call, as the model sees them. Empty allows none.
     pub tools: Vec<String>,
-    /// The folder it works in, canonical and absolute. The file tools cannot read or write outside of
-    /// it.
+    /// The folder it works in, canonical and absolute. The file tools cannot read or write outside of it.
     pub workspace: String,
     /// The arguments with which it may call tools. Each list restricts the tools that it names: a call
     /// of one of them must match a rule of the list.
@@ -40,8 +39,7 @@ pub struct Grant {
     /// The git worktree of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
-    /// The names of the tools that its subagents may be granted, whether the run itself may call them
-    /// or not.
+    /// The names of the tools that its subagents may be granted, whether the run itself may call them or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hand_on: Vec<String>,
     /// Facts about those of these tools that are not built in.

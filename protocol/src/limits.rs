@@ -24,8 +24,7 @@ pub struct Limits {
     /// Money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
-    /// Time at work, in milliseconds. The time during which no process executed the run does not
-    /// count.
+    /// Time at work, in milliseconds. The time during which no process executed the run does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
     /// Bytes that its tools and their commands write to disk.

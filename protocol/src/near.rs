@@ -32,8 +32,7 @@ pub fn distance(one: &str, other: &str) -> usize {
     last[other.len()]
 }
 
-/// True when `name` may be a mistyped `known`: one letter apart, or two if both begin with the same
-/// letter.
+/// True when `name` may be a mistyped `known`: one letter apart, or two if both begin with the same letter.
 pub fn is_near(name: &str, known: &str) -> bool {
     let first = |text: &str| text.chars().next().map(|it| it.to_ascii_lowercase());
     match distance(name, known) {
@@ -47,8 +46,7 @@ pub fn is_near(name: &str, known: &str) -> bool {
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let near = known.into_iter().filter(|known| is_near(name, known));
     near.min_by_key(|known| {
-        // Of two names at the same distance, prefer the one of the same length: letters were
-        // swapped.
+        // Of two names at the same distance, prefer the one of the same length: letters were swapped.
         (distance(name, known), known.len().abs_diff(name.len()))
     })
 }

@@ -19,8 +19,7 @@ pub enum Mode {
     /// Allow calls that can change only the workspace, and ask a person about the others.
     #[default]
     AcceptEdits,
-    /// Allow every call that no rule denies. Only the command line or the host program can set
-    /// this.
+    /// Allow every call that no rule denies. Only the command line or the host program can set this.
     Bypass,
 }
 
@@ -61,8 +60,7 @@ pub enum Profile {
     /// They change nothing.
     #[default]
     ReadOnly,
-    /// They change only the workspace, except the files in it that are executed or followed, such
-    /// as hooks.
+    /// They change only the workspace, except the files in it that are executed or followed, such as hooks.
     WorkspaceWrite,
     /// They are not confined. Only the command line can set this.
     Full,
@@ -182,8 +180,7 @@ impl Network {
         }
     }
 
-    /// True when processes may connect to `host`, which is in lower case and without a dot at its
-    /// end.
+    /// True when processes may connect to `host`, which is in lower case and without a dot at its end.
     pub fn allows(&self, host: &str) -> bool {
         match self {
             Network::Off => false,
@@ -214,8 +211,7 @@ fn host(text: &str) -> Result<String, String> {
     })
 }
 
-/// The normal form of a host name: lower case, without a dot at its end. `None` if `text` is not a
-/// host name.
+/// The normal form of a host name: lower case, without a dot at its end. `None` if `text` is not a host name.
 pub fn host_name(text: &str) -> Option<String> {
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let sound = |label: &str| {

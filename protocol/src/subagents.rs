@@ -4,8 +4,7 @@ use crate::{Announce, Cleanup, Extra};
 use serde::{Deserialize, Serialize};
 
 /// Rules about the subagents that an agent may start, and defaults for calls that do not set a
-/// value. A layer can only make the rules of the layer above stricter, and set defaults that are
-/// not set.
+/// value. A layer can only make the rules of the layer above stricter, and set defaults that are not set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SubagentRules {

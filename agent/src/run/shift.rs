@@ -170,8 +170,7 @@ impl<'a> Shift<'a> {
         }));
     }
 
-    /// Waits until the vendor may be called again. Returns false if an event or `stop` ended the wait
-    /// early.
+    /// Waits until the vendor may be called again. Returns false if an event or `stop` ended the wait early.
     pub(crate) async fn wait_for_provider(
         &mut self,
         after_ms: u64,
@@ -328,8 +327,7 @@ impl<'a> Shift<'a> {
         let transcript = &self.desk.transcript;
         let keep = keep_tokens(transcript, &self.bounds);
         let before = transcript.compactable_before(keep).unwrap_or(transcript.seq().next());
-        // The request for a summary must fit into the context window, too. The transcript stays as it
-        // is.
+        // The request for a summary must fit into the context window, too. The transcript stays as it is.
         let share = share(transcript, &self.bounds);
         let all = transcript.messages_with(share);
         let request = tokens(compact::REQUEST.len());
@@ -382,8 +380,7 @@ impl<'a> Shift<'a> {
         self.desk.store().await
     }
 
-    /// Decides whether the run may end with `outcome`. Its answer must follow the schema, if there is
-    /// one.
+    /// Decides whether the run may end with `outcome`. Its answer must follow the schema, if there is one.
     pub(crate) fn judge(&mut self, outcome: Outcome) -> Verdict {
         let (Some(schema), Outcome::Completed { output, .. }) =
             (&self.agent.output_schema, &outcome)

@@ -7,8 +7,7 @@ use posse_protocol::{
 };
 
 impl Transcript {
-    /// The calls that a person has to decide about, each with the digest that the answer must
-    /// carry.
+    /// The calls that a person has to decide about, each with the digest that the answer must carry.
     pub fn questions(&self) -> impl Iterator<Item = (&CallId, &str)> {
         self.calls.iter().filter_map(|call| match &call.state {
             CallState::Questioned { digest } => Some((&call.call.id, digest.as_str())),

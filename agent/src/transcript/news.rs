@@ -40,8 +40,7 @@ impl Transcript {
         shorten::share(self.new_results(), all.saturating_sub(excess))
     }
 
-    /// Half of `share`, or of the longest new result if that is less. `None` if no result is
-    /// longer.
+    /// Half of `share`, or of the longest new result if that is less. `None` if no result is longer.
     pub(crate) fn half_share(&self, share: Option<usize>) -> Option<usize> {
         let longest = self.new_results().max()?;
         let half = share.map_or(longest, |share| share.min(longest)) / 2;
@@ -110,8 +109,7 @@ fn is_longer(part: &Part, share: usize) -> bool {
     texts(part).any(|text| text.len() > share)
 }
 
-/// The result `part` with texts of at most `share` bytes. `run` is the run that it comes from, if
-/// any.
+/// The result `part` with texts of at most `share` bytes. `run` is the run that it comes from, if any.
 fn shortened(part: &Part, run: Option<RunId>, share: usize) -> Part {
     let how = match run {
         Some(run) => format!("resume run {run} and ask for the rest if you need it"),

@@ -19,8 +19,7 @@ pub(crate) fn weigh(parts: &[Part]) -> usize {
                     Part::ToolResult(result) => 64 + weigh(&result.parts),
                     // Vendors count images by their area: about 1,600 tokens at most.
                     Part::Image { .. } => 1_600 * BYTES_PER_TOKEN,
-                    // Vendors count documents by the page. The number of pages is unknown, so estimate
-                    // high.
+                    // Vendors count documents by the page. The number of pages is unknown, so estimate high.
                     Part::Document { data, .. } => data.len(),
                     Part::Opaque { value, .. } => weigh_value(value),
                 }

@@ -152,8 +152,7 @@ impl RunOptions {
     }
 }
 
-/// The changes for an earlier run with `--continue` or `--resume`: its model, and the limits for
-/// this message.
+/// The changes for an earlier run with `--continue` or `--resume`: its model, and the limits for this message.
 pub fn asks(agent: &AgentOptions) -> Result<Asks, Failure> {
     let limits = Limits { turns: agent.max_turns, wall_ms: agent.timeout, ..Limits::default() };
     let limits = (limits != Limits::default()).then_some(limits);
@@ -169,8 +168,7 @@ pub fn asks(agent: &AgentOptions) -> Result<Asks, Failure> {
     }
 }
 
-/// The error for an option that cannot be combined with `--continue` or `--resume`, if `error` is
-/// about that.
+/// The error for an option that cannot be combined with `--continue` or `--resume`, if `error` is about that.
 pub fn keeps_what_it_has(error: &clap::Error) -> Option<Failure> {
     let named = |kind| match error.get(kind) {
         Some(ContextValue::String(name)) => name.split(' ').next().map(str::to_owned),

@@ -1,5 +1,4 @@
-//! Errors in a command line, in the same form as all other errors: what is wrong, and what to do
-//! next.
+//! Errors in a command line, in the same form as all other errors: what is wrong, and what to do next.
 
 use super::{Arguments, instead_of};
 use crate::exit::Failure;

@@ -221,8 +221,7 @@ async fn decide(
     }
 }
 
-/// The full question, the keys that answer it, and right above the prompt the parts that a person
-/// must see.
+/// The full question, the keys that answer it, and right above the prompt the parts that a person must see.
 fn painted(question: &Question, settings: Option<String>, paint: Paint, screen: Screen) -> String {
     let mut text = described(question, paint);
     text.push_str("\n  [y] once   [n] or Esc no, [n why] no and say why");

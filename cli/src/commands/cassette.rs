@@ -77,8 +77,7 @@ impl Deck {
         }
     }
 
-    /// Shows what happened to the cassette. Fails if `result` is an error, or if the cassette has a
-    /// problem.
+    /// Shows what happened to the cassette. Fails if `result` is an error, or if the cassette has a problem.
     pub fn close(
         &self,
         result: Result<Code, Failure>,

@@ -56,8 +56,7 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
         deck.announce(&mut viewer.screen);
         let mut lines = None;
         let mut target = asked_for(&common, &runtime, &options, &folder, &mut viewer).await?;
-        // The changes before the first answer of an earlier session. A new session starts with the
-        // options.
+        // The changes before the first answer of an earlier session. A new session starts with the options.
         let mut asks = match target {
             Target::New { .. } => Asks::default(),
             Target::Session(_) => args::asks(&options.agent)?,
@@ -517,8 +516,7 @@ async fn turn_to_its_end(
                     // It is fine if there is nothing left to interrupt.
                     _ = runtime.cancel(id, "the user", CancelScope::Turn) => {}
                     signal = viewer.signal() => {
-                        // The cancel request may not be stored, and the turn must not continue by
-                        // itself.
+                        // The cancel request may not be stored, and the turn must not continue by itself.
                         if signal == Signal::Interrupt {
                             viewer.interrupt(runtime).await?;
                         }

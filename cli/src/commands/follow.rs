@@ -80,8 +80,7 @@ pub struct Followee {
     may_ask: bool,
     /// The run has events from before it was followed.
     is_old: bool,
-    /// True when the process of the run was gone at the last check. `None`: the command does not
-    /// check.
+    /// True when the process of the run was gone at the last check. `None`: the command does not check.
     pub orphan: Option<bool>,
 }
 
@@ -608,8 +607,7 @@ impl Viewer {
     }
 }
 
-/// The message for a run that completed but spent more than its budget, because a call cost more than
-/// expected.
+/// The message for a run that completed but spent more than its budget, because a call cost more than expected.
 fn overdrawn(row: &RunRow) -> Option<String> {
     // The cost of calls that were cut short is unknown, so leave it out.
     let (budget, drawn) = (row.funds.budget.as_ref()?.cost?, row.funds.drawn?.cost);

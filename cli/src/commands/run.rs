@@ -136,8 +136,7 @@ pub async fn follow_to_end(
     }
 }
 
-/// Says that a key has found `run`. If it was interrupted, resumes it: the person has asked for it
-/// again.
+/// Says that a key has found `run`. If it was interrupted, resumes it: the person has asked for it again.
 async fn find_again(runtime: &Runtime, run: RunId, viewer: &mut Viewer) -> Result<(), Failure> {
     let (row, short) = (runtime.find(&run.to_string()).await?, run.short());
     if row.state.interrupted {

@@ -101,8 +101,7 @@ async fn open(common: &Common) -> Result<(Runtime, usize), Failure> {
     Ok((runtime, slots))
 }
 
-/// Listens for this user only. The daemon that listened there before is gone, because its lock was
-/// free.
+/// Listens for this user only. The daemon that listened there before is gone, because its lock was free.
 fn listen(address: &Address) -> std::io::Result<UnixListener> {
     match std::fs::remove_file(&address.socket) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -113,8 +112,7 @@ fn listen(address: &Address) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Lets the runtime work until a stop is requested, and stops it. A second request stops it at
-/// once.
+/// Lets the runtime work until a stop is requested, and stops it. A second request stops it at once.
 async fn work(
     runtime: &Runtime,
     desk: &Desk,

@@ -23,8 +23,7 @@ pub fn take() -> BTreeMap<String, String> {
             found.insert(name.to_owned(), value.to_owned());
         }
     }
-    // If this fails, the values are still hidden from other users and from the user's other
-    // processes.
+    // If this fails, the values are still hidden from other users and from the user's other processes.
     if !found.is_empty() {
         let _ = blot(&found);
     }

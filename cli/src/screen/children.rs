@@ -1,5 +1,4 @@
-//! The lines about subagents: permanent ones, and live ones while they work. Pure: events in, lines
-//! out.
+//! The lines about subagents: permanent ones, and live ones while they work. Pure: events in, lines out.
 
 use super::line::{self, Look};
 use super::tree::{Change, Node, State, Sum, Tree};
@@ -62,8 +61,7 @@ impl Children {
         }
     }
 
-    /// Completes the states from `rows`, where no event has arrived yet. Returns the permanent
-    /// lines.
+    /// Completes the states from `rows`, where no event has arrived yet. Returns the permanent lines.
     pub fn settle(&mut self, rows: &[RunRow], now: u64, look: Look) -> Vec<String> {
         let ended = self.tree.settle(rows);
         ended.into_iter().flat_map(|run| self.ended(run, now, look)).collect()
@@ -161,8 +159,7 @@ impl Children {
         Some(format!("{} · {tools}, {tokens} tokens, {cost}", states.join(", ")))
     }
 
-    /// The active subagents in at most `rows` lines: all if they fit, else the failed ones and the
-    /// newest.
+    /// The active subagents in at most `rows` lines: all if they fit, else the failed ones and the newest.
     pub fn lines(&self, now: u64, rows: usize, look: Look) -> Vec<String> {
         let mut shown: Vec<(usize, RunId, &Node)> = self
             .batch

@@ -66,8 +66,7 @@ impl Foot {
 }
 
 /// The output that makes a terminal of `width` columns with old lines of `drawn` columns show
-/// `text` and then `lines`. It is one write that overwrites the old lines, so that nothing
-/// flickers.
+/// `text` and then `lines`. It is one write that overwrites the old lines, so that nothing flickers.
 fn over(drawn: &[usize], width: usize, text: &str, lines: &[String]) -> String {
     let shown = format!("{text}{}", lines.join("\n"));
     let rows: usize = drawn.iter().map(|columns| columns.div_ceil(width).max(1)).sum();

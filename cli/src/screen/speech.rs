@@ -45,8 +45,7 @@ impl Speech {
         Speech { voice, said, owed: 0, last, shown: true, answers: false }
     }
 
-    /// Expects a new reply. Missing deltas of the previous one were sent before this viewer
-    /// started.
+    /// Expects a new reply. Missing deltas of the previous one were sent before this viewer started.
     pub fn expect_reply(&mut self) {
         self.owed = 0;
     }

@@ -68,8 +68,7 @@ pub struct Node {
     pub ended: u64,
     /// Why it ended without an answer, or what it does about a failed model call.
     pub remark: String,
-    /// Set while events from before its present work are still to come. Names the caller of that
-    /// work.
+    /// Set while events from before its present work are still to come. Names the caller of that work.
     earlier: Option<Caller>,
     children: Vec<RunId>,
 }

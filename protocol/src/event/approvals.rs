@@ -10,8 +10,7 @@ pub struct ApprovalAsked {
     pub call: CallId,
     /// The tool, with the name that the model sees.
     pub tool: String,
-    /// The hash that an answer must carry. It covers the tool's name and the arguments as they will
-    /// be passed.
+    /// The hash that an answer must carry. It covers the tool's name and the arguments as they will be passed.
     pub digest: String,
     /// The full command, diff or arguments of the call.
     pub shown: String,
@@ -36,8 +35,7 @@ pub enum Approval {
         /// The rule.
         rule: String,
     },
-    /// The call may run, and so may all calls that match this rule, from now on. The settings have
-    /// the rule.
+    /// The call may run, and so may all calls that match this rule, from now on. The settings have the rule.
     Always {
         /// The rule.
         rule: String,

@@ -197,8 +197,7 @@ pub struct ModelFailed {
     /// The most that the call may have cost. Limits count this.
     #[serde(default)]
     pub usage: Usage,
-    /// The part of `usage` that is uncertain. Old logs do not record it: then all of it is
-    /// uncertain.
+    /// The part of `usage` that is uncertain. Old logs do not record it: then all of it is uncertain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncertain: Option<Usage>,
     /// What the run does about it; `None` if it gives up.

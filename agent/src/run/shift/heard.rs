@@ -54,8 +54,7 @@ impl Heard {
     /// The charge for a call that reserved `reserved` and ended with `error`.
     ///
     /// The charge is zero if the vendor did not get the request. If the vendor ended the call, the
-    /// charge covers what arrived. Otherwise the vendor may have continued, up to the reserved
-    /// amount.
+    /// charge covers what arrived. Otherwise the vendor may have continued, up to the reserved amount.
     pub(super) fn charge(&self, error: &ModelError, reserved: &Usage, price: &Price) -> Charge {
         let known = self.known(reserved, price);
         let may_go_on = match error {

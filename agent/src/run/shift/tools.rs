@@ -260,8 +260,7 @@ impl Shift<'_> {
             };
             open[index] = None;
             left -= 1;
-            // The run or process that will append the result knows of the call, so the note need not
-            // be stored.
+            // The run or process that will append the result knows of the call, so the note need not be stored.
             let lasting = matches!(answer, Answer::Done(_));
             match answer {
                 Answer::Done(output) => {

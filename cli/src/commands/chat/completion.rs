@@ -1,5 +1,4 @@
-//! Tab completion at the prompt of a chat: commands, and files after an `@`. Also decides which lines
-//! continue.
+//! Tab completion at the prompt of a chat: commands, and files after an `@`. Also decides which lines continue.
 
 use super::words;
 use rustyline::completion::{Completer, Pair};

@@ -1,5 +1,4 @@
-//! `posse doctor --rebuild` and `--restore`: rebuilds a database from its logs, or replaces it with a
-//! backup.
+//! `posse doctor --rebuild` and `--restore`: rebuilds a database from its logs, or replaces it with a backup.
 
 use super::super::Common;
 use crate::exit::{Code, Failure};

@@ -155,8 +155,7 @@ impl Viewer {
         ))
     }
 
-    /// Ends orderly. A signal ends at once, except SIGHUP, which a closed terminal sends more than
-    /// once.
+    /// Ends orderly. A signal ends at once, except SIGHUP, which a closed terminal sends more than once.
     pub async fn close(&mut self, runtime: &Runtime) {
         self.unless_hurried(runtime, runtime.shutdown()).await;
     }

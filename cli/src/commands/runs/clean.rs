@@ -1,5 +1,4 @@
-//! `posse runs clean`: removes worktrees that remain after crashes or because of files on no
-//! branch.
+//! `posse runs clean`: removes worktrees that remain after crashes or because of files on no branch.
 
 use crate::args::CleanOptions;
 use crate::common::Common;

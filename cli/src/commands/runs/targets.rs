@@ -18,8 +18,7 @@ const PAGE: usize = 1_000;
 /// The most runs in a confirmation.
 const SHOWN: usize = 10;
 
-/// The result of a verb over several runs. A failure of one run is reported and does not stop the
-/// others.
+/// The result of a verb over several runs. A failure of one run is reported and does not stop the others.
 pub struct Course<'c> {
     common: &'c Common,
     /// The exit code of the first failure.
@@ -149,8 +148,7 @@ pub async fn filter(runtime: &Runtime, filters: &Filters, kin: Kin) -> Result<Fi
     })
 }
 
-/// Asks for confirmation. `deed` says what will happen to `rows`, and `with` names what else is
-/// affected.
+/// Asks for confirmation. `deed` says what will happen to `rows`, and `with` names what else is affected.
 pub fn confirm(common: &Common, rows: &[RunRow], deed: &str, with: &str) -> Result<(), Failure> {
     let count = format::count(rows.len() as u64, "run");
     for row in rows.iter().take(SHOWN) {
