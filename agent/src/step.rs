@@ -76,11 +76,11 @@ pub const LIMIT_NEAR: &str = "You are close to your limit of ";
 const COMPACT_AT_PERCENT: u64 = 80;
 /// The shortest reply worth asking for. If not even this fits, the run ends.
 const MIN_REPLY_TOKENS: u64 = 64;
-/// If other runs draw on the same money, a call reserves this part of what is left, or enough for
-/// `FAIR_TOKENS`. If it reserved everything, the runs could make only one call at a time.
+/// If other runs draw on the same money, a call reserves one of `PARTS` parts of what is left, or enough
+/// for `FAIR_TOKENS`. If it reserved everything, the runs could make only one call at a time.
 const PARTS: u64 = 8;
 const FAIR_TOKENS: u64 = 16_384;
-/// A reply this long is not cut because other runs hold budget: longer replies are rare.
+/// With room for a reply this long, a run does not wait for more budget: longer replies are rare.
 const LONG_REPLY_TOKENS: u64 = 4_096;
 /// How many tokens an agent needs for its final report.
 const REPORT_TOKENS: u64 = 256;

@@ -208,7 +208,7 @@ pub struct Announced {
     /// All runs above had ended. The message is delivered when this run next gets work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
-    /// The time at work of the run that started it, as far as this run's own work reaches.
+    /// The parent's time at work when it started the run, plus the time that the run took.
     #[serde(default, skip_serializing_if = "is_none_at_all")]
     pub worked_ms: u64,
     /// Fields of a later version.

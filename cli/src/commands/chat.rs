@@ -169,7 +169,7 @@ async fn begin(
 ) -> Result<Followee, Failure> {
     let mut spec = spec(&options.agent, config, folder, None)?;
     spec.session = true;
-    // The budget limits the cost of the whole chat. A limit per message would only repeat it.
+    // The budget limits the cost of the whole chat and ends it. A limit per message would only repeat it.
     if config.limits.cost.value.is_none() {
         spec.limits.cost = None;
     }

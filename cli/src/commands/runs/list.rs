@@ -28,7 +28,7 @@ pub async fn run(
     let limit = options.limit as usize;
     let kin = match (options.all, options.filters.unfinished) {
         (true, _) => Kin::All,
-        // Background children of an ended root have no open run above them, so list them, too.
+        // Also list the open subagents of an ended root, because the root itself is not listed.
         (false, true) => Kin::Heads,
         (false, false) => Kin::Roots,
     };
