@@ -13,7 +13,7 @@ use std::ops::{Add, AddAssign};
 pub struct Usd(pub u64);
 
 impl Usd {
-    /// Nothing.
+    /// No money.
     pub const ZERO: Usd = Usd(0);
 
     /// An amount in dollars, rounded up to the next billionth. Negative amounts become zero.

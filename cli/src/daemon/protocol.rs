@@ -16,7 +16,7 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 /// A request to the daemon, such as `{"posse":1,"ask":"status"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// [`FORM`].
+    /// The version of the protocol, [`FORM`].
     pub posse: u32,
     #[serde(flatten)]
     pub ask: Ask,
@@ -48,7 +48,7 @@ pub enum Ask {
 /// An answer of the daemon.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// [`FORM`].
+    /// The version of the protocol, [`FORM`].
     pub posse: u32,
     /// The daemon's version.
     pub version: String,
