@@ -485,7 +485,7 @@ async fn turn(
     over
 }
 
-/// Shows a turn. Ctrl-C interrupts it, and other signals leave the chat.
+/// Ctrl-C interrupts the turn, other signals leave.
 async fn turn_to_its_end(
     runtime: &Runtime,
     session: &mut Followee,
