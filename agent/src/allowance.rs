@@ -1,40 +1,39 @@
-//! What a run may still draw of budgets, its own and those above it.
+//! How much a run may still draw from its own budget and from the budgets above it.
 
 use crate::transcript::Transcript;
 use posse_protocol::{Limit, Limits, Share, Usd};
 
-/// What a run may still draw of budgets. Nothing is limited that it does not name.
+/// How much a run may still draw from budgets. A limit without an entry is not limited.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allowance(pub Vec<Share>);
 
-/// How much of an allowance is counted.
+/// Whether an allowance counts what other runs may still give back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// What is left now.
+    /// Counts only what is left now.
     Now,
-    /// What there is once others have given back all that they may.
+    /// Counts what is left, and what other runs hold and may give back.
     Returned,
 }
 
 impl Allowance {
-    /// Nothing is limited.
+    /// True when no budget limits the run.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What may still be drawn of `limit`, if a budget limits it.
+    /// The share of `limit`, if a budget limits it.
     pub fn of(&self, limit: Limit) -> Option<&Share> {
         self.0.iter().find(|share| share.limit == limit)
     }
 
-    /// As if nothing came back any more.
+    /// The same allowance, as if other runs gave nothing back.
     pub(crate) fn without_what_others_hold(mut self) -> Self {
         self.0.iter_mut().for_each(|share| share.held = 0);
         self
     }
 
-    /// `limits`, narrowed to what may be drawn: so that whatever keeps within limits keeps within
-    /// budgets.
+    /// `limits`, narrowed to what the run may draw. A run within these limits is also within its budgets.
     pub(crate) fn within(&self, limits: &Limits, transcript: &Transcript, reach: Reach) -> Limits {
         let used = transcript.leg_usage();
         let spent = &transcript.spent;

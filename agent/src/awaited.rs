@@ -1,34 +1,34 @@
-//! What other runs are at work for this one and will be announced: part of the fold.
+//! The background children of a run that have not ended, and their collected results: part of the fold.
 
 use posse_protocol::{Announce, ChildStarted, Message, Part, RunId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What other runs are at work for this one, and what is to be told of them together.
+/// The background children that will be announced to this run, and the results it collects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Awaited {
-    /// Those that have not ended, and how their ends are told.
+    /// The children that have not ended, and how each will be announced.
     runs: BTreeMap<RunId, Expected>,
-    /// Results that are told together, and whose.
+    /// Results for the next `collect` announcement, each with its run.
     gathered: Vec<(RunId, Arc<Message>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Expected {
     announce: Announce,
-    /// It was set to work since this run was: their times run side by side.
+    /// The child started in the present leg, so its time runs in parallel with this run's time.
     in_this_leg: bool,
 }
 
 impl Awaited {
-    /// This run is set to work anew.
+    /// A new leg of this run begins.
     pub(crate) fn begin_leg(&mut self) {
         self.runs.values_mut().for_each(|run| run.in_this_leg = false);
     }
 
     pub(crate) fn begun(&mut self, child: &ChildStarted) {
         match child.announce {
-            // What became of it comes as the result of a call, or not at all.
+            // The result comes as the result of a tool call, or never.
             None | Some(Announce::Silent) => {}
             Some(announce) => {
                 self.runs.insert(child.run, Expected { announce, in_this_leg: true });
@@ -36,7 +36,7 @@ impl Awaited {
         }
     }
 
-    /// A run has ended. Returns whether it was set to work since this one was.
+    /// A child has ended. Returns whether it started in the present leg.
     pub(crate) fn ended(&mut self, run: RunId) -> bool {
         self.runs.remove(&run).is_some_and(|run| run.in_this_leg)
     }
@@ -45,12 +45,12 @@ impl Awaited {
         self.gathered.push((run, message));
     }
 
-    /// True when others are at work whose results are told together with those gathered.
+    /// True when children are still at work whose results belong into the same `collect` announcement.
     pub(crate) fn gathers_more(&self) -> bool {
         self.runs.values().any(|run| run.announce == Announce::Collect)
     }
 
-    /// Takes what was gathered, as one message, and says whose result each part of it is.
+    /// Takes the collected results as one message, and returns the run that each part comes from.
     pub(crate) fn gathered(&mut self) -> Option<(Arc<Message>, Vec<Option<RunId>>)> {
         let gathered = std::mem::take(&mut self.gathered);
         let (run, first) = gathered.first()?;
@@ -68,7 +68,7 @@ impl Awaited {
         Some((Arc::new(Message { parts, ..Message::user("") }), of))
     }
 
-    /// How many runs are at work that will be told of.
+    /// The number of children that will still be announced.
     pub(crate) fn count(&self) -> usize {
         self.runs.len()
     }

@@ -1,22 +1,22 @@
-//! The calls of a reply and how far each is.
+//! The calls of a reply and the state of each.
 
 use posse_protocol::{CallId, Message, Part, Role, RunId, ToolCall, ToolResult};
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// Calls that are looked through one by one; more are looked up.
+/// Up to this many calls, a linear search is used; above it, an index.
 const FEW: usize = 16;
 
 /// The calls of one reply, in its order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
     list: Vec<Call>,
-    /// Where each is, if there are many and no two have the same id.
+    /// The index of each call, if there are many calls and their ids are unique.
     places: Option<HashMap<CallId, usize>>,
-    /// How many are answered.
+    /// The number of answered calls.
     answered: usize,
-    /// What the model is told of them, once all are.
+    /// The message with all results, once every call is answered.
     results: Option<Arc<Message>>,
 }
 
@@ -37,7 +37,7 @@ impl Calls {
         Calls { list, places, answered: 0, results: None }
     }
 
-    /// Answers the first open call that `result` is of. Returns whether there is one.
+    /// Answers the first open call with the id in `result`. Returns whether there is one.
     pub(crate) fn answer(&mut self, result: ToolResult) -> bool {
         let Some(place) = self.place(&result.call, Call::is_open) else { return false };
         let call = &mut self.list[place];
@@ -51,23 +51,23 @@ impl Calls {
         true
     }
 
-    /// The results in the order of the calls, once all are there.
+    /// The results in the order of the calls, once every call is answered.
     pub(crate) fn results(&self) -> Option<&Arc<Message>> {
         self.results.as_ref()
     }
 
-    /// The results and whose each is: the run's that worked for the call, if one did.
+    /// The results, each with the child that worked for the call, if there was one.
     pub(crate) fn results_of(&self) -> impl Iterator<Item = (&Part, Option<RunId>)> {
         let parts = self.results.iter().flat_map(|message| &message.parts);
         parts.zip(self.list.iter().map(|call| call.child))
     }
 
-    /// Puts `results` in the place of the results.
+    /// Replaces the results by `results`.
     pub(crate) fn replace_results(&mut self, results: Vec<Part>) {
         self.results = Some(Arc::new(Message::new(Role::User, results)));
     }
 
-    /// The place of the first call `id` that `wanted` accepts.
+    /// The index of the first call `id` that `wanted` accepts.
     pub(crate) fn place(&self, id: &CallId, wanted: impl Fn(&Call) -> bool) -> Option<usize> {
         match &self.places {
             Some(places) => places.get(id).copied().filter(|place| wanted(&self.list[*place])),
@@ -89,14 +89,14 @@ impl DerefMut for Calls {
     }
 }
 
-/// A tool call and how far it is.
+/// A tool call and its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) call: ToolCall,
     pub(crate) state: CallState,
-    /// The run whose end is its result.
+    /// The child whose outcome is the result of this call.
     pub(crate) child: Option<RunId>,
-    /// Its result, until that of the last call is there.
+    /// The result, until every call of the reply has one.
     result: Option<ToolResult>,
 }
 
@@ -104,30 +104,30 @@ pub(crate) struct Call {
 pub(crate) enum CallState {
     /// Not started.
     Asked,
-    /// A person is to decide about it.
+    /// A person has to decide about it.
     Questioned {
-        /// What the answer must be bound to.
+        /// The digest that an answer must carry.
         digest: String,
     },
-    /// A person let it run; it has not started.
+    /// A person approved it; it has not started.
     Approved {
-        /// Who.
+        /// The person.
         by: String,
     },
-    /// A person refused it; the model has not been told.
+    /// A person denied it; the model does not know yet.
     Denied {
-        /// Who.
+        /// The person.
         by: String,
-        /// Why, for the agent to read.
+        /// The reason, for the agent.
         reason: String,
     },
-    /// Started, and its result not recorded.
+    /// Started; its result is not recorded.
     Started { repeatable: bool },
-    /// Someone else will append the result.
+    /// Another process or run will append the result.
     Pending,
-    /// The turn that asked for it was stopped.
+    /// The turn that made the call was cancelled.
     Abandoned {
-        /// It had begun, and may have had its effect.
+        /// The call had started, so it may have had its effect.
         begun: bool,
     },
     /// Answered.
@@ -135,7 +135,7 @@ pub(crate) enum CallState {
 }
 
 impl Call {
-    /// It can start, and never has.
+    /// True when the call may start and has not started before.
     pub(crate) fn is_fresh(&self) -> bool {
         matches!(self.state, CallState::Asked | CallState::Approved { .. })
     }
@@ -144,7 +144,7 @@ impl Call {
         self.state != CallState::Answered
     }
 
-    /// It had begun, it may not run again, and no result came: what became of it is not known.
+    /// True when the call started, must not run again, and has no result: whether it had its effect is unknown.
     pub(crate) fn may_have_had_its_effect(&self) -> bool {
         matches!(
             self.state,

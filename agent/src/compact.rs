@@ -1,10 +1,10 @@
-//! Summaries that stand in for the beginning of a long transcript.
+//! Summaries that replace the beginning of a long transcript.
 
 use posse_protocol::{Message, Part, Role};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// What the model is asked for when its transcript is to be replaced by a summary.
+/// The prompt that asks the model for a summary of its transcript.
 pub const REQUEST: &str = "The conversation is about to outgrow your context. Write a \
 summary that will replace everything above, for yourself to go on from. Keep: what was asked, in \
 the asker's words where they matter; decisions and their reasons; files read or changed, with \
@@ -12,21 +12,21 @@ paths and the facts that matter in them; commands run and what came of them; wha
 left to do, and the very next step. Leave out greetings and detail that no longer matters. Answer \
 with the summary only, and call no tool.";
 
-/// How a summary begins in the transcript.
+/// The heading of a summary in the transcript.
 pub const HEADING: &str =
     "[Summary of the conversation so far; the full text is no longer in view]\n";
 
-/// A summary as it stands in the transcript.
+/// A summary with its heading.
 pub(crate) fn framed(summary: &str) -> String {
     format!("{HEADING}{summary}")
 }
 
 /// Characters of one extract.
 const EXTRACT: usize = 600;
-/// How many of the latest exchanges an extractive summary quotes.
+/// The number of latest exchanges that an extractive summary quotes.
 const LATEST: usize = 12;
 
-/// A summary without a model: the task in its own words, what was called, the last that was said.
+/// A summary without a model: the task verbatim, the tools called, and the last texts.
 pub(crate) fn extract(messages: &[Arc<Message>]) -> String {
     let mut out = String::new();
     let said = |role: Role| {
@@ -74,7 +74,7 @@ pub(crate) fn extract(messages: &[Arc<Message>]) -> String {
     out
 }
 
-/// The first `limit` characters of `text`, with a sign that there was more.
+/// The first `limit` characters of `text`, with an ellipsis if there was more.
 pub(crate) fn shortened(text: &str, limit: usize) -> String {
     let mut out: String = text.chars().take(limit).collect();
     if out.len() < text.len() {

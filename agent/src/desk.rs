@@ -1,7 +1,7 @@
-//! Where the loop works: the transcript, the events that wait to be stored, and the clock.
+//! The working state of the loop: the transcript, the events not yet stored, and the clock.
 //!
-//! Events are folded as they are noted and stored together just before the next effect, so that
-//! a turn takes two commits, not five. Nothing is shown, and no effect starts, before it is stored.
+//! The loop folds each event at once and stores them together just before the next effect, so that
+//! a turn takes two commits, not five. An event is stored before its effect starts and before it is shown.
 
 use crate::step::{Bounds, wall_near_ms};
 use crate::transcript::Transcript;
@@ -13,15 +13,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long something that was told to stop may take to do so.
+/// How long work may take to stop after it was cancelled.
 const GRACE: Duration = Duration::from_secs(3);
 
 pub(crate) struct Desk<'a> {
     journal: &'a dyn Journal,
     pub(crate) transcript: Transcript,
-    /// Folded already, not stored yet.
+    /// Events that are folded and not stored.
     queued: Vec<Event>,
-    /// Calls whose answers among those stand in for others, who may still give their own.
+    /// Calls with a provisional answer in `queued`. A real answer from another process wins.
     stood_in: Vec<CallId>,
     /// The last event known to be stored.
     stored: Seq,
@@ -29,23 +29,23 @@ pub(crate) struct Desk<'a> {
     worked_before_ms: u64,
 }
 
-/// How often someone has asked to stop.
+/// The number of cancel requests so far.
 pub(crate) type Interrupts = u32;
 
-/// Whether a budget had what was to be drawn.
+/// Whether the budget covered a draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Draw {
-    /// It had: it is drawn, and stored.
+    /// The budget covered it; the events are stored.
     Taken,
-    /// It had not, but this: nothing was drawn.
+    /// The budget has only this much left. Nothing was drawn.
     Refused(Share),
 }
 
-/// How something that was watched ended.
+/// How watched work ended.
 pub(crate) enum Watched<T> {
-    /// By itself, possibly after having been told to stop.
+    /// It returned, possibly after it was cancelled.
     Ended(T),
-    /// It did not stop when told to, and was dropped.
+    /// It did not stop after it was cancelled, and was dropped.
     Dropped,
 }
 
@@ -69,36 +69,36 @@ impl<'a> Desk<'a> {
         self.worked_before_ms + self.opened.elapsed().as_millis() as u64
     }
 
-    /// Whether the run is still this process's, for whoever is about to have an effect.
+    /// Whether this process still owns the run. Callers check it right before an effect.
     pub(crate) fn claim(&self) -> Claim {
         self.journal.claim()
     }
 
-    /// How often someone has asked to stop so far.
+    /// The number of cancel requests so far.
     pub(crate) fn interrupts(&self) -> Interrupts {
         self.transcript.phase.interrupts
     }
 
-    /// Folds `event` and keeps it to be stored with the next [`Desk::store`].
+    /// Folds `event` and queues it for the next [`Desk::store`].
     pub(crate) fn note(&mut self, event: Event) {
         let provisional = Seq(self.stored.0 + self.queued.len() as u64 + 1);
         self.transcript.apply(provisional, &event);
         self.queued.push(event);
     }
 
-    /// Notes the answer to a call in place of whoever else may give it. It is stored only if
-    /// nobody has: of the answers to a call one is in the log.
+    /// Notes a provisional answer to a call that another process may also answer. It is stored only
+    /// if the log has no answer yet, so that each call has one answer in the log.
     pub(crate) fn stand_in(&mut self, answer: ToolFinished) {
         self.stood_in.push(answer.call.clone());
         self.note(Event::ToolFinished(answer));
     }
 
-    /// Something was noted and is not stored yet.
+    /// True when an event was noted and is not stored.
     pub(crate) fn has_unstored(&self) -> bool {
         !self.queued.is_empty()
     }
 
-    /// Stores what was noted. Afterwards the transcript is that of the log.
+    /// Stores the queued events. Afterwards the transcript equals the fold of the log.
     pub(crate) async fn store(&mut self) -> Result<(), JournalError> {
         if self.queued.is_empty() {
             return Ok(());
@@ -118,7 +118,7 @@ impl<'a> Desk<'a> {
         if placed {
             return self.reread().await;
         }
-        // What others appended before them makes no difference to these.
+        // Other processes' events before these do not change how these fold.
         for record in self.journal.read_after(self.stored).await? {
             if record.seq < first || record.seq > last {
                 self.transcript.apply(record.seq, &record.event);
@@ -129,12 +129,12 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
-    /// What may still be drawn of budgets.
+    /// How much the run may still draw from budgets.
     pub(crate) async fn allowance(&self) -> Result<Allowance, JournalError> {
         self.journal.allowance().await
     }
 
-    /// Stores what was noted, and `draws`, which draw on budgets, if these have what it takes.
+    /// Stores the queued events and `draws`, which draw on budgets, if the budgets cover them.
     pub(crate) async fn draw(&mut self, draws: Vec<Event>) -> Result<Draw, JournalError> {
         if !self.stood_in.is_empty() {
             self.store().await?;
@@ -152,7 +152,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Stores what was noted, but for answers to calls that others have answered meanwhile.
+    /// Stores the queued events, without answers to calls that another process has answered meanwhile.
     async fn store_giving_way(&mut self) -> Result<(), JournalError> {
         let mut last = self.stored;
         while !self.queued.is_empty() {
@@ -180,14 +180,15 @@ impl<'a> Desk<'a> {
         self.reread().await
     }
 
-    /// Takes back the answers that were noted in place of others.
+    /// Removes the provisional answers.
     pub(crate) fn withdraw(&mut self) {
         for call in std::mem::take(&mut self.stood_in) {
             self.queued.retain(|event| !answers(event, &call));
         }
     }
 
-    /// Stores what was noted and `last`, if nothing else was appended meanwhile. Returns whether.
+    /// Stores the queued events and `last`, if no other process has appended anything. Returns
+    /// whether it did.
     pub(crate) async fn conclude(&mut self, last: Event) -> Result<bool, JournalError> {
         let mut events = self.queued.clone();
         events.push(last);
@@ -203,13 +204,13 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Folds what others appended.
+    /// Folds the events that other processes appended.
     pub(crate) async fn sync(&mut self) -> Result<(), JournalError> {
         if self.journal.tail() <= self.stored {
             return Ok(());
         }
         if !self.stood_in.is_empty() {
-            // What others appended may be those very answers: decide again.
+            // The new events may be the real answers, so the loop has to decide again.
             self.withdraw();
             self.store().await?;
             return self.reread().await;
@@ -224,7 +225,7 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
-    /// Folds the log anew: what others appended stands between our own events.
+    /// Folds the whole log again, because other processes' events are between our own.
     async fn reread(&mut self) -> Result<(), JournalError> {
         let records = self.journal.read_after(Seq::ZERO).await?;
         self.transcript = Transcript::of(&records);
@@ -232,8 +233,8 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
-    /// Waits for `work`. Tells it to stop, through `token`, when a cancel request arrives or the
-    /// time is up; drops it if it then does not stop.
+    /// Waits for `work`. Cancels it through `token` when a cancel request arrives or the time is
+    /// up, and drops it if it does not stop within `GRACE`.
     pub(crate) async fn watch<T>(
         &mut self,
         bounds: &Bounds,
@@ -243,7 +244,7 @@ impl<'a> Desk<'a> {
         self.watch_unless(bounds, token, work, |_| false).await
     }
 
-    /// The same for what is no work, only a wait: it is told to stop when the run is paused, too.
+    /// Like [`Desk::watch`] for a plain wait, which a pause of the run also cancels.
     pub(crate) async fn watch_wait<T>(
         &mut self,
         bounds: &Bounds,
@@ -292,7 +293,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// When time next matters: when its end is near, and when it is up.
+    /// The next time limit: when its end is near, or when it is reached.
     fn next_alarm(&self, bounds: &Bounds) -> Option<Instant> {
         let limit = self.transcript.wall_ms(&bounds.limits)?;
         let worked = self.transcript.leg_ms();
@@ -307,7 +308,7 @@ fn answers(event: &Event, call: &CallId) -> bool {
     matches!(event, Event::ToolFinished(answer) if answer.call == *call)
 }
 
-/// True when it matters to the fold where exactly an event stands.
+/// True when the exact position of `event` in the log matters to the fold.
 fn is_placed(event: &Event) -> bool {
     !matches!(event, Event::ToolStarted(_) | Event::ToolPending(_) | Event::TimePassed(_))
 }

@@ -1,5 +1,5 @@
-//! The dispatcher: which tool a call means, and whether the run may call it. It is the law; the
-//! list of tools sent to the model is a courtesy.
+//! The dispatcher: finds the tool for a call and checks that the run may call it. This check is what
+//! enforces the grant; the list of tools in the request only informs the model.
 
 use crate::{Answer, SeenFiles, Tool, ToolContext, Toolbox, capped};
 use futures_util::FutureExt;
@@ -8,13 +8,13 @@ use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// What refuses a call that is outside the grant.
+/// The name of the grant as the reason of a refusal.
 pub(crate) const GRANT: &str = "the grant";
 
-/// How much of what a panic said the model is told, in characters.
+/// How many characters of a panic message the model sees.
 const PANIC_CHARS: usize = 200;
 
-/// The tool that `call` means, or what the model is told instead.
+/// The tool for `call`, or the error for the model.
 pub(crate) fn resolve<'a>(
     toolbox: &'a Toolbox,
     grant: &Grant,
@@ -44,12 +44,12 @@ pub(crate) fn resolve<'a>(
     Ok(tool)
 }
 
-/// What the model is told of a call that was not made because its run may be another process's.
+/// The result of a call that was not made because another process may own the run now.
 const STOOD_STILL: &str = "not done: this process stood still for too long, and another may have taken the \
     run over; call it again if it is still needed";
 
-/// Runs one call. A panic of the tool is its answer, not the end of the run, and so is as much of
-/// what it returns as a result may be long.
+/// Runs one call. If the tool panics, the panic becomes its result and the run continues. A long
+/// result is cut to the largest size a result may have.
 pub(crate) async fn invoke(tool: &dyn Tool, call: ToolCall, context: ToolContext) -> Answer {
     let acts = matches!(tool.spec().effect, Effect::Write | Effect::Execute | Effect::Network);
     if acts && !context.claim.holds() {
@@ -63,7 +63,7 @@ pub(crate) async fn invoke(tool: &dyn Tool, call: ToolCall, context: ToolContext
     }
 }
 
-/// What the model is told of a panic of the tool `name`: what it said, in one line.
+/// The result of a call whose tool `name` panicked, with the panic message in one line.
 fn told_of(panic: &(dyn Any + Send), name: &str) -> ToolOutput {
     let words: Vec<&str> = panic_text(panic).unwrap_or_default().split_whitespace().collect();
     let said: String = words.join(" ").chars().take(PANIC_CHARS).collect();
@@ -71,24 +71,24 @@ fn told_of(panic: &(dyn Any + Send), name: &str) -> ToolOutput {
     ToolOutput::error(format!("`{name}` failed inside itself{said}; its effect is not known"))
 }
 
-/// What a panic said, if it is text.
+/// The message of a panic, if it is text.
 pub fn panic_text(panic: &(dyn Any + Send)) -> Option<&str> {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
 }
 
-/// What a tool says of a call before a person is asked about it.
+/// What a tool says about a call before Posse asks a person.
 pub(crate) enum Outlook {
-    /// It would not do it, for this reason.
+    /// The tool would refuse the call, for this reason.
     Refused(String),
-    /// What it would do.
+    /// A preview of what the call would do.
     Shown(String),
-    /// Nothing but what the arguments say.
+    /// Nothing beyond the arguments.
     Plain,
 }
 
-/// What `tool` says of `call` beforehand, of a run that has `seen` these files by then. If it panics
-/// it says nothing.
+/// Asks `tool` about `call` before it runs. `seen` are the files that the run has read or written by
+/// then. A tool that panics counts as [`Outlook::Plain`].
 pub(crate) async fn foresee(tool: &dyn Tool, call: &ToolCall, seen: Option<&SeenFiles>) -> Outlook {
     let work = async {
         if let Some(why) = tool.refusal(&call.input, seen).await {
@@ -99,8 +99,7 @@ pub(crate) async fn foresee(tool: &dyn Tool, call: &ToolCall, seen: Option<&Seen
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or(Outlook::Plain)
 }
 
-/// Parts `calls` into groups that run one after the other; the calls of one group run side by
-/// side.
+/// Splits `calls` into groups. Groups run one after the other; the calls of one group run in parallel.
 pub(crate) fn groups<T>(calls: Vec<(T, &Arc<dyn Tool>)>) -> Vec<Vec<(T, &Arc<dyn Tool>)>> {
     let mut groups: Vec<Vec<(T, &Arc<dyn Tool>)>> = Vec::new();
     for (call, tool) in calls {

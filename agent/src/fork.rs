@@ -1,9 +1,9 @@
-//! Forks: what a run begins with that takes over another run's conversation.
+//! Forks: the messages of a run that takes over the conversation of another run.
 //!
-//! Pure. For the same agent and model it is what that run's last request sent, byte for byte, so
-//! that the provider's prompt cache is read. For any other it is normalised: calls of tools that
-//! the run does not have are told in words, and no call is without its result. Calls that are
-//! still open, the one that asked for the fork among them, are never taken over.
+//! Pure. For the same agent and model, the fork is what that run's last request sent, byte for
+//! byte, so that the vendor can use its prompt cache. For any other, it is normalised: calls of
+//! tools that the new run does not have become text, and every call has its result. Open calls,
+//! such as the one that asked for the fork, are left out.
 
 use crate::compact::shortened;
 use crate::transcript::{Transcript, weigh};
@@ -11,46 +11,46 @@ use posse_protocol::{CallId, Message, Part, Role, SeenFile, Seq, ToolCall, ToolR
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The words that a separator begins with.
+/// The heading of the separator.
 pub const SEPARATOR_HEADING: &str = "[The conversation that you take over ends here]\n";
 
-/// The share of a window that a fork may take, in percent.
+/// How much of a context window a fork may take, in percent.
 const MOST_OF_WINDOW_PERCENT: u64 = 60;
-/// Characters that are told of the input of a call.
+/// How many characters of a call's input the text about it shows.
 const TOLD_INPUT: usize = 120;
 
-/// How a conversation is taken over.
+/// How a fork takes over a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// For the same agent and model: as it was sent.
+    /// For the same agent and model: the messages as they were sent.
     Verbatim,
-    /// For another agent or model: what that one can follow.
+    /// For another agent or model: only messages that it can follow.
     Normalised,
 }
 
-/// What a run takes over from another.
+/// The messages and files that a run takes over from another run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fork {
-    /// The conversation and, last, the separator. The task comes after it.
+    /// The conversation, then the separator. The task follows them.
     pub messages: Vec<Message>,
     /// The files that the other run had read or written.
     pub seen: Vec<SeenFile>,
-    /// The log of the other run gives this fork up to here, whatever came later. The same for all
-    /// calls of one reply.
+    /// The fork depends on the other run's log up to this position only. All calls of one reply
+    /// have the same position.
     pub at: Seq,
     /// Tokens of the messages, estimated on the high side.
     pub tokens: u64,
 }
 
 impl Fork {
-    /// True when it leaves enough of a window of so many tokens to work in.
+    /// True when the fork leaves enough room in a context window of `window` tokens.
     pub fn fits(&self, window: u64) -> bool {
         self.tokens <= window / 100 * MOST_OF_WINDOW_PERCENT
     }
 }
 
-/// What a run that may call `may_call` takes over from the run of `transcript`: all of it, or the
-/// last `turns`. A turn begins where someone speaks to the agent.
+/// The fork of `transcript` for a run that may call `may_call`: the whole conversation, or its last
+/// `turns`. A turn begins with a message to the agent.
 pub fn fork(transcript: &Transcript, form: Form, turns: Option<u32>, may_call: &[String]) -> Fork {
     let (taken, seen, at) = transcript.handed_over();
     let first = turns.map_or(0, |count| beginning_of_last(count, &taken));
@@ -64,8 +64,8 @@ pub fn fork(transcript: &Transcript, form: Form, turns: Option<u32>, may_call: &
     Fork { messages, seen: seen.list(), at, tokens: transcript.tokens_of(bytes) }
 }
 
-/// What stands between a conversation that was taken over and the task: whose it was, and which
-/// tools may be called.
+/// The message between the conversation and the task. It says whose conversation it was, and which
+/// tools the run may call.
 pub fn separator(may_call: &[String], form: Form) -> Message {
     let tools = match may_call {
         [] => "You may call no tool".to_owned(),
@@ -87,13 +87,13 @@ pub fn separator(may_call: &[String], form: Form) -> Message {
     ))
 }
 
-/// Where the last `count` turns begin.
+/// The index where the last `count` turns begin.
 fn beginning_of_last(count: u32, messages: &[Arc<Message>]) -> usize {
     let speaks = |index: usize| {
         let message = &messages[index];
         message.role == Role::User && results_of(message).next().is_none()
     };
-    // What is said in a row begins one turn.
+    // Consecutive messages begin one turn.
     let begins = |index: &usize| speaks(*index) && (*index == 0 || !speaks(*index - 1));
     match count.checked_sub(1) {
         Some(earlier) => {
@@ -103,14 +103,14 @@ fn beginning_of_last(count: u32, messages: &[Arc<Message>]) -> usize {
     }
 }
 
-/// `messages` as an agent can follow them that may call `may_call`, whatever its model.
+/// `messages` in a form that any model can follow, for an agent that may call `may_call`.
 fn normalised(messages: &[Arc<Message>], may_call: &[String]) -> Vec<Message> {
     let mut out = Vec::with_capacity(messages.len());
     let mut rest = messages;
     while let Some((message, after)) = rest.split_first() {
         rest = after;
         match message.role {
-            // Results are not taken over from here, but with their calls.
+            // Results are left out here; they come with their calls.
             Role::User => out.extend(said_by_user(message)),
             Role::Assistant => {
                 let answers = after.iter().take_while(|message| message.role == Role::User);
@@ -125,14 +125,14 @@ fn normalised(messages: &[Arc<Message>], may_call: &[String]) -> Vec<Message> {
     out
 }
 
-/// What a person said, if there is anything to see.
+/// The message of a person, if it has any content.
 fn said_by_user(message: &Message) -> Option<Message> {
     let parts: Vec<Part> = message.parts.iter().filter(|part| is_plain(part)).cloned().collect();
     (!parts.is_empty()).then(|| Message { parts, ..message.clone() })
 }
 
-/// What a model said, for another, and the results of the calls that are kept. Reasoning and what
-/// only its own provider understands is left out: it is signed for the place where it stood.
+/// A reply in a form for another model, and the results of the calls that are kept. Reasoning and
+/// vendor-specific parts are left out, because their signatures hold only in the original conversation.
 fn retold(
     message: &Message,
     mut results: Vec<&ToolResult>,
@@ -140,7 +140,7 @@ fn retold(
 ) -> (Vec<Part>, Vec<Part>) {
     let mut said = Vec::with_capacity(message.parts.len());
     let mut kept = Vec::new();
-    // Words stand before calls, so that results follow their calls directly.
+    // Text goes before calls, so that results follow their calls directly.
     let mut first_call = None;
     for part in &message.parts {
         match part {
@@ -167,7 +167,7 @@ fn retold(
     (said, kept)
 }
 
-/// True for what every model understands.
+/// True for parts that every model understands.
 fn is_plain(part: &Part) -> bool {
     match part {
         Part::Text(text) => !text.text.trim().is_empty(),
@@ -183,13 +183,13 @@ fn results_of(message: &Message) -> impl Iterator<Item = &ToolResult> {
     })
 }
 
-/// The first of `results` that answers `call`. Some models use an id twice.
+/// Removes and returns the first of `results` that answers `call`. Some models use an id twice.
 fn take_result<'a>(results: &mut Vec<&'a ToolResult>, call: &CallId) -> Option<&'a ToolResult> {
     let index = results.iter().position(|result| result.call == *call)?;
     Some(results.remove(index))
 }
 
-/// One line that says what a call did.
+/// One line of text about a call.
 fn told(call: &ToolCall, result: &ToolResult) -> String {
     let name = one_line(&call.name);
     let failed = if result.is_error { ", which failed" } else { "" };
@@ -199,7 +199,7 @@ fn told(call: &ToolCall, result: &ToolResult) -> String {
     }
 }
 
-/// What says most about a call: its first text, or all of its input when there is none.
+/// The most informative part of an input: its first text, or all of it if it has no text.
 fn telling(input: &Value) -> Option<String> {
     let texts = match input {
         Value::String(text) => return Some(text.clone()),
@@ -212,7 +212,7 @@ fn telling(input: &Value) -> Option<String> {
 }
 
 fn one_line(text: &str) -> String {
-    // Only the beginning can be shown, and the text may be a whole file.
+    // The text may be a whole file, and only its beginning is shown.
     let beginning: String = text.chars().take(8 * TOLD_INPUT).collect();
     let words: Vec<&str> = beginning.split_whitespace().collect();
     shortened(&words.join(" "), TOLD_INPUT)

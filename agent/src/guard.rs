@@ -1,51 +1,51 @@
-//! What decides whether a call may run.
+//! The trait that decides whether a call may run.
 
 use posse_protocol::{ToolCall, ToolSpec};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// Decides whether a call may run. Asked once for each call, before anything of it happens; does
-/// no I/O.
+/// Decides whether a call may run. The loop asks once for each call, before the call starts. A
+/// guard does no I/O.
 pub trait Guard: Send + Sync {
-    /// What is to be done with `call` of the tool that `spec` describes.
+    /// Decides about `call` of the tool that `spec` describes.
     fn judge(&self, call: &ToolCall, spec: &ToolSpec, standing: &Standing) -> Ruling;
 }
 
-/// What the run's own log adds to the rules it began with.
+/// Rules that the log of the run adds to those it started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Rules that a person has allowed for the rest of the run.
+    /// Rules that a person approved for the rest of the run.
     pub approved: Vec<String>,
-    /// Lists of rules, of each of which a call must fit one: what skills in use narrow to.
+    /// Lists of rules from the skills in use. A call must match a rule of each list.
     pub narrowed: Vec<Vec<String>>,
 }
 
-/// What is to be done with a call, and what says so: a rule, the mode, the grant.
+/// The decision about a call, and its source: a rule, the mode or the grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// It runs.
+    /// The call runs.
     Allow {
-        /// What says so.
+        /// The source of the decision.
         by: String,
     },
-    /// A person decides.
+    /// Posse asks a person.
     Ask {
-        /// What says so.
+        /// The source of the decision.
         by: String,
-        /// The rule that would allow it, and what is like it, from then on.
+        /// The rule that would allow this call and similar ones from now on.
         rule: Option<String>,
     },
-    /// It does not run.
+    /// The call does not run.
     Deny {
-        /// What says so.
+        /// The source of the decision.
         by: String,
-        /// What the model is told: the reason and what it may do instead.
+        /// The message for the model: the reason, and what it may do instead.
         reason: String,
     },
 }
 
-/// What a question about `call` and its answer are bound to: the tool's name as it was called, and
-/// the arguments, byte for byte.
+/// The hash that binds an answer to its question about `call`. It covers the name of the tool as
+/// called, and the arguments, byte for byte.
 pub fn digest(call: &ToolCall) -> String {
     let mut hash = Sha256::new();
     hash.update((call.name.len() as u64).to_le_bytes());
@@ -57,7 +57,7 @@ pub fn digest(call: &ToolCall) -> String {
     })
 }
 
-/// Lets every call run. For agents that nothing but their tools narrows.
+/// Allows every call. For agents whose only restriction is their list of tools.
 pub struct Unguarded;
 
 impl Guard for Unguarded {

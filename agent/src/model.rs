@@ -1,4 +1,4 @@
-//! What the loop needs of a model.
+//! The trait through which the loop calls a model.
 
 use async_trait::async_trait;
 use posse_protocol::{Delta, Effort, Message, Price, RateLimits, Stop, ToolSpec, Usage};
@@ -19,7 +19,7 @@ pub struct ModelInfo {
     pub context_window: u64,
     /// Tokens one reply may have.
     pub max_output: u64,
-    /// What it asks for them; zero when not known.
+    /// The price of tokens; zero when not known.
     pub price: Price,
 }
 
@@ -30,30 +30,30 @@ pub struct Request {
     pub system: Arc<str>,
     /// The transcript.
     pub messages: Vec<Arc<Message>>,
-    /// The tools on offer.
+    /// The tools that the model sees.
     pub tools: Arc<[ToolSpec]>,
-    /// Tokens the reply may have.
+    /// The most tokens the reply may have.
     pub max_tokens: u64,
-    /// How hard to think, if someone said so.
+    /// The reasoning effort, if one is set.
     pub effort: Option<Effort>,
-    /// The JSON Schema that the final answer is to follow.
+    /// The JSON Schema that the final answer must follow.
     pub output_schema: Option<Arc<Value>>,
 }
 
 /// The reply of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// The message, its parts in the provider's order. Holds no truncated tool call.
+    /// The message, with its parts in the vendor's order. It never contains a truncated tool call.
     pub message: Message,
-    /// Why it stopped.
+    /// Why the reply ended.
     pub stop: Stop,
-    /// What it cost.
+    /// The tokens and the cost of the call.
     pub usage: Usage,
-    /// The provider's name for the request.
+    /// The vendor's id of the request.
     pub request_id: Option<String>,
-    /// The tier the provider served it from, in its words.
+    /// The service tier, as the vendor names it.
     pub service_tier: Option<String>,
-    /// What the provider says is left of its rate limits.
+    /// What the vendor says is left of its rate limits.
     pub rate_limits: Option<RateLimits>,
 }
 
@@ -64,14 +64,14 @@ pub struct Reply {
 /// the vendor.
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// What is known of it.
+    /// What Posse knows about the model.
     fn info(&self) -> &ModelInfo;
 
-    /// Makes what calls need whatever they say, if it is not there yet. Happens while the intent to
-    /// call is being stored; sends nothing.
+    /// Prepares what every call needs, such as a client, if it does not exist yet. The loop calls this
+    /// while it stores the event that announces the call. It must send nothing.
     fn get_ready(&self) {}
 
-    /// Calls it.
+    /// Sends `request` and returns the reply.
     async fn call(
         &self,
         request: Request,
@@ -84,96 +84,96 @@ pub trait Model: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The provider wants fewer requests.
+    /// The vendor asks for fewer requests.
     #[error("{model} limits the rate of requests: {reason}")]
     RetryAfter {
-        /// Which model.
+        /// The model.
         model: String,
-        /// When to try again, if it said so.
+        /// When to try again, if the vendor said so.
         after: Option<Duration>,
-        /// The provider's words.
+        /// The vendor's message.
         reason: String,
     },
-    /// The provider is in trouble.
+    /// The vendor is overloaded or has an internal error.
     #[error("{model} is overloaded or in trouble: {reason}")]
     Overloaded {
-        /// Which model.
+        /// The model.
         model: String,
-        /// When to try again, if it said so.
+        /// When to try again, if the vendor said so.
         after: Option<Duration>,
-        /// The provider's words.
+        /// The vendor's message.
         reason: String,
     },
-    /// The provider refuses this request, and will refuse it again.
+    /// The vendor rejects this request, and would reject it again.
     #[error("{model} rejected the request: {reason}")]
     Rejected {
-        /// Which model.
+        /// The model.
         model: String,
-        /// The provider's words.
+        /// The vendor's message.
         reason: String,
     },
-    /// The key is missing, wrong, or not allowed to do this.
+    /// The API key is missing, wrong, or not allowed to do this.
     #[error("{model} does not accept the key: {reason}")]
     Unauthorised {
-        /// Which model.
+        /// The model.
         model: String,
-        /// What to do about it.
+        /// How to fix it.
         reason: String,
     },
-    /// The transcript does not fit the window.
+    /// The transcript does not fit into the context window.
     #[error("the transcript does not fit the window of {model}: {reason}")]
     ContextOverflow {
-        /// Which model.
+        /// The model.
         model: String,
-        /// The provider's words.
+        /// The vendor's message.
         reason: String,
     },
-    /// The provider cannot be reached.
+    /// The vendor cannot be reached.
     #[error("cannot reach {model}: {reason}")]
     Unreachable {
-        /// Which model.
+        /// The model.
         model: String,
-        /// What the network said.
+        /// The network error.
         reason: String,
-        /// The request may have reached it: the connection broke before an answer began.
+        /// The request may have reached the vendor: the connection broke before an answer began.
         sent: bool,
     },
-    /// The user's own server is not running: to try again is no use until somebody starts it.
+    /// The user's local server is not running. A retry cannot help until the user starts it.
     #[error("cannot reach {model}: {reason}")]
     NotRunning {
-        /// Which model.
+        /// The model.
         model: String,
-        /// Where it was looked for, and how to start it.
+        /// The address that was tried, and how to start the server.
         reason: String,
     },
-    /// Nothing came for too long.
+    /// The vendor sent nothing for too long.
     #[error("{model} stalled: no event for {} s", after.as_secs_f64())]
     Stalled {
-        /// Which model.
+        /// The model.
         model: String,
-        /// How long we waited.
+        /// How long Posse waited.
         after: Duration,
     },
     /// The reply ended before it was complete.
     #[error("the reply of {model} was cut off: {reason}")]
     Cut {
-        /// Which model.
+        /// The model.
         model: String,
-        /// Where.
+        /// Where it ended.
         reason: String,
     },
-    /// The reply is not what the wire format says.
+    /// The reply does not follow the wire format.
     #[error("the reply of {model} is malformed: {reason}")]
     Malformed {
-        /// Which model.
+        /// The model.
         model: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// We stopped it.
+    /// Posse cancelled the call.
     #[error("the call was cancelled")]
     Cancelled,
-    /// We stopped it before anything was sent.
+    /// Posse cancelled the call before it sent anything.
     #[error("the call was cancelled before it was sent")]
     NotSent,
 }

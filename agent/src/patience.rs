@@ -1,33 +1,33 @@
-//! How long a run puts up with its provider: whether a failed call is made again, and when.
+//! Patience: whether and when the loop retries a failed model call.
 //!
-//! Pure. Runs that fail together must not come back together, so the waits are spread; by the
-//! run's id and not by chance, so that the same log gives the same wait.
+//! Pure. Runs that fail together must not retry together, so the waits are spread. The spread depends
+//! on the id of the run and not on chance, so that the same log gives the same wait.
 
 use crate::ModelError;
 use posse_protocol::RunId;
 use std::time::Duration;
 
-/// How long a run puts up with its provider.
+/// How often and how long a run retries model calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Calls made again, between two replies.
+    /// The most retries between two replies.
     pub retries: u32,
-    /// The wait before the first of them. Each later one doubles it.
+    /// The wait before the first retry. It doubles with each retry.
     pub first_wait: Duration,
-    /// The longest of the doubled waits.
+    /// The longest wait before one retry.
     pub longest_wait: Duration,
-    /// All waits together, between two replies. A provider that asks for more is given up.
+    /// The longest total wait between two replies. If the vendor asks for more, the run gives up.
     pub total_wait: Duration,
-    /// Whether they are really waited.
+    /// Whether the loop really waits.
     pub waits: Waits,
 }
 
-/// What becomes of the waits before a call is made again.
+/// What the loop does about the waits before retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
-    /// They are waited.
+    /// It waits.
     Kept,
-    /// They are decided on and counted, and take no time: nobody is there to be spared.
+    /// It decides on the waits and counts them, but does not wait: there is no vendor to spare.
     Skipped,
 }
 
@@ -43,7 +43,7 @@ impl Default for Patience {
     }
 }
 
-/// What has been put up with since the last reply.
+/// The retries since the last reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trouble {
     pub(crate) run: RunId,
@@ -51,13 +51,12 @@ pub(crate) struct Trouble {
     pub(crate) waited: Duration,
 }
 
-/// Replies that make no sense, or stop coming, are asked for again this often at most: each may
-/// be paid for, and the next is likely to be the same.
+/// The most retries after a reply that makes no sense or stops coming: each may cost money, and the
+/// next one is likely to be the same.
 const COSTLY_RETRIES: u32 = 2;
 
 impl Patience {
-    /// How long to wait before the call that failed with `error` is made again; `None` when it
-    /// should not be.
+    /// How long to wait before the retry of a call that failed with `error`; `None` if it is not retried.
     pub(crate) fn wait_after(&self, error: &ModelError, trouble: Trouble) -> Option<Duration> {
         if trouble.retries >= self.retries_after(error) {
             return None;
@@ -69,8 +68,8 @@ impl Patience {
         let doubled = self.first_wait.saturating_mul(1 << trouble.retries.min(20));
         let own = doubled.min(self.longest_wait);
         let share = share(trouble);
-        // Between half and all of our own wait; a little more than what the provider asked for. Who asks
-        // for little again and again would use up all retries in a moment.
+        // Wait between half and all of our own wait, or a little more than the vendor asked for. A
+        // vendor that asks for very short waits would otherwise use up all retries at once.
         let spread = own.mul_f64(0.5 + share / 2.0);
         let wait = match asked {
             Some(asked) => (asked + own.min(asked / 4).mul_f64(share)).max(spread),
@@ -81,8 +80,8 @@ impl Patience {
 }
 
 impl Patience {
-    /// What there is to say where a provider asks for a longer wait than is allowed, and nothing else
-    /// speaks against trying again.
+    /// An explanation for the case that only the vendor's wish prevents a retry: it asks for a longer
+    /// wait than the settings allow.
     pub(crate) fn too_long(&self, error: &ModelError, trouble: Trouble) -> Option<String> {
         let (ModelError::RetryAfter { after, .. } | ModelError::Overloaded { after, .. }) = error
         else {
@@ -98,7 +97,7 @@ impl Patience {
         })
     }
 
-    /// How often a call that failed with `error` is made again at the most.
+    /// The most retries of a call that failed with `error`.
     pub(crate) fn retries_after(&self, error: &ModelError) -> u32 {
         match error {
             ModelError::RetryAfter { .. }
@@ -118,7 +117,7 @@ impl Patience {
     }
 }
 
-/// A time as people say it.
+/// A duration for people to read.
 fn span(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..120 => format!("{seconds} s"),
@@ -130,7 +129,7 @@ fn span(time: Duration) -> String {
 /// A number from 0 to 1 that differs from run to run and from retry to retry.
 fn share(trouble: Trouble) -> f64 {
     let seed = trouble.run.as_u128() ^ u128::from(trouble.retries) << 64;
-    // The finaliser of SplitMix64: every bit of the seed reaches every bit of the number.
+    // The finaliser of SplitMix64: every bit of the seed affects every bit of the number.
     let mut mixed = (seed as u64) ^ (seed >> 64) as u64;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,7 +1,7 @@
-//! The loop: decide, do, record, until the run waits or ends.
+//! The loop: decide, act, record, until the run waits or ends.
 //!
-//! Main agents and subagents, streaming and not, the first start and the hundredth resume: all
-//! of them are this one function. It knows a model, tools, a journal and a guard, and nothing else.
+//! Roots and subagents, with and without streaming, the first start and every resume all use this
+//! one function. It knows only a model, tools, a journal and a guard.
 
 mod shift;
 
@@ -15,7 +15,7 @@ use shift::Shift;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// An agent ready to work: what it is told, its model, its tools, how far it may go.
+/// An agent with everything its run needs: instructions, model, tools and limits.
 pub struct Agent {
     /// The run it works on.
     pub run: RunId,
@@ -23,25 +23,25 @@ pub struct Agent {
     pub system: Arc<str>,
     /// Its model.
     pub model: Arc<dyn Model>,
-    /// The models to go on with, in this order, when that one cannot be had.
+    /// The fallback models, in the order in which they are tried.
     pub fallbacks: Vec<Arc<dyn Model>>,
-    /// How long it puts up with a provider in trouble.
+    /// How often and how long it retries model calls.
     pub patience: Patience,
-    /// How hard its model is to think.
+    /// The reasoning effort of its model.
     pub effort: Option<Effort>,
     /// The JSON Schema of its final answer.
     pub output_schema: Option<Arc<Value>>,
-    /// Every tool there is.
+    /// Every tool that exists.
     pub tools: Toolbox,
-    /// What the model is shown of them.
+    /// The tools that the model sees.
     pub offered: Arc<[ToolSpec]>,
-    /// What it may call of them.
+    /// The tools that the run may call.
     pub grant: Grant,
-    /// Decides about each call.
+    /// Decides whether each call may run.
     pub guard: Arc<dyn Guard>,
-    /// How far it may go.
+    /// The limits of the run.
     pub limits: Limits,
-    /// Takes what is shown and never stored. Must not block.
+    /// Receives deltas, which are shown and never stored. Must not block.
     pub deltas: Arc<dyn Fn(Delta) + Send + Sync>,
 }
 
@@ -50,22 +50,22 @@ pub struct Agent {
 pub enum Ended {
     /// The run ended.
     Finished(Outcome),
-    /// There is nothing to do until something is appended after `seen`.
+    /// The run has nothing to do until an event is appended after `seen`.
     Waiting {
-        /// The last event that was considered.
+        /// The last event that the loop has seen.
         seen: Seq,
-        /// How many calls wait for a result that someone else will append.
+        /// How many calls wait for a result that another process or run will append.
         calls: u32,
     },
-    /// `stop` fired; the run goes on when `run` is called again.
+    /// `stop` fired. Call `run` again to continue.
     Stopped,
-    /// Another model was asked for: the run goes on with an agent that has it.
+    /// A message asked for another model. Call `run` again with an agent that has it.
     OtherModel(String),
 }
 
-/// Works on a run until it ends, waits, or `stop` fires, which is looked at between steps.
+/// Works on a run until it ends, waits, or `stop` fires. The loop checks `stop` between steps.
 ///
-/// Dropping the future stops what is under way at once; the log then says what was begun.
+/// Dropping the future stops the present step at once. The log then shows what was started.
 ///
 /// # Errors
 /// When the journal fails, or another process owns the run.
@@ -108,7 +108,7 @@ pub async fn run(
             Step::Tell { limit, text } => shift.tell(Sender::LimitNear(limit), text),
             Step::Compact => shift.compact().await?,
             Step::Wait if shift.desk.has_unstored() => {
-                // What others append meanwhile may be what is waited for.
+                // Events that other processes append meanwhile may end the wait.
                 shift.desk.store().await?;
             }
             Step::Wait => {

@@ -1,7 +1,7 @@
-//! Answers that have to follow a JSON Schema: whether one does, and what becomes of it.
+//! Answers that must follow a JSON Schema: the check, and its result.
 //!
-//! Pure. Fetches nothing: a schema refers to its own parts only. Of the answer nothing is guessed
-//! but that a code fence around it does not belong to it.
+//! Pure. Fetches nothing: a schema may refer only to its own parts. The check ignores a code fence
+//! around the answer, and otherwise takes the answer as it is.
 
 use crate::compact::shortened;
 use jsonschema::Validator;
@@ -9,17 +9,17 @@ use posse_protocol::Outcome;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// How often an agent may answer again after an answer that does not fit.
+/// How often an agent may correct an answer that does not follow the schema.
 const CORRECTIONS: u32 = 2;
-/// Problems of an answer that are told.
+/// The most problems of an answer that the agent is shown.
 const TOLD_PROBLEMS: usize = 5;
-/// Characters of one of them.
+/// The most characters of one problem.
 const PROBLEM: usize = 160;
-/// Places of a schema, each reference counted with all that it leads to: a few lines of references
-/// can lead to so many that checking an answer would take for ever.
+/// The most places of a schema. A reference counts as all the places it leads to, because a few
+/// lines of references can lead to so many places that a check would never end.
 const MOST_PLACES: u64 = 10_000;
 
-/// Says why `schema` cannot be what an answer has to follow, if it cannot.
+/// Checks that `schema` can be used for answers.
 ///
 /// # Errors
 /// When it is not a JSON Schema, refers to anything but its own parts, or is too large.
@@ -30,17 +30,17 @@ pub fn check_schema(schema: &Value) -> Result<(), String> {
 /// A schema, ready to check answers.
 pub(crate) struct Schema(Validator);
 
-/// What becomes of a run that would end with an answer.
+/// What happens to a run that would end with an answer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verdict {
-    /// It ends like this.
+    /// The run ends with this outcome.
     Finish(Outcome),
-    /// The agent is told this, and answers again.
+    /// The agent gets this message and answers again.
     Again(String),
 }
 
 impl Schema {
-    /// Makes a schema ready, or says what is wrong with it.
+    /// Compiles `schema`, or returns what is wrong with it.
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
         if !schema.is_object() {
             return Err("a JSON Schema is an object, such as {\"type\": \"object\"}".to_owned());
@@ -55,7 +55,7 @@ impl Schema {
         built.map(Schema).map_err(|error| problem(&error))
     }
 
-    /// The JSON in `answer` if it follows the schema, else what is wrong with it.
+    /// The JSON in `answer` if it follows the schema, or the problems.
     fn fit<'a>(&self, answer: &'a str) -> Result<&'a str, Vec<String>> {
         let json = unfenced(answer);
         if json.is_empty() {
@@ -74,7 +74,7 @@ impl Schema {
     }
 }
 
-/// Decides on `answer`, before which `misfits` did not fit.
+/// Decides about `answer`. `misfits` is the number of earlier answers that did not follow the schema.
 pub(crate) fn judge(schema: &Result<Schema, String>, answer: &str, misfits: u32) -> Verdict {
     let fit = match schema {
         Ok(schema) => schema.fit(answer),
@@ -113,7 +113,7 @@ fn unfenced(answer: &str) -> &str {
     }
 }
 
-/// Where something is wrong, and what.
+/// The place and the description of a problem.
 fn problem(error: &jsonschema::ValidationError<'_>) -> String {
     let place = match error.instance_path().as_str() {
         "" => "at the top",
@@ -121,13 +121,13 @@ fn problem(error: &jsonschema::ValidationError<'_>) -> String {
     };
     let mut what = error.to_string();
     if what.len() > PROBLEM {
-        // Without the value itself, which may be the whole answer.
+        // The masked message leaves out the value, which may be the whole answer.
         what = error.masked().to_string();
     }
     format!("{}: {}", shortened(place, PROBLEM), shortened(&what, PROBLEM))
 }
 
-/// Places of `schema`, a part of `root`.
+/// The number of places in `schema`, which is a part of `root`.
 fn places<'a>(
     schema: &'a Value,
     root: &'a Value,
@@ -140,10 +140,10 @@ fn places<'a>(
             for (name, value) in fields {
                 let more = match (name.as_str(), value) {
                     ("$ref", Value::String(to)) => places_behind(to, root, known)?,
-                    // They name places that no pointer leads to.
+                    // These name places that no JSON pointer leads to.
                     ("$dynamicRef" | "$recursiveRef", Value::String(to)) => return Err(stray(to)),
                     ("$id", Value::String(to)) if !is_root => return Err(stray(to)),
-                    // What is defined counts where it is referred to.
+                    // A definition counts where it is referred to.
                     ("$defs" | "definitions", _) if is_root => 0,
                     _ => places(value, root, known)?,
                 };
@@ -160,7 +160,7 @@ fn places<'a>(
     Ok(count)
 }
 
-/// Places that a reference leads to; one where it leads back to itself.
+/// The number of places that a reference leads to; one if it leads back to itself.
 fn places_behind<'a>(
     to: &'a str,
     root: &'a Value,
@@ -177,7 +177,7 @@ fn places_behind<'a>(
     Ok(count)
 }
 
-/// A part of the schema itself that is not there. Anchors are no places that a pointer leads to.
+/// The error for a reference to a part that does not exist. An anchor is not a JSON pointer.
 fn absent(to: &str) -> String {
     let shown = shortened(to, PROBLEM);
     match to.is_empty() || to == "#" || to.starts_with("#/") {

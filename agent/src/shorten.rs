@@ -1,26 +1,25 @@
-//! Text that is too long for what it stands in: its beginning and its end stay, and what was left out
-//! is said between them.
+//! Shortens long text: keeps its beginning and its end, with a note between them that says how much is left out.
 
 use posse_protocol::{Part, ToolOutput};
 
-/// Bytes of text that one result puts into the transcript, at most. More than any built-in tool
-/// returns: these cut where it makes sense to them.
+/// The most bytes of text that one result adds to the transcript. Built-in tools return less: they
+/// cut their output themselves.
 const LARGEST_RESULT: usize = 120 * 1024;
 
-/// What is left of a text that has to make room for others, at least.
+/// The least number of bytes to which a text is shortened.
 pub(crate) const LEAST: usize = 512;
 
-/// How to see the rest of a result that a tool gave.
+/// Advice on how to see the rest of a tool's result.
 pub(crate) const ASK_AGAIN: &str = "call again for a part of it";
 
-/// `output` with no more text than one result may put into the transcript. Whatever a tool returns,
-/// the log and the model's window have to hold it.
+/// `output`, cut to the most text that one result may add to the transcript. A tool may return any
+/// amount, and the log and the model's context window have to hold it.
 pub fn capped(mut output: ToolOutput) -> ToolOutput {
     let texts = output.parts.iter().filter_map(text_of);
     if texts.map(str::len).sum::<usize>() <= LARGEST_RESULT {
         return output;
     }
-    // As one text: of thousands of short ones, none is too long by itself.
+    // Join the texts first: with thousands of short texts, no single one is too long.
     let text = output.joined_text();
     let first = Part::text(shorten(&text, LARGEST_RESULT, ASK_AGAIN).unwrap_or(text));
     output.parts.retain(|part| text_of(part).is_none());
@@ -28,7 +27,7 @@ pub fn capped(mut output: ToolOutput) -> ToolOutput {
     output
 }
 
-/// The text of `part`, if it is one.
+/// The text of `part`, if it is a text.
 pub(crate) fn text_of(part: &Part) -> Option<&str> {
     match part {
         Part::Text(text) => Some(&text.text),
@@ -36,8 +35,8 @@ pub(crate) fn text_of(part: &Part) -> Option<&str> {
     }
 }
 
-/// `text` in at most `most` bytes, with the advice `how` to see the rest, if it is longer. Of less
-/// than the note itself takes, the note stays.
+/// `text` shortened to `most` bytes, with the advice `how` to see the rest; `None` if it is short
+/// enough. If not even the note fits, only the note stays.
 pub(crate) fn shorten(text: &str, most: usize, how: &str) -> Option<String> {
     if text.len() <= most {
         return None;
@@ -49,8 +48,8 @@ pub(crate) fn shorten(text: &str, most: usize, how: &str) -> Option<String> {
     Some(format!("{}{}{}", &text[..head], note(tail - head), &text[tail..]))
 }
 
-/// How long each of some texts may be so that together they take no more than `room` bytes: those
-/// that are shorter leave what they do not need to the others. Nothing if that shortens none.
+/// The length to which each of some texts must be cut so that all of them fit into `room` bytes.
+/// Shorter texts leave their unused bytes to the others. `None` if no text needs to be cut.
 pub(crate) fn share(sizes: impl IntoIterator<Item = usize>, room: usize) -> Option<usize> {
     let mut sizes: Vec<usize> = sizes.into_iter().collect();
     sizes.sort_unstable();

@@ -1,4 +1,4 @@
-//! What to do next: a pure function of the transcript.
+//! Decides the next step: a pure function of the transcript.
 
 use crate::allowance::Reach;
 use crate::calls::{Call, CallState};
@@ -9,92 +9,92 @@ use posse_protocol::{
     Usage,
 };
 
-/// How far a run may go, and what its model takes and costs.
+/// The limits of a run, and the size and price of its model.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// How far it may go.
+    /// The limits.
     pub limits: Limits,
-    /// What its model takes and costs.
+    /// The size and price of the model.
     pub model: ModelInfo,
-    /// Tokens of instructions and tools, which every request carries.
+    /// Tokens of the instructions and tools, which every request contains.
     pub overhead_tokens: u64,
-    /// What it may still draw of budgets.
+    /// How much the run may still draw from budgets.
     pub allowance: Allowance,
-    /// Others draw on the same money: a run above it has the budget.
+    /// True when a run above this one has the money budget, so that other runs draw on it too.
     pub shares_money: bool,
 }
 
-/// One move of the loop.
+/// One step of the loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Call the model.
     CallModel {
-        /// Tokens the reply may have.
+        /// The most tokens the reply may have.
         max_tokens: u64,
-        /// What the call may spend at most.
+        /// The most that the call may spend.
         reserved: Usage,
-        /// To how many bytes each result that is new to it is shortened, if that is needed.
+        /// The number of bytes to which each new result is shortened, if that is needed.
         share: Option<u64>,
-        /// How long to wait for the provider before it.
+        /// How long to wait before the call, in milliseconds.
         after_ms: u64,
     },
     /// Run these calls.
     CallTools(Vec<ToolCall>),
     /// Answer these calls without running them.
     Answer {
-        /// Which.
+        /// The calls.
         calls: Vec<CallId>,
-        /// Where the answer comes from.
+        /// How the calls ended.
         ending: Ending,
-        /// What the model is told.
+        /// The message for the model.
         why: String,
-        /// What refused them; nothing if they were not refused.
+        /// What refused the calls; empty if they were not refused.
         by: String,
     },
-    /// Tell the agent that it nears a limit.
+    /// Tell the agent that it is near a limit.
     Tell {
-        /// Which.
+        /// The limit.
         limit: Limit,
-        /// In what words.
+        /// The text of the message.
         text: String,
     },
     /// Replace the beginning of the transcript by a summary.
     Compact,
-    /// Nothing to do until something is appended.
+    /// Do nothing until an event is appended.
     Wait,
-    /// A budget has not enough left, but others hold some that may come back.
+    /// Wait for budget: not enough is left, but other runs hold some and may give it back.
     WaitForBudget,
-    /// The run ends like this.
+    /// End the run with this outcome.
     Finish(Outcome),
-    /// The run has ended.
+    /// The run has ended with this outcome.
     Done(Outcome),
 }
 
-/// How the agent is told that it nears a limit: the words this begins with.
+/// The beginning of the message that the agent is near a limit.
 pub const LIMIT_NEAR: &str = "You are close to your limit of ";
-/// The share of the window at which the transcript is compacted, in percent.
+/// How full the context window is when the transcript is compacted, in percent.
 const COMPACT_AT_PERCENT: u64 = 80;
-/// A reply shorter than this is not worth asking for: where not even it fits, the run ends.
+/// The shortest reply worth asking for. If not even this fits, the run ends.
 const MIN_REPLY_TOKENS: u64 = 64;
-/// Where others draw on the same money, a call takes this part of what is left, or a reply of so many
-/// tokens: if it took all of it, one call after the other would be made.
+/// If other runs draw on the same money, a call reserves one of `PARTS` parts of what is left, or enough
+/// for `FAIR_TOKENS`. If it reserved everything, the runs could make only one call at a time.
 const PARTS: u64 = 8;
 const FAIR_TOKENS: u64 = 16_384;
-/// A reply that is not cut short for want of what others hold of a budget: longer ones are rare.
+/// With room for a reply this long, a run does not wait for more budget: longer replies are rare.
 const LONG_REPLY_TOKENS: u64 = 4_096;
-/// What an agent needs to report at the end.
+/// How many tokens an agent needs for its final report.
 const REPORT_TOKENS: u64 = 256;
-/// What the model is told of a call that was stopped by a person.
+/// The result of a call that a person cancelled.
 const CANCELLED: &str = "cancelled before it finished";
-/// What the model is told of a call that had begun when its process died, or when it was given up.
+/// The result of a call that had started when its process died, or that was given up.
 const INTERRUPTED: &str = "interrupted: the process that ran this call died, or gave it up because \
      it hung, before its result was recorded. Whether it had its effect is not known; look before \
      you try again.";
-/// Why a run fails whose model would not answer.
+/// The reason of the failure when the model refuses to answer.
 const REFUSED: &str =
     "the model refused to answer; say differently what is wanted, or use another model";
 
-/// Decides the next move. Pure: the same log decides the same, wherever and whenever.
+/// Decides the next step. Pure: the same log always gives the same step.
 pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
     let phase = &transcript.phase;
     if let Some(outcome) = &phase.finished {
@@ -143,13 +143,14 @@ pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
     Step::Finish(match &phase.last_stop {
         Some(Stop::MaxTokens) => cut_off(transcript, bounds),
         Some(Stop::Refusal) => Outcome::failed(REFUSED, partial()),
-        // It is not done while others are at work for it: what they come to may change its answer.
+        // The run waits for its background children, because their results may change its answer.
         _ if transcript.awaited_runs() > 0 => return Step::Wait,
         _ => Outcome::completed(partial()),
     })
 }
 
-/// How a run ends whose last reply was cut off: at its money, if that made the reply so short.
+/// The outcome of a run whose last reply was cut off. It names the money limit if that limit made the
+/// reply so short.
 fn cut_off(transcript: &Transcript, bounds: &Bounds) -> Outcome {
     let (partial, reserved) = (transcript.last_text(), &transcript.phase.reserved);
     let (limits, allowance) = (&bounds.limits, &bounds.allowance);
@@ -165,15 +166,15 @@ fn cut_off(transcript: &Transcript, bounds: &Bounds) -> Outcome {
     }
 }
 
-/// Tokens of the longest reply that `model` can give to `input` tokens: providers refuse a call that
-/// could outgrow the window.
+/// Tokens of the longest reply of `model` to `input` tokens. Vendors reject a call that could exceed
+/// the context window.
 fn longest_reply(model: &ModelInfo, input: u64) -> u64 {
     let room = model.context_window.saturating_sub(input).max(MIN_REPLY_TOKENS);
     model.max_output.min(room)
 }
 
-/// How each open call is answered when none of them will run any more: as stopped, for the reason
-/// `why`, but as interrupted if it may have had its effect.
+/// The answer to each open call when none of them will run: stopped, for the reason `why`, or
+/// interrupted if the call may have had its effect.
 pub fn closing_answers<'a>(
     transcript: &Transcript,
     why: &'a str,
@@ -187,7 +188,7 @@ pub fn closing_answers<'a>(
     })
 }
 
-/// `then`, after every open call has been answered: those of one ending in one step.
+/// `then`, once every open call is answered. Each step answers the calls with the same ending.
 fn stop_calls(transcript: &Transcript, why: &str, then: Step) -> Step {
     let mut answers = closing_answers(transcript, why);
     let Some((first, ending, why)) = answers.next() else { return then };
@@ -196,7 +197,7 @@ fn stop_calls(transcript: &Transcript, why: &str, then: Step) -> Step {
     Step::Answer { calls, ending, why: why.to_owned(), by: String::new() }
 }
 
-/// What the open calls of the last reply want, if any is open.
+/// The next step for the open calls of the last reply, if there are any.
 fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
     let ids = |wanted: &dyn Fn(&Call) -> bool| -> Vec<CallId> {
         let calls = transcript.calls.iter().filter(|call| wanted(call));
@@ -256,7 +257,7 @@ fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
     let Some(share) = bounds.allowance.of(Limit::ToolCalls) else {
         return Some(Step::CallTools(runnable));
     };
-    // A call that runs again after a crash is one more to a budget.
+    // A call that runs again after a crash counts again for a budget.
     let refused: Vec<CallId> = runnable.iter().map(|call| call.id.clone()).collect();
     runnable.truncate(usize::try_from(share.left).unwrap_or(usize::MAX));
     Some(match runnable.is_empty() {
@@ -271,7 +272,7 @@ fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
     })
 }
 
-/// What to do now that the model has something to answer, within limits and budgets.
+/// The next step when the model has something to answer, within limits and budgets.
 fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
     let (limits, allowance) = (&bounds.limits, &bounds.allowance);
     let own = turn_within(transcript, bounds, limits, Notice::Given);
@@ -309,7 +310,7 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
     }
 }
 
-/// `outcome`, which tells what is left of a limit after what runs below have drawn of it.
+/// `outcome` with the rest of its limit reduced by what subagents have drawn.
 fn with_what_is_left(mut outcome: Outcome, allowance: &Allowance) -> Outcome {
     if let Outcome::Stopped { limit, shortfall: Some(short), .. } = &mut outcome
         && let Some(share) = allowance.of(*limit)
@@ -319,16 +320,16 @@ fn with_what_is_left(mut outcome: Outcome, allowance: &Allowance) -> Outcome {
     outcome
 }
 
-/// Whether the agent is told that a limit is near.
+/// Whether the agent gets a message that a limit is near.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notice {
-    /// Once, and until then room is kept for its report.
+    /// Yes, once. Until then, tokens for its report are kept back.
     Given,
-    /// It is not.
+    /// No.
     Withheld,
 }
 
-/// What to do now that the model has something to answer, within `limits`.
+/// The next step when the model has something to answer, within `limits`.
 fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice: Notice) -> Step {
     let spent = &transcript.spent;
     let used = transcript.leg_usage();
@@ -360,9 +361,9 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
             return short(Limit::InputTokens, input, left);
         }
     }
-    // What is said before a call that is made again would make another call of it.
+    // A message before a retry would turn the retry into a different call.
     let may_tell = notice == Notice::Given && !transcript.phase.again;
-    // Until the agent has been told, room for one more reply is kept back, so that it can report.
+    // Until the agent knows of the limit, tokens for one more reply are kept back, so that it can report.
     let mut max_tokens = longest_reply(&bounds.model, input);
     if let Some(limit) = limits.output_tokens {
         let left = limit.saturating_sub(used.output_tokens);
@@ -373,7 +374,7 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
         match left.saturating_sub(REPORT_TOKENS) {
             _ if told => max_tokens = max_tokens.min(left),
             usable if usable >= MIN_REPLY_TOKENS => max_tokens = max_tokens.min(usable),
-            // Who has said nothing yet has nothing to report.
+            // An agent that has written nothing has nothing to report.
             _ if used.output_tokens == 0 => max_tokens = max_tokens.min(left),
             _ => return tell(transcript, limits, Limit::OutputTokens),
         }
@@ -406,7 +407,7 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
         return tell(transcript, limits, limit);
     }
     let reserved = reservation(price, input, max_tokens);
-    // Where only what is sent costs something, no shorter reply makes it cheaper.
+    // If only the input costs money, a shorter reply is not cheaper.
     if let Some(limit) = limits.cost.filter(|limit| used.cost + reserved.cost > *limit) {
         return short(Limit::Cost, reserved.cost.0, limit.saturating_sub(used.cost).0);
     }
@@ -414,15 +415,15 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
     Step::CallModel { max_tokens, reserved, share, after_ms: transcript.phase.wait_ms }
 }
 
-/// True when the next call begins a turn. One that failed or was cut short, and is made again, is the
-/// same turn.
+/// True when the next call begins a turn. The retry of a call that failed or was cut short belongs to
+/// the same turn.
 fn is_new_turn(transcript: &Transcript) -> bool {
     let phase = &transcript.phase;
     !phase.again && !phase.calling && phase.failure.is_none()
 }
 
-/// To how many bytes each result that the model has not read is shortened in the next request, so
-/// that they fit what is left of the window; to half of that after the provider found them too long.
+/// The number of bytes to which each new result is shortened, so that all of them fit into the
+/// context window. Half of that if the vendor has found the request too long.
 pub(crate) fn share(transcript: &Transcript, bounds: &Bounds) -> Option<usize> {
     let input = transcript.request_tokens(bounds.overhead_tokens, None);
     let excess = input.saturating_sub(bounds.model.context_window / 100 * COMPACT_AT_PERCENT);
@@ -434,8 +435,8 @@ pub(crate) fn share(transcript: &Transcript, bounds: &Bounds) -> Option<usize> {
     }
 }
 
-/// What a call that sends `input` tokens and receives at most `output` may spend. Input counts at
-/// the dearer of its two prices: the provider decides which applies.
+/// The most that a call with `input` tokens and a reply of `output` tokens may cost. Input counts at
+/// the higher of its two prices, because the vendor decides which one applies.
 pub(crate) fn reservation(price: &Price, input: u64, output: u64) -> Usage {
     let mut reserved = Usage { input_tokens: input, output_tokens: output, ..Usage::default() };
     reserved.cost = Price { input: dearer_input(price), ..*price }.of(&reserved);
@@ -450,8 +451,8 @@ fn may_compact(transcript: &Transcript, bounds: &Bounds) -> bool {
     transcript.compactable_before(keep_tokens(transcript, bounds)).is_some()
 }
 
-/// What stays verbatim when the transcript is compacted: a quarter of the window, or nothing if
-/// somebody asked for a summary.
+/// How many tokens stay verbatim when the transcript is compacted: a quarter of the context window,
+/// or none if a message asked for a summary.
 pub(crate) fn keep_tokens(transcript: &Transcript, bounds: &Bounds) -> u64 {
     match transcript.phase.asked_to_compact {
         true => 0,
@@ -459,7 +460,7 @@ pub(crate) fn keep_tokens(transcript: &Transcript, bounds: &Bounds) -> u64 {
     }
 }
 
-/// The first limit that is near and has not been told yet.
+/// The first limit that is near and that the agent does not know of yet.
 fn near(transcript: &Transcript, limits: &Limits, next_input: u64) -> Option<Limit> {
     let spent = &transcript.spent;
     let used = transcript.leg_usage();
@@ -479,7 +480,7 @@ fn near(transcript: &Transcript, limits: &Limits, next_input: u64) -> Option<Lim
         ),
         (
             Limit::InputTokens,
-            // The call after this one will send more than this one does.
+            // The call after this one will send more than this one.
             limits
                 .input_tokens
                 .is_some_and(|limit| most(sent, limit) || sent.saturating_add(next_input) > limit),
@@ -505,7 +506,7 @@ fn near(transcript: &Transcript, limits: &Limits, next_input: u64) -> Option<Lim
         .map(|(limit, _)| limit)
 }
 
-/// Tells the agent that it nears `limit`.
+/// The step that tells the agent that it is near `limit`.
 fn tell(transcript: &Transcript, limits: &Limits, limit: Limit) -> Step {
     let spent = &transcript.spent;
     let usage = transcript.leg_usage();
@@ -526,7 +527,7 @@ fn tell(transcript: &Transcript, limits: &Limits, limit: Limit) -> Step {
             let of = limits.written_bytes.unwrap_or_default();
             (limit.amount(spent.written_bytes), limit.amount(of))
         }
-        // Nothing of a run itself: it is never near.
+        // It does not limit the run itself, so the run is never near it.
         Limit::Children => (String::new(), String::new()),
     };
     let text = format!(
@@ -536,7 +537,7 @@ fn tell(transcript: &Transcript, limits: &Limits, limit: Limit) -> Step {
     Step::Tell { limit, text }
 }
 
-/// When the end of the time is near: a minute before it, or at four fifths if that is later.
+/// When the end of the time is near: one minute before it, or at four fifths of it if that is later.
 pub(crate) fn wall_near_ms(limit_ms: u64) -> u64 {
     (limit_ms / 5 * 4).max(limit_ms.saturating_sub(60_000))
 }

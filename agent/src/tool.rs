@@ -1,4 +1,4 @@
-//! What the loop needs of a tool, and the table it finds tools in.
+//! The trait through which the loop calls a tool, and the table of tools.
 
 use crate::{Claim, SeenFiles};
 use async_trait::async_trait;
@@ -10,36 +10,36 @@ use tokio_util::sync::CancellationToken;
 /// Something an agent can call.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// What it says about itself.
+    /// The tool's description of itself.
     fn spec(&self) -> &ToolSpec;
 
-    /// What a call would do, whole, for a person who is asked about it: a command, a difference.
-    /// Changes nothing. Nothing when the arguments say it all. They are shown too where this panics,
-    /// takes longer than three seconds or gives more than 256 KiB; when the run is to stop, it is dropped.
+    /// A full preview of a call for the person who decides about it, such as a command or a diff.
+    /// Changes nothing. `None` if the arguments say everything; they are also shown if this panics,
+    /// takes longer than three seconds or returns more than 256 KiB. It is dropped when the run has to stop.
     async fn preview(&self, _input: &Value) -> Option<String> {
         None
     }
 
-    /// Why a call would be refused whatever a person says of it, so that nobody is asked. Changes
-    /// nothing, and has the time of [`Tool::preview`]. Nothing when a person decides. `seen` are the
-    /// files that the run has read or written; nothing when another call may still read some before.
+    /// Why the tool would refuse a call whatever a person decides, so that Posse need not ask. `None`
+    /// if a person decides. Changes nothing, and has the same time as [`Tool::preview`]. `seen` are the
+    /// files that the run has read or written; `None` if an earlier call may still read some.
     async fn refusal(&self, _input: &Value, _seen: Option<&SeenFiles>) -> Option<String> {
         None
     }
 
-    /// Does it. A failure is an [`Answer::Done`] marked as error, which the model sees. Returns
-    /// soon after `context.cancel` fires, leaving nothing behind.
+    /// Executes the call. A failure is an [`Answer::Done`] marked as error, which the model sees. It
+    /// must return soon after `context.cancel` fires, and leave nothing running.
     async fn call(&self, input: Value, context: &ToolContext) -> Answer;
 }
 
 /// The answer of a tool: the result, or a note that it comes later.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Its result.
+    /// The result.
     Done(ToolOutput),
-    /// Its result will be appended to the log later, by someone else.
+    /// Another process or run will append the result to the log later.
     Pending {
-        /// What it waits for, in words for people.
+        /// What the call waits for, for people to read.
         waits_for: String,
     },
 }
@@ -53,24 +53,24 @@ impl From<ToolOutput> for Answer {
 /// The context of a call: its run, its id, and how to report progress.
 #[derive(Clone)]
 pub struct ToolContext {
-    /// The run that calls.
+    /// The run that makes the call.
     pub run: RunId,
-    /// Which call.
+    /// The id of the call.
     pub call: CallId,
-    /// The reply that made it, counted from the run's first: the ids of calls are the model's, and
-    /// some models use them again.
+    /// The number of the reply that made the call, counted from the first reply of the run. Models
+    /// choose the ids of calls, and some use an id twice.
     pub turn: u64,
-    /// How it stands with the run's time.
+    /// How long the run has worked, and how much time it has left.
     pub time: TimeAtWork,
-    /// How many bytes the run's tools may still write to disks, where that is limited.
+    /// How many bytes the run's tools may still write to disk, if that is limited.
     pub writable_bytes: Option<u64>,
     /// The files that the run has read or written before this call.
     pub seen: SeenFiles,
-    /// Whether the run is still this process's, to be asked right before an effect.
+    /// Whether this process still owns the run, to be checked right before an effect.
     pub claim: Claim,
-    /// Fires when the call is to stop.
+    /// Fires when the call has to stop.
     pub cancel: CancellationToken,
-    /// Takes progress to show. Must not block.
+    /// Receives progress to show. Must not block.
     pub deltas: Arc<dyn Fn(Delta) + Send + Sync>,
 }
 
@@ -83,18 +83,16 @@ impl ToolContext {
 
 /// Tools by name and alias.
 ///
-/// There are few of them and one is made for each run, so that looking through the list costs
-/// less than an index would.
+/// Each run has its own table with few tools, so a linear search costs less than an index.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
-    /// Names of tools that are not here, and why.
+    /// Names of tools that are not in the table, and the reason.
     absent: Option<(&'static [&'static str], String)>,
 }
 
 impl Toolbox {
-    /// A table of `tools`. Where two claim the same name, the first has it and the other is left
-    /// out.
+    /// A table of `tools`. If two tools have the same name, the first one wins.
     pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
         let mut kept: Vec<Arc<dyn Tool>> = Vec::with_capacity(tools.len());
         for tool in tools {
@@ -105,24 +103,24 @@ impl Toolbox {
         Toolbox { tools: kept, absent: None }
     }
 
-    /// The same; whoever calls one of `names` is told `why` there is none.
+    /// The same table, which answers calls of `names` with the reason `why` they are missing.
     pub fn without(self, names: &'static [&'static str], why: String) -> Self {
         Toolbox { absent: Some((names, why)), ..self }
     }
 
-    /// Why there is no tool called `name`, if there is more to say than that.
+    /// The reason why there is no tool `name`, if there is a special one.
     pub(crate) fn why_absent(&self, name: &str) -> Option<&str> {
         let (names, why) = self.absent.as_ref()?;
         names.contains(&name).then_some(why)
     }
 
-    /// The tool that answers to `name`, whether granted or not.
+    /// The tool with the name or alias `name`, whether granted or not.
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         let named = self.tools.iter().find(|tool| tool.spec().name == name);
         named.or_else(|| self.tools.iter().find(|tool| tool.spec().answers_to(name)))
     }
 
-    /// The tools called `names`, in the order of this table: what the model is offered.
+    /// The specs of the tools `names`, in the order of this table, for the model.
     pub fn offered(&self, names: &[String]) -> impl Iterator<Item = &ToolSpec> {
         self.tools.iter().map(|tool| tool.spec()).filter(|spec| names.contains(&spec.name))
     }

@@ -1,8 +1,8 @@
 //! The fold: from a run's events to what the model sees and what the loop decides on.
 //!
-//! Folding is incremental and never fails: an event that does not fit is left without effect.
-//! It does no I/O and reads no clock. What others append (messages, cancel requests, results of
-//! pending calls) commutes with what the owner appends, because a reply names what it had seen.
+//! Folding is incremental and never fails: an event that does not fit has no effect. It does no I/O
+//! and reads no clock. Events of other processes (messages, cancel requests, results of pending calls)
+//! commute with those of the owner, because each reply records what it had seen.
 
 mod calls;
 mod hearing;
@@ -27,15 +27,15 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
     pub(crate) started: Option<Arc<RunStarted>>,
-    /// What the model has seen and said, in order.
+    /// The messages that the model has seen and written, in order.
     entries: Vec<Entry>,
-    /// What was said to the agent and no reply has seen yet.
+    /// The messages to the agent that no reply has seen yet.
     inbox: Vec<News>,
-    /// What is told when the present turn ends.
+    /// The messages that are delivered at the end of the present turn.
     later: Vec<News>,
-    /// What the log adds to the rules about calls.
+    /// The rules that the log adds.
     pub(crate) standing: Standing,
-    /// What other runs are at work for this one.
+    /// The background children that have not ended.
     pub(crate) awaited: Awaited,
     /// The calls of the last reply, in its order, until the next reply.
     pub(crate) calls: Calls,
@@ -47,15 +47,15 @@ pub struct Transcript {
     tally: Tally,
     last_text: String,
     weight: Weight,
-    /// The model that took the place of the run's own.
+    /// The fallback in use, if the run's own model failed.
     fallback: Option<String>,
-    /// The model that somebody has asked for in place of the run's own.
+    /// The model that a message asked for instead of the run's own.
     pub(crate) asked_model: Option<String>,
-    /// Replies so far.
+    /// The number of replies so far.
     replies: u64,
 }
 
-/// A message in its place, and the position of the reply it is, if it is one.
+/// A message, and its position if it is a reply.
 #[derive(Clone, Debug)]
 struct Entry {
     message: Arc<Message>,
@@ -63,79 +63,79 @@ struct Entry {
     bytes: usize,
 }
 
-/// What was spent since the run was last set to work.
+/// What was spent in the present leg.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Spent {
     pub(crate) turns: u32,
     pub(crate) tool_calls: u32,
     pub(crate) written_bytes: u64,
     tally: Tally,
-    /// Limits the agent has been told about.
+    /// The limits that the agent has been told are near.
     pub(crate) told: Vec<Limit>,
-    /// Answers that did not follow their schema.
+    /// The number of answers that did not follow the schema.
     pub(crate) misfits: u32,
 }
 
-/// Flags of the moment.
+/// The present state of the loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Phase {
-    /// There is something that the model has not answered yet.
+    /// The model has something to answer.
     pub(crate) awake: bool,
     pub(crate) cancelled: Option<String>,
     pub(crate) failure: Option<(FailureKind, String)>,
     pub(crate) finished: Option<Outcome>,
     pub(crate) archived: bool,
-    /// Nothing more is begun.
+    /// The run starts nothing new.
     pub(crate) paused: bool,
     pub(crate) last_stop: Option<Stop>,
-    /// A call was not run because this limit was reached.
+    /// The limit because of which a call was not run.
     pub(crate) over: Option<Limit>,
-    /// Cancel requests so far.
+    /// The number of cancel requests so far.
     pub(crate) interrupts: u32,
-    /// Calls that failed since the last reply and are made again.
+    /// The number of retries since the last reply.
     pub(crate) retries: u32,
-    /// Milliseconds waited for the provider since the last reply.
+    /// Milliseconds waited for the vendor since the last reply.
     pub(crate) waited_ms: u64,
     /// Milliseconds to wait before the next call of the model.
     pub(crate) wait_ms: u64,
-    /// The next call is one that failed, made again.
+    /// The next call is a retry.
     pub(crate) again: bool,
-    /// The model was called for a turn, and nothing is known yet of what it came to. If its process
-    /// has died, the same is asked again.
+    /// The model was called for a turn and the result is unknown. If the process has died, the same
+    /// call is made again.
     pub(crate) calling: bool,
-    /// What the last call for a turn reserved.
+    /// The reserved amount of the last call for a turn.
     pub(crate) reserved: Usage,
-    /// Compacted since the last reply: doing it again would change nothing.
+    /// The transcript was compacted since the last reply, so compacting again would change nothing.
     pub(crate) just_compacted: bool,
-    /// Somebody asked for a summary in place of the conversation so far.
+    /// A message asked for a summary of the conversation so far.
     pub(crate) asked_to_compact: bool,
-    /// New results were shortened since the last reply because the provider found them too long.
+    /// New results were shortened since the last reply because the vendor found the request too long.
     pub(crate) squeezed: bool,
-    /// Time at work when the run was last set to work.
+    /// The time at work when the present leg began.
     leg_began_ms: u64,
-    /// How much time was left then to whoever set it to work.
+    /// How much time the sender of the message that began this leg had left.
     leg_left_ms: Option<u64>,
     /// The limits that came with the message that began this leg, or with a later one.
     leg_limits: Option<Limits>,
-    /// It has been set to work before.
+    /// The run has had a leg before.
     begun: bool,
     worked_ms: u64,
 }
 
-/// How much the transcript holds, for estimates.
+/// Sizes for estimates of tokens.
 #[derive(Clone, Debug, Default)]
 struct Weight {
     /// Bytes of all entries.
     entries: usize,
-    /// Tokens up to and with the last reply, as its provider counted them.
+    /// Tokens up to and including the last reply, as the vendor counted them.
     measured: Option<u64>,
-    /// Bytes that came after it.
+    /// Bytes since the last reply.
     since: usize,
 }
 
-/// Tokens of what is around new messages and results in a request, about.
+/// Approximate tokens around new messages and results in a request.
 const WRAPPING: u64 = 64;
-/// Bytes that make a token, pessimistically: three.
+/// Bytes per token, estimated low.
 pub(crate) const BYTES_PER_TOKEN: usize = 3;
 
 impl Transcript {
@@ -159,7 +159,7 @@ impl Transcript {
             Event::ModelCalled(called) => {
                 let mut again = std::mem::take(&mut self.phase.again);
                 self.phase.wait_ms = 0;
-                // Made in spite of a failure, it is the same call with less to read.
+                // A call after a context overflow is the same call with shortened results.
                 if called.purpose == Purpose::Turn && self.phase.failure.take().is_some() {
                     (again, self.phase.squeezed) = (true, true);
                 }
@@ -178,7 +178,7 @@ impl Transcript {
                 self.worked(failed.worked_ms);
                 match &failed.remedy {
                     Some(remedy) => self.mend(remedy),
-                    // A call that we stopped is no failure of the run: what stopped it decides.
+                    // A cancelled call is not a failure of the run. The cancel request decides.
                     None if failed.kind == FailureKind::Cancelled => {}
                     None => self.phase.failure = Some((failed.kind, failed.reason.clone())),
                 }
@@ -195,7 +195,7 @@ impl Transcript {
             Event::ToolStarted(started) => self.start(started),
             Event::ToolPending(pending) => {
                 let call = self.open_call(&pending.call);
-                // A call whose turn was stopped meanwhile is not waited for.
+                // A call whose turn was cancelled meanwhile is not waited for.
                 if let Some(call) =
                     call.filter(|call| !matches!(call.state, CallState::Abandoned { .. }))
                 {
@@ -229,27 +229,27 @@ impl Transcript {
         }
     }
 
-    /// Position of the last event folded.
+    /// The position of the last folded event.
     pub fn seq(&self) -> Seq {
         self.seq
     }
 
-    /// What was folded at a provisional position stands at `seq` at the latest.
+    /// Raises the position to `seq`, after events with provisional positions were stored.
     pub(crate) fn reached(&mut self, seq: Seq) {
         self.seq = self.seq.max(seq);
     }
 
-    /// How many replies there are.
+    /// The number of replies.
     pub fn replies(&self) -> u64 {
         self.replies
     }
 
-    /// How the run began.
+    /// The event that started the run.
     pub fn started(&self) -> Option<&RunStarted> {
         self.started.as_deref()
     }
 
-    /// The model in use, as `vendor/name`: the run's own, or the one that took its place.
+    /// The model in use, as `vendor/name`: the run's own, or the fallback.
     pub fn model(&self) -> Option<&str> {
         self.fallback.as_deref().or(self.started.as_ref().map(|started| started.model.as_str()))
     }
@@ -259,18 +259,17 @@ impl Transcript {
         self.phase.finished.as_ref()
     }
 
-    /// What the model call reserved that has no answer yet.
+    /// The reserved amount of the model call that has no reply yet.
     pub(crate) fn reserved(&self) -> Option<&Usage> {
         self.tally.open.as_ref()
     }
 
-    /// What the whole run may have cost, at most: a call that is under way or was never answered as
-    /// it was reserved.
+    /// The most that the whole run may have cost. A call without a known result counts as its reserved amount.
     pub fn usage(&self) -> Usage {
         self.tally.total()
     }
 
-    /// What may have been spent since the run was last set to work. Limits count this.
+    /// The most that may have been spent in the present leg. Limits count this.
     pub(crate) fn leg_usage(&self) -> Usage {
         self.spent.tally.total()
     }
@@ -280,15 +279,15 @@ impl Transcript {
         self.phase.worked_ms
     }
 
-    /// How long it may be at work from when it was last set to work on: as long as `limits` say, and
-    /// no longer than whoever set it to work.
+    /// The time limit of the present leg: the one in `limits`, but not more than the time that the
+    /// sender had left.
     pub(crate) fn wall_ms(&self, limits: &Limits) -> Option<u64> {
         let asked = self.phase.leg_limits.as_ref().and_then(|limits| limits.wall_ms);
         limits.wall_ms.into_iter().chain(self.phase.leg_left_ms).chain(asked).min()
     }
 
-    /// The limits of this leg: the stricter of `limits`, which the run has, and those that came with a
-    /// message.
+    /// The limits of this leg: the stricter of `limits`, the limits of the run, and the limits that
+    /// came with a message.
     pub(crate) fn leg_limits(&self, limits: &Limits) -> Limits {
         match &self.phase.leg_limits {
             Some(asked) => limits.clone().stricter(asked),
@@ -296,23 +295,23 @@ impl Transcript {
         }
     }
 
-    /// How it stands with the time of a run that has these `limits`.
+    /// How long the run has worked, and how much time it has left under `limits`.
     pub fn time(&self, limits: &Limits) -> TimeAtWork {
         let left = self.wall_ms(limits).map(|limit| limit.saturating_sub(self.leg_ms()));
         TimeAtWork::new(self.phase.worked_ms, left)
     }
 
-    /// What its tools may still write, in bytes.
+    /// How many bytes its tools may still write.
     pub(crate) fn writable_bytes(&self, limits: &Limits) -> Option<u64> {
         limits.written_bytes.map(|limit| limit.saturating_sub(self.spent.written_bytes))
     }
 
-    /// Time at work since the run was last set to work, in milliseconds.
+    /// The time at work in the present leg, in milliseconds.
     pub(crate) fn leg_ms(&self) -> u64 {
         self.phase.worked_ms.saturating_sub(self.phase.leg_began_ms)
     }
 
-    /// Time at work at which the present leg began, in milliseconds.
+    /// The time at work when the present leg began, in milliseconds.
     pub(crate) fn leg_began_ms(&self) -> u64 {
         self.phase.leg_began_ms
     }
@@ -322,18 +321,18 @@ impl Transcript {
         &self.last_text
     }
 
-    /// Who asked the run to stop, if someone did and it has not ended since.
+    /// Who asked the run to stop, if it has not ended since.
     pub fn cancelled_by(&self) -> Option<&str> {
         self.phase.cancelled.as_deref()
     }
 
-    /// How many other runs are at work whose ends this one will be told of.
+    /// The number of background children that will still be announced.
     pub fn awaited_runs(&self) -> usize {
         self.awaited.count()
     }
 
-    /// What the model is to see next: all it has seen and said, the results of its last calls,
-    /// and what was said to it since.
+    /// The messages of the next request: those the model has seen and written, the results of its last
+    /// calls, and the new messages.
     pub fn messages(&self) -> Vec<Arc<Message>> {
         let mut messages = Vec::with_capacity(self.entries.len() + 1 + self.inbox.len());
         messages.extend(self.entries.iter().map(|entry| entry.message.clone()));
@@ -342,10 +341,10 @@ impl Transcript {
         messages
     }
 
-    /// What another run may take over, and up to which event it depends on the log: what the model
-    /// has seen and said and the results of its last calls, but not its last reply while any of
-    /// those is open. What no reply has seen is not taken over. The files are those that were seen
-    /// in this part of the log.
+    /// What a fork takes over, and the position up to which it depends on the log: the messages that
+    /// the model has seen and written, and the results of its last calls. The last reply is left out
+    /// while one of its calls is open, and so are messages that no reply has seen. The files are those
+    /// seen in this part of the log.
     pub(crate) fn handed_over(&self) -> (Vec<Arc<Message>>, SeenFiles, Seq) {
         let mut messages: Vec<_> = self.entries.iter().map(|entry| entry.message.clone()).collect();
         let last_reply = self.entries.last().and_then(|entry| entry.reply);
@@ -362,8 +361,8 @@ impl Transcript {
         }
     }
 
-    /// Tokens of so many bytes of what the model has seen and said: by their share of what its
-    /// provider counted, since how many bytes make a token differs by language.
+    /// The tokens of `bytes` bytes of the conversation, in proportion to what the vendor counted,
+    /// because the number of bytes per token differs by language.
     pub(crate) fn tokens_of(&self, bytes: usize) -> u64 {
         match self.weight.measured {
             Some(tokens) => {
@@ -373,24 +372,24 @@ impl Transcript {
         }
     }
 
-    /// Tokens that the next request will have, estimated on the high side.
+    /// The estimated tokens of the next request, on the high side.
     pub fn context_tokens(&self) -> u64 {
         self.request_tokens(0, None)
     }
 
-    /// About how many tokens the next request holds, of which `overhead` are instructions and tools,
-    /// if new results are shortened to `share` bytes each.
+    /// The estimated tokens of the next request if new results are shortened to `share` bytes each.
+    /// `overhead` are the tokens of instructions and tools.
     pub(crate) fn request_tokens(&self, overhead: u64, share: Option<usize>) -> u64 {
         let saved = share.map_or(0, |share| self.saved_by(share));
         let since = self.weight.since.saturating_sub(saved);
         match self.weight.measured {
-            // The provider has counted instructions and tools as well.
+            // The vendor's count includes instructions and tools.
             Some(tokens) => tokens.saturating_add((since / BYTES_PER_TOKEN) as u64 + WRAPPING),
             None => ((self.weight.entries + since) / BYTES_PER_TOKEN) as u64 + overhead,
         }
     }
 
-    /// True when the model has something to answer: a message, or results of its calls.
+    /// True when the model has something to answer: a message, or the results of its calls.
     pub(crate) fn has_news(&self) -> bool {
         self.phase.awake && (!self.inbox.is_empty() || !self.calls.is_empty())
     }
@@ -399,11 +398,10 @@ impl Transcript {
         self.started.as_ref().is_some_and(|started| started.session)
     }
 
-    /// The prefix that may be replaced by a summary: every message before the reply at the
-    /// returned position, so that what stays is about `keep_tokens` at most and no call is parted
-    /// from its result. `None` when there is nothing to gain.
+    /// The position before which a summary may replace every message. The rest has about `keep_tokens`
+    /// at most, and every call stays with its result. `None` when a summary would save nothing.
     pub fn compactable_before(&self, keep_tokens: u64) -> Option<Seq> {
-        // By the share of the bytes: how many of them make a token differs by language.
+        // In proportion to the bytes, because the number of bytes per token differs by language.
         let bytes = (self.weight.entries + self.weight.since) as u64;
         let keep = (bytes.saturating_mul(keep_tokens) / self.context_tokens().max(1)) as usize;
         let open = !self.calls.is_empty();
@@ -431,14 +429,14 @@ impl Transcript {
             self.seen.note(&forked.seen);
             self.seen.settle();
         }
-        // What it took over stands among the entries; it need not be kept twice.
+        // The messages it took over are in `entries` now, so drop them here.
         self.started = Some(match started.forked {
             None => started.clone(),
             Some(_) => Arc::new(RunStarted { forked: None, ..(**started).clone() }),
         });
     }
 
-    /// What is done about a call that failed.
+    /// Applies the remedy for a failed call.
     fn mend(&mut self, remedy: &Remedy) {
         self.phase.again = true;
         match remedy {
@@ -455,13 +453,13 @@ impl Transcript {
         }
     }
 
-    /// The provider is all right, or it is another one.
+    /// Resets the retries: the vendor answers again, or the run uses another model.
     fn forget_trouble(&mut self) {
         (self.phase.retries, self.phase.waited_ms, self.phase.wait_ms) = (0, 0, 0);
         self.phase.again = false;
     }
 
-    /// The run is set to work, by somebody who has so much time left.
+    /// Begins a leg. `left_ms` is the time that the sender of the message has left.
     fn begin_leg(&mut self, left_ms: Option<u64>) {
         let mut tally = std::mem::take(&mut self.spent.tally);
         tally.begin_again();
@@ -469,12 +467,12 @@ impl Transcript {
         self.phase.calling = false;
         self.forget_trouble();
         self.fallback = None;
-        // What was said before is no answer to what is asked now.
+        // An earlier text does not answer the new message.
         self.last_text.clear();
         self.phase.leg_began_ms = self.phase.worked_ms;
         (self.phase.leg_left_ms, self.phase.begun) = (left_ms, true);
         self.awaited.begin_leg();
-        // A run that was told to stop and has not ended yet still stops.
+        // A cancelled run that has not ended yet still stops.
         if self.phase.finished.take().is_some() {
             self.phase.cancelled = None;
         }
@@ -512,7 +510,7 @@ impl Transcript {
         if self.weight.measured.is_none() {
             self.weight.since = 0;
         }
-        // A turn that was stopped stays stopped: only a message sets the agent to work again.
+        // A cancelled turn stays cancelled: only a message wakes the agent.
         if self.calls.is_empty() && self.phase.awake {
             self.end_turn();
         }

@@ -230,7 +230,7 @@ pub struct AgentOptions {
     /// What `--system-prompt` and `--append-system-prompt` say.
     #[arg(skip)]
     pub instructions: Instructions,
-    // Models behind those of --model, or behind the one that is used without it.
+    // Fallbacks after those of --model, or after the default model.
     #[arg(skip)]
     pub fallback: Vec<String>,
 }

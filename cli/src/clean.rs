@@ -1,16 +1,16 @@
-//! Text of models and tools, made safe for a terminal: what would move the cursor, change the
-//! title, reach the clipboard or turn the writing direction is shown, not done.
+//! Makes text of models and tools safe for a terminal. Characters that would move the cursor,
+//! change the title, access the clipboard or change the writing direction are shown instead of obeyed.
 
 use std::fmt::Write;
 
-/// `text` with every control character but line breaks and tabs made visible.
+/// `text` with every control character except line breaks and tabs made visible.
 ///
-/// Works character by character, so that a sequence split over two pieces is caught as well.
+/// It works character by character, so that it also catches a sequence that is split over two pieces.
 pub fn clean(text: &str) -> String {
     text.chars().filter_map(visible).collect()
 }
 
-/// The same on one line, of at most `limit` characters.
+/// Like [`clean`], on one line of at most `limit` characters.
 pub fn clean_line(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut count = 0;
@@ -30,9 +30,9 @@ pub fn clean_line(text: &str, limit: usize) -> String {
     out
 }
 
-/// JSON whose strings hold no character that a terminal would act on: the same value, escaped.
+/// The same JSON value, with every character escaped that a terminal would act on.
 pub fn clean_json(json: String) -> String {
-    // Line breaks and tabs stand between the values; inside strings they are escaped already.
+    // Line breaks and tabs can only be between values; in strings they are escaped already.
     let harmless = |c: char| matches!(c, '\n' | '\t') || visible(c) == Some(c);
     if json.chars().all(harmless) {
         return json;
@@ -52,16 +52,16 @@ pub fn clean_json(json: String) -> String {
     out
 }
 
-/// `text` as it is, every character that could hide something or act on the terminal written as an
-/// escape: for what a person is to approve.
+/// `text` with every character escaped that could hide something or act on the terminal. For text
+/// that a person has to approve.
 pub fn exact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
             '\n' => out.push('\n'),
             '\r' => out.push_str("\\r"),
-            // Nothing to see, or not what it looks like: spaces of other widths, joiners, marks of
-            // direction or layout, strokes through other characters, tags, private characters.
+            // Characters that are invisible or look like others: spaces of other widths, joiners,
+            // marks of direction or layout, overlays, tags, private characters.
             '\u{a0}'
             | '\u{ad}'
             | '\u{334}'..='\u{338}'
@@ -108,7 +108,7 @@ pub fn exact(text: &str) -> String {
     out
 }
 
-/// The same on one line, where what has no width or breaks the line is seen too.
+/// Like [`visible`], for one line: also shows characters that have no width or break the line.
 fn visible_in_line(character: char) -> Option<char> {
     match character {
         '\n' | '\t' | '\r' => Some(' '),
@@ -125,10 +125,10 @@ fn visible(character: char) -> Option<char> {
         '\n' | '\t' => Some(character),
         '\r' => None,
         '\u{7f}' => Some('\u{2421}'),
-        // The Unicode pictures of control characters stand in their order from 2400 on.
+        // The Unicode pictures of control characters are in the same order, from 2400 on.
         c if (c as u32) < 0x20 => char::from_u32(0x2400 + c as u32),
         '\u{80}'..='\u{9f}' => Some('\u{fffd}'),
-        // What turns the writing direction.
+        // Characters that change the writing direction.
         '\u{61c}' | '\u{200e}' | '\u{200f}' => Some('\u{fffd}'),
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some('\u{fffd}'),
         '\u{2028}' | '\u{2029}' => Some('\n'),

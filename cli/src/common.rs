@@ -1,4 +1,4 @@
-//! What every command has: options for all, the environment, settings, agents, and the runtime.
+//! The context of every command: global options, environment, settings, agents, and the runtime.
 
 use crate::args::Global;
 use crate::environment::Environment;
@@ -15,15 +15,15 @@ use posse::webhooks::Webhook;
 use posse::{Keys, LiveCatalog, Recovery, Runtime, RuntimeConfig};
 use std::path::{Path, PathBuf};
 
-/// What every command has.
+/// The context of every command.
 #[derive(Clone)]
 pub struct Common {
     pub global: Global,
     pub environment: Environment,
     pub launcher: Launcher,
-    /// In place of those of the environment.
+    /// API keys that replace those of the environment.
     pub keys: Option<Keys>,
-    /// Whom the user trusts.
+    /// The folders that the user trusts.
     pub trust: Trustees,
 }
 
@@ -34,7 +34,7 @@ impl Common {
         Common { global, environment, launcher, keys: None, trust: log.unwrap_or_default() }
     }
 
-    /// Trusts what `folder` brings along as it is now, for as long as this command takes.
+    /// Trusts the present content of `folder` for this command only.
     pub fn trust_for_now(&mut self, folder: &Path) -> Result<(), Failure> {
         let trust = std::mem::take(&mut self.trust);
         self.trust = trust.and_for_now(folder).map_err(|why| {
@@ -43,7 +43,7 @@ impl Common {
         Ok(())
     }
 
-    /// Where runs are kept.
+    /// The path of the database.
     pub fn database(&self) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.global.db {
             return Ok(path.clone());
@@ -55,10 +55,10 @@ impl Common {
         Ok(folder.join("posse.db"))
     }
 
-    /// Refuses a database in a folder that does not exist: its path was probably mistyped.
+    /// Fails for a database in a folder that does not exist: its path was probably mistyped.
     fn check_place(&self) -> Result<(), Failure> {
         let folder = self.global.db.as_deref().and_then(Path::parent);
-        // That of the usual database is made when it is needed.
+        // The folder of the default database is created when needed.
         let own = self.environment.data_folder.as_deref();
         let folder = folder.filter(|it| !it.as_os_str().is_empty() && own != Some(*it));
         match folder.filter(|folder| !folder.exists()) {
@@ -70,11 +70,11 @@ impl Common {
         }
     }
 
-    /// True when there is a database. For commands that make none.
+    /// True when there is a database. For commands that create none.
     ///
     /// # Errors
-    /// When one was named and is not there, or that cannot be told: then there may be runs that
-    /// nobody sees.
+    /// If the database of --db does not exist, or if that cannot be checked: there may be runs that
+    /// the command cannot see.
     pub fn has_database(&self) -> Result<bool, Failure> {
         let path = self.database()?;
         let has = path.try_exists().map_err(|error| {
@@ -88,18 +88,18 @@ impl Common {
         }
     }
 
-    /// Where settings are looked for, for work in `folder`.
+    /// The settings files for work in `folder`.
     pub fn sources(&self, folder: &Path) -> Sources {
         let (user, project) = (self.user_settings(), Some(folder.join("posse.toml")));
         Sources { user, project, trust: self.trust.clone() }
     }
 
-    /// The file of the user's own settings, whether it exists or not.
+    /// The path of the user's settings, whether the file exists or not.
     pub fn user_settings(&self) -> Option<PathBuf> {
         self.environment.config_folder.as_ref().map(|user| user.join("config.toml"))
     }
 
-    /// Where rules are looked for that hold in every folder of the user.
+    /// The files with rules that apply in every folder of the user.
     pub fn rule_files(&self) -> RuleFiles {
         let folder = self.environment.claude_folder.as_ref();
         RuleFiles { user: folder.map(|folder| folder.join("settings.json")) }
@@ -115,7 +115,7 @@ impl Common {
         Ok(Config::load(&Sources { user: self.user_settings(), ..Sources::default() })?)
     }
 
-    /// The keys that the vendors of `config` ask for.
+    /// The API keys for the vendors of `config`.
     pub fn keys(&self, config: &Config) -> Keys {
         match &self.keys {
             Some(keys) => keys.clone(),
@@ -130,14 +130,14 @@ impl Common {
         }
     }
 
-    /// The models there are, without a runtime.
+    /// The models, without a runtime.
     pub fn models(&self, config: &Config) -> Result<Models, Failure> {
         let options = Options { stall: config.patience.stall(), ..Options::default() };
         let models = Models::new(config.catalog().clone(), self.keys(config), options);
         Ok(posse::built_in_models().into_iter().try_fold(models, Models::with)?)
     }
 
-    /// Where agents are looked for, for work in `folder`.
+    /// The sources of agents for work in `folder`.
     pub fn agent_sources(&self, folder: &Path, given: &[String]) -> AgentSources {
         let below = |root: &Option<PathBuf>, path: &str| root.as_ref().map(|it| it.join(path));
         let Environment { config_folder, home_folder, .. } = &self.environment;
@@ -152,17 +152,17 @@ impl Common {
         }
     }
 
-    /// The agents for work in `folder`, those `given` on the command line first.
+    /// The agents for work in `folder`. Those `given` on the command line come first.
     pub fn agents(&self, folder: &Path, given: &[String]) -> Result<LiveCatalog, Failure> {
         let agents = LiveCatalog::unread(self.agent_sources(folder, given));
-        // Whoever names agents here means to use them.
+        // Agents on the command line are meant to be used, so fail if one is unusable.
         if !given.is_empty() {
             refuse_unusable(&agents, given)?;
         }
         Ok(agents)
     }
 
-    /// The webhooks of the settings, with their secrets. What is played again tells nobody.
+    /// The webhooks of the settings, with their secrets. None for a replay, which notifies no one.
     pub fn webhooks(
         &self,
         config: &Config,
@@ -200,7 +200,7 @@ impl Common {
         })
     }
 
-    /// Opens the runtime. It goes on with no run by itself: the command says with which.
+    /// Opens the runtime. It continues no run by itself: the command selects the runs.
     pub async fn runtime(&self, config: &Config, agents: LiveCatalog) -> Result<Runtime, Failure> {
         self.runtime_with(config, agents, None).await
     }
@@ -215,7 +215,7 @@ impl Common {
         Ok(Runtime::open(self.runtime_config(config, agents, cassette)?).await?)
     }
 
-    /// How a runtime is set up that goes on with no run by itself.
+    /// The configuration of a runtime that continues no run by itself.
     pub fn runtime_config(
         &self,
         config: &Config,
@@ -250,7 +250,7 @@ impl Common {
         runtime.scheduling.recovery = Recovery::Wait;
         runtime.webhooks = self.webhooks(config, cassette.as_ref())?;
         runtime.models.cassette = cassette;
-        // Last, since keys and webhooks have asked for theirs.
+        // Keys and webhooks have requested their secrets by now, so collect these last.
         let secrets = self.environment.secrets();
         runtime.permissions.redactor =
             posse::redact::Redactor::new(secrets.iter().map(String::as_str));
@@ -258,13 +258,13 @@ impl Common {
     }
 }
 
-/// Why there is no database to look at.
+/// The error for a missing database.
 fn no_database(message: String) -> Failure {
     Failure { code: Code::Store, message, hint: None }
         .hint("--db names another database; `posse config` shows which one is used")
 }
 
-/// Refuses agents of the command line that cannot be used.
+/// Fails if an agent on the command line is unusable.
 fn refuse_unusable(agents: &LiveCatalog, given: &[String]) -> Result<(), Failure> {
     let files: Vec<PathBuf> = given
         .iter()
@@ -279,7 +279,7 @@ fn refuse_unusable(agents: &LiveCatalog, given: &[String]) -> Result<(), Failure
         Some(path) => files.contains(path),
         None => true,
     });
-    // What stands in the argument itself is told by its line there.
+    // For an agent in the argument itself, name only the line.
     let told = |problem: String| match problem.strip_prefix("agents:") {
         Some(rest) => rest.replacen(" error: ", " ", 1),
         None => format!(" {problem}"),

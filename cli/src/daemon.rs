@@ -1,6 +1,6 @@
-//! The daemon: a runtime in a process of its own that goes on with every unfinished run of one
-//! database, and a socket to speak to it. What there is to do stands in the database; the socket
-//! only says that it is time to look, asks how it goes, and ends it.
+//! The daemon: a process with a runtime that continues every unfinished run of one database, and a
+//! socket to control it. The database holds the work. The socket only wakes the daemon, asks for
+//! its status, and stops it.
 
 pub mod address;
 pub mod client;
@@ -11,5 +11,5 @@ pub mod protocol;
 mod server;
 pub mod unit;
 
-/// The version of this program, which the daemon is to have too.
+/// The version of this program. The daemon must have the same.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

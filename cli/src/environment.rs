@@ -1,4 +1,4 @@
-//! What the environment says: keys, folders, the terminal. Read here and nowhere else.
+//! The environment: keys, folders, the terminal. Only this module reads it.
 
 #![expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 
@@ -13,30 +13,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Clone)]
 pub struct Environment {
-    /// Where the user is at home.
+    /// The home folder of the user.
     pub home_folder: Option<PathBuf>,
-    /// Settings of the user for Claude Code.
+    /// The user's settings of Claude Code.
     pub claude_folder: Option<PathBuf>,
-    /// Settings of the user.
+    /// The user's settings.
     pub config_folder: Option<PathBuf>,
-    /// Databases, history.
+    /// The databases and the history.
     pub data_folder: Option<PathBuf>,
-    /// What is kept between runs of programs and is no data: logs.
+    /// Logs and other state that is not data.
     pub state_folder: Option<PathBuf>,
     /// Sockets of the user's session.
     pub runtime_folder: Option<PathBuf>,
-    /// Colours are not wanted.
+    /// The user does not want colours.
     pub no_color: bool,
-    /// The terminal cannot move its cursor, or nobody says what it is.
+    /// The terminal cannot move its cursor, or is unknown.
     pub dumb_terminal: bool,
-    /// Values of variables that hold secrets, by their names: they are here and no longer in the
-    /// environment of this process.
+    /// The values of secret variables by name. They are no longer in the environment of this process.
     secrets: Arc<BTreeMap<String, String>>,
-    /// Files that hold secrets.
+    /// Files that contain secrets.
     pub key_files: Vec<PathBuf>,
-    /// Secrets that were found elsewhere: in files, in a keyring.
+    /// Secrets from other places: files and keyrings.
     found: Arc<Mutex<BTreeSet<String>>>,
-    /// Why files that should hold one do not.
+    /// Errors about files that should contain a secret.
     unread: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -45,7 +44,7 @@ impl Environment {
         let secrets = Arc::new(secrets::take());
         let folder = |name: &str| text(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = folder("HOME");
-        // Claude Code takes a relative one from the folder it is started in.
+        // Claude Code resolves a relative path from the current folder.
         let claude = text("CLAUDE_CONFIG_DIR").and_then(|path| std::path::absolute(path).ok());
         let under_home = |path: &str| home.as_ref().map(|home| home.join(path));
         let config = folder("XDG_CONFIG_HOME").or_else(|| under_home(".config"));
@@ -68,13 +67,13 @@ impl Environment {
         }
     }
 
-    /// The variables of commands: the usual ones, and `more`.
+    /// The variables for commands: the usual ones, and `more`.
     pub fn for_processes(more: &[String]) -> ProcessEnvironment {
         launch::allowed_environment(std::env::vars_os(), more)
     }
 
-    /// What the variable `name` holds, if anything; else what the file holds that `NAME_FILE` names;
-    /// else, for a secret, what the keyring holds.
+    /// The value of the variable `name`, or else of the file in `NAME_FILE`, or else, for a secret, of
+    /// the keyring.
     pub fn value(&self, name: &str) -> Option<String> {
         let variable = self.secrets.get(name).cloned().or_else(|| text(name));
         variable.or_else(|| {
@@ -91,23 +90,23 @@ impl Environment {
         })
     }
 
-    /// Values that are shown to nobody, as far as they have been asked for.
+    /// The secrets that were used so far, which must never be shown.
     pub fn secrets(&self) -> Vec<String> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         self.secrets.values().chain(found.iter()).cloned().collect()
     }
 
-    /// Why files that should hold secrets do not, as far as they have been asked for and not been told.
+    /// New errors about files that should contain secrets.
     pub fn unread(&self) -> BTreeSet<String> {
         std::mem::take(&mut *self.unread.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Names and values that a process needs which is this program again.
+    /// The secret variables for a child process that is this program.
     pub fn secret_variables(&self) -> impl Iterator<Item = (&String, &String)> {
         self.secrets.iter()
     }
 
-    /// The keys and addresses that `catalog` asks for.
+    /// The API keys and addresses that `catalog` needs.
     pub fn keys(&self, catalog: &Catalog) -> Keys {
         Keys::collect(catalog, |name| self.value(name))
     }

@@ -1,4 +1,4 @@
-//! How the command ends: exit codes and failures.
+//! Exit codes and failures.
 
 use crate::offline::WITHOUT_KEY;
 use posse::Outcome;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 pub enum Code {
     /// Done; for a run: completed.
     Done = 0,
-    /// The run failed, or what was asked could not be done.
+    /// The run failed, or the command could not do its work.
     Failed = 1,
     /// The command line or a settings file is wrong.
     Usage = 2,
@@ -23,7 +23,7 @@ pub enum Code {
     Store = 6,
     /// A budget had nothing left for the run.
     Budget = 7,
-    /// Interrupted by a signal; the run goes on when it is resumed.
+    /// A signal interrupted the command. The run can be resumed.
     Interrupted = 130,
 }
 
@@ -34,7 +34,7 @@ impl From<Code> for ExitCode {
 }
 
 impl Code {
-    /// The code of a run that ended like this.
+    /// The exit code for an outcome.
     pub fn of(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Completed { .. } => Code::Done,
@@ -47,7 +47,7 @@ impl Code {
     }
 }
 
-/// Why the command could not do what it was asked: what, and what to do next.
+/// The failure of a command: what went wrong, and what to do next.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code.
@@ -58,7 +58,7 @@ pub struct Failure {
     pub hint: Option<String>,
 }
 
-/// What the system says of files, and how people say it.
+/// Error texts of the system, and their plain forms.
 const PLAIN: [(&str, &str); 5] = [
     ("No such file or directory (os error 2)", "there is no such file or folder"),
     ("Permission denied (os error 13)", "you have no permission"),
@@ -67,7 +67,7 @@ const PLAIN: [(&str, &str); 5] = [
     ("Is a directory (os error 21)", "it is a folder, not a file"),
 ];
 
-/// `message` in plain words, without the numbers of the system's errors.
+/// `message` in plain words, without the numbers of system errors.
 pub fn plain(message: &str) -> String {
     let mut text = message.to_owned();
     for (theirs, ours) in PLAIN {
@@ -80,7 +80,7 @@ pub fn plain(message: &str) -> String {
     text
 }
 
-/// What to do about a damaged database.
+/// Advice for a damaged database.
 pub const MEND: &str = "`posse doctor --rebuild` saves what can be read; `posse doctor --restore FILE` \
 replaces the database with a backup";
 

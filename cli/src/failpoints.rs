@@ -1,4 +1,4 @@
-//! Test builds only: dies, as by `kill -9`, or stands still at a named point of the code.
+//! For test builds only: dies as by `kill -9`, panics or stops at a named point of the code.
 
 #![expect(
     clippy::disallowed_methods,
@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Arms the point that `POSSE_PANICPOINT` names: `name text` panics there with the text.
+/// Arms the point in `POSSE_PANICPOINT`: `name text` panics there with the text.
 fn arm_panic() {
     let Ok(wanted) = std::env::var("POSSE_PANICPOINT") else { return };
     if let Some((name, text)) = wanted.split_once(' ') {
@@ -16,16 +16,15 @@ fn arm_panic() {
     }
 }
 
-/// Arms the point that `POSSE_STOPPOINT` names: the process stands still there, the first time, until
-/// somebody lets it go on.
+/// Arms the point in `POSSE_STOPPOINT`: the process stops there the first time, until a SIGCONT.
 fn arm_stop() {
     let Ok(name) = std::env::var("POSSE_STOPPOINT") else { return };
     let passed = AtomicU32::new(0);
     let stop = move || {
         if passed.fetch_add(1, Ordering::AcqRel) == 0 {
             let (this, stop) = (rustix::process::getpid(), rustix::process::Signal::STOP);
-            // The signal may reach this thread within the call or a moment later: it goes on once
-            // it has stood still, whenever that was.
+            // The signal may arrive within the call or a moment later. This loop ends once the
+            // process has been stopped, whenever that was.
             let mut looked = Instant::now();
             let _ = rustix::process::kill_process(this, stop);
             while looked.elapsed() < Duration::from_secs(1) {
@@ -37,8 +36,7 @@ fn arm_stop() {
     let _ = fail::cfg_callback(name, stop);
 }
 
-/// Arms the point that `POSSE_FAILPOINT` names: `name`, or `name:n` for the n-th time it is
-/// passed.
+/// Arms the point in `POSSE_FAILPOINT`: `name`, or `name:n` for the n-th time that it is reached.
 pub fn arm() {
     arm_panic();
     arm_stop();
@@ -57,6 +55,6 @@ pub fn arm() {
             std::process::abort();
         }
     };
-    // A name nobody passes does nothing: the harness notices that the process did not die.
+    // An unknown name does nothing: the harness notices that the process did not die.
     let _ = fail::cfg_callback(name, die);
 }

@@ -1,10 +1,10 @@
-//! Runs that belong together, in words.
+//! Words for the status of runs in a tree.
 
 use crate::format;
 use posse::views::Tree;
 use posse::{RunRow, Status};
 
-/// How `row` ended, or where it stands, in a word or two.
+/// The outcome or the status of `row` in a word or two, with its position in the queue.
 pub fn word_in(tree: &Tree, row: &RunRow) -> String {
     match (word(row, tree.standing(row)), tree.position(row)) {
         (word, None) => word,
@@ -12,7 +12,7 @@ pub fn word_in(tree: &Tree, row: &RunRow) -> String {
     }
 }
 
-/// How `row` ended, or where it stands, in one word.
+/// The outcome or the status of `row` in one word.
 pub fn word(row: &RunRow, standing: Status) -> String {
     match (&row.state.outcome, standing) {
         (Some(outcome), Status::Finished) => outcome.clone(),

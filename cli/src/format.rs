@@ -1,9 +1,9 @@
-//! Words for numbers, times and durations.
+//! Formats numbers, times and durations.
 
 pub use posse::config::show_duration as duration;
 pub use posse::moment::{now, timestamp};
 
-/// Who decided about a call, without the article that the log has.
+/// The source of a decision, without the article that the log has.
 pub fn decider(by: &str) -> &str {
     by.strip_prefix("the ").unwrap_or(by)
 }
@@ -18,7 +18,7 @@ pub fn ago(at: u64) -> String {
     }
 }
 
-/// A duration in whole seconds, for a clock that ticks.
+/// A duration in whole seconds, for a running clock.
 pub fn seconds(duration: std::time::Duration) -> String {
     match duration.as_secs() {
         seconds @ 0..60 => format!("{seconds}s"),
@@ -32,7 +32,7 @@ pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{plural}")
 }
 
-/// A place in a line, such as `1st` or `12th`.
+/// A position, such as `1st` or `12th`.
 pub fn ordinal(place: u64) -> String {
     let ending = match (place % 10, place % 100) {
         (_, 11..=13) => "th",

@@ -1,4 +1,4 @@
-//! The `posse` command: the only place that reads the environment, prints and exits.
+//! The `posse` command. Only this crate reads the environment, prints and exits.
 
 mod args;
 mod clean;
@@ -31,13 +31,13 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-/// Thousands of runs allocate from many threads at once: a quarter of the processor time less
-/// than with the system's allocator (`cargo xtask bench spine --only runs`).
+/// Thousands of runs allocate from many threads at once. This allocator needs a quarter less
+/// processor time than the system's (`cargo xtask bench spine --only runs`).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // First of all: this process may be the supervisor of a command.
+    // Must be first: this process may be the supervisor of a command.
     posse_probe::init();
     let launcher = posse::launch::init();
     #[cfg(feature = "failpoints")]
@@ -49,8 +49,8 @@ fn main() -> ExitCode {
     let tell = Tell::as_json(arguments.global.json);
     let environment = Environment::read();
     print::hide(environment.secrets().iter().map(String::as_str));
-    // Neither this user's other processes nor what agents run may look into this one. Where that
-    // is not to be had, what they run is still confined.
+    // The user's other processes and the commands of agents must not read this process. If this
+    // fails, the commands are still confined.
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let workers = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let result = match workers {
@@ -71,11 +71,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// What `--dangerously-skip-permissions` means here.
+/// The note about `--dangerously-skip-permissions`.
 const SKIPS: &str = "note: mode bypass: tool calls run without asking. Deny rules still hold, and \
 commands stay in the sandbox (--sandbox full turns it off)";
 
-/// Reads the command line. Says what is wrong with it, or what it asks for: help, the version.
+/// Parses the command line. Prints its errors, or the help or version that it asks for.
 fn parse(typed: Vec<OsString>) -> Result<Arguments, ExitCode> {
     let tell = Tell::as_json(typed.iter().any(|argument| argument == "--json"));
     let failed = |failure: Failure| {
@@ -104,13 +104,13 @@ fn parse(typed: Vec<OsString>) -> Result<Arguments, ExitCode> {
         let failure = Failure::usage("the command is not complete");
         return Err(failed(failure.hint("`posse help` lists the commands")));
     }
-    // What was typed is part of the text, and may have come from elsewhere.
+    // The text contains what was typed, which may have come from elsewhere.
     let plain = error.render().to_string();
     if clean::clean(&plain) != plain {
         print::note(clean::clean(&plain).trim_end());
         return Err(exit::Code::Usage.into());
     }
-    // The text goes where it belongs; if it cannot, there is nobody to tell.
+    // clap chooses the stream. If printing fails, there is no place to report it.
     let _ = error.print();
     Err(if error.use_stderr() { exit::Code::Usage.into() } else { exit::Code::Done.into() })
 }

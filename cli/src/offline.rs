@@ -1,4 +1,4 @@
-//! The model that this program has in itself, unless it was built without: the feature `offline`.
+//! The built-in offline model, unless this program was built without the feature `offline`.
 
 /// True for the name of the offline model.
 #[cfg(feature = "offline")]
@@ -12,7 +12,7 @@ pub fn is_offline(_: &str) -> bool {
     false
 }
 
-/// What to do without a key.
+/// Advice for a user without an API key.
 pub const WITHOUT_KEY: &str = if cfg!(feature = "offline") {
     "`posse models` shows which models can be used now; `--model offline/planner` needs no key"
 } else {

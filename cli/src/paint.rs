@@ -1,4 +1,4 @@
-//! Colours, when they are wanted.
+//! Colours, if the terminal and the user want them.
 
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
@@ -6,7 +6,7 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// In the colours and styles of `code`, numbers for a terminal; none if it is empty.
+    /// `text` in the colours and styles of `code`, the numbers for a terminal; plain if it is empty.
     pub fn with(self, code: &str, text: &str) -> String {
         match self.on && !code.is_empty() {
             true => format!("\x1b[{code}m{text}\x1b[0m"),
@@ -26,7 +26,7 @@ impl Paint {
         self.with("33", text)
     }
 
-    /// In the colour that an agent asks for, by name; in cyan if it asks for none that is known.
+    /// `text` in the colour with this name, which an agent asks for; cyan if the name is unknown.
     pub fn agent(self, color: &str, text: &str) -> String {
         let code = match color.trim().to_ascii_lowercase().as_str() {
             "red" => "31",
@@ -43,7 +43,7 @@ impl Paint {
         self.with(code, text)
     }
 
-    /// What is chosen among others.
+    /// `text` as the selected item.
     pub fn chosen(self, text: &str) -> String {
         self.with("7", text)
     }

@@ -1,7 +1,7 @@
-//! Printing. Data goes to standard output, everything about it to standard error.
+//! Printing. Data goes to standard output, messages go to standard error.
 //!
-//! A reader that is gone (`| head`) ends the output silently; any other failure to write data is
-//! an error, for whoever asked would take an empty answer for the whole.
+//! If the reader is gone (`| head`), the output ends silently. Any other failure to write data is an
+//! error, because the user would take an empty answer for the whole.
 
 use crate::clean::{clean, clean_json};
 use crate::exit::{self, Code, Failure};
@@ -15,10 +15,10 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
-/// What is shown nowhere. Of the whole process, as standard output is: a panic knows nobody to ask.
+/// The secrets that are never shown. Global like standard output, so that a panic can use it, too.
 static HIDDEN: RwLock<Option<Redactor>> = RwLock::new(None);
 
-/// From now on shows none of these either, in whatever is printed; nor in what a panic says.
+/// Hides these values from now on in everything that is printed, and in the messages of panics.
 pub fn hide<'s>(secrets: impl IntoIterator<Item = &'s str>) {
     let mut hidden = HIDDEN.write().unwrap_or_else(PoisonError::into_inner);
     let redactor = hidden.take().unwrap_or_default().and(secrets);
@@ -29,7 +29,7 @@ pub fn hide<'s>(secrets: impl IntoIterator<Item = &'s str>) {
     std::panic::set_hook(Box::new(|panic| note(panic)));
 }
 
-/// `text` without what is shown nowhere.
+/// `text` without hidden values.
 fn shown(text: impl std::fmt::Display) -> String {
     let text = text.to_string();
     match &*HIDDEN.read().unwrap_or_else(PoisonError::into_inner) {
@@ -49,19 +49,19 @@ pub fn piece(text: &str) -> Result<(), Failure> {
     written(out.write_all(shown(text).as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Prints a line about what happens.
+/// Prints a message.
 pub fn note(text: impl std::fmt::Display) {
-    // Nobody to tell that nobody can be told.
+    // If standard error cannot be written, there is no place to report it.
     let _ = writeln!(io::stderr(), "{}", shown(text));
 }
 
-/// Prints to standard error without a line break, at once.
+/// Prints a message without a line break, at once.
 pub fn note_piece(text: &str) {
     let mut out = io::stderr();
     let _ = out.write_all(shown(text).as_bytes()).and_then(|()| out.flush());
 }
 
-/// A value as one line of JSON that a terminal does not act on.
+/// A value as one line of JSON without characters that a terminal acts on.
 pub fn json_text(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string(value).map(clean_json).map_err(not_json)
 }
@@ -76,7 +76,7 @@ pub fn json_pretty(value: &impl Serialize) -> Result<(), Failure> {
     line(serde_json::to_string_pretty(value).map(clean_json).map_err(not_json)?)
 }
 
-/// How a failure is told.
+/// The format of a failure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Tell {
     Words,
@@ -84,13 +84,13 @@ pub enum Tell {
 }
 
 impl Tell {
-    /// As `--json` asks for it, or not.
+    /// JSON if `json` is set, otherwise words.
     pub fn as_json(json: bool) -> Tell {
         if json { Tell::Json } else { Tell::Words }
     }
 }
 
-/// Prints why the command could not do what it was asked.
+/// Prints the failure of a command.
 pub fn failure(failure: &Failure, tell: Tell) {
     match tell {
         Tell::Words => note(in_words(failure)),
@@ -102,7 +102,7 @@ pub fn failure(failure: &Failure, tell: Tell) {
     }
 }
 
-/// Why something could not be done, and what to do about it, in a line each.
+/// A failure in words: the message and the hint, one line each.
 pub fn in_words(failure: &Failure) -> String {
     let message = clean(&exit::plain(&failure.message));
     let mut text = match failure.code {
@@ -115,8 +115,8 @@ pub fn in_words(failure: &Failure) -> String {
     text
 }
 
-/// Opens a file to write that only its owner can read, whoever could before. A link at `path` is refused:
-/// somebody else chose where it leads, perhaps an agent. The links of `/dev` are the system's.
+/// Opens a file for writing that only its owner can read, whatever its mode was. Fails for a link at
+/// `path`: another program, perhaps an agent, chose its target. Links in `/dev` belong to the system.
 pub fn private_file(path: &Path) -> io::Result<File> {
     let links = if path.starts_with("/dev") { OFlags::empty() } else { OFlags::NOFOLLOW };
     let mut options = OpenOptions::new();
@@ -127,7 +127,7 @@ pub fn private_file(path: &Path) -> io::Result<File> {
             _ => error,
         }
     })?;
-    // What is no file, such as /dev/null, keeps its mode.
+    // Devices such as /dev/null keep their mode.
     if file.metadata()?.is_file() {
         file.set_permissions(Permissions::from_mode(0o600))?;
     }

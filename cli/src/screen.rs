@@ -1,4 +1,4 @@
-//! A run while it happens, and those below it: live on a terminal, plain lines when piped.
+//! Shows a run and its subagents while they work: live on a terminal, as plain lines when piped.
 
 mod call;
 pub mod change;
@@ -42,10 +42,10 @@ use std::io::IsTerminal;
 use std::time::Instant;
 use todos::{Changed, Todos};
 
-/// What is printed besides results and errors.
+/// How much is printed besides results and errors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Volume {
-    /// What happens, as it happens.
+    /// Events, as they happen.
     Usual,
     /// Nothing.
     Quiet,
@@ -58,41 +58,41 @@ pub struct Screen {
     paint: Paint,
     manner: Manner,
     speech: Speech,
-    /// An answer may not match the schema that it has to; then the agent is asked again.
+    /// Answers are checked against a schema. If one does not match, the agent has to answer again.
     is_judged: bool,
-    /// What is being said, where it is laid out for a terminal; `None` where it is printed as it comes.
+    /// The text of the agent with its layout for a terminal; `None` if it is printed as it comes.
     prose: Option<Prose>,
-    /// Colours of what is said.
+    /// The colours of the agent's text.
     ink: Paint,
-    /// The cursor stands behind text.
+    /// The cursor is after text, not at the beginning of a line.
     mid_line: bool,
-    /// What the run does, until the next output, and since when.
+    /// What the run does until the next output, and since when.
     status: Option<(String, Instant)>,
-    /// What the person types meanwhile.
+    /// The lines that the person types meanwhile.
     typed: Vec<String>,
-    /// The line in which the person answers a question: nothing else stands there meanwhile.
+    /// The prompt of a question. While it is set, nothing else is drawn there.
     prompt: Option<String>,
     foot: Foot,
     began: Instant,
-    /// How long the run took, if that is not the time since then.
+    /// How long the run took, if that is not the time since `began`.
     took: Option<u64>,
-    /// When the present call of the model began, or the last call of a tool ended.
+    /// When the present model call began, or the last tool call ended.
     since: Instant,
     provider: Provider,
-    /// Calls that have no result yet, and when they began.
+    /// The open calls, and when they began.
     calls: Vec<(ToolCall, Instant)>,
     tools: Tools,
     todos: Todos,
     worktree: WorktreeView,
     spending: Spending,
-    /// What the run and those below it took, where that is not all that was seen.
+    /// The totals of the run and its subagents, if not all of their events were seen here.
     life: Life,
     children: Option<Children>,
     /// The run waits because its log cannot be written.
     held: bool,
 }
 
-/// How long a line may be that goes to no terminal.
+/// The longest line if the output is not a terminal.
 const PIPED: usize = 160;
 
 impl Screen {
@@ -142,14 +142,14 @@ impl Screen {
         self.volume
     }
 
-    /// Turns to `run`, whose events those of others are below.
+    /// Switches to `run` as the run at the top.
     pub fn attend(&mut self, run: RunId) {
         if self.children.as_ref().is_none_or(|children| children.tree().top() != run) {
             self.children = Some(Children::of(run, self.manner));
         }
     }
 
-    /// Learns from an event of the past what those to come refer to.
+    /// Learns from a past event what later events may refer to.
     pub fn recall(&mut self, record: &Record) {
         self.tools.observe(&record.event);
         self.todos.observe(&record.event);
@@ -165,16 +165,16 @@ impl Screen {
         }
     }
 
-    /// The same of what is still at work below, or of how it was started.
+    /// The same for an event of an active subagent, or of its start.
     pub fn recall_below(&mut self, record: &Record) {
         let look = self.look();
         if let Some(children) = &mut self.children {
-            // It was told when it happened.
+            // These lines were shown when the event happened.
             let _told = children.observe(record, look);
         }
     }
 
-    /// Shows what is new about `run`, the one at the top or one below it.
+    /// Shows an update of `run`, which is the run at the top or one of its subagents.
     pub fn show(&mut self, run: RunId, update: &Update) {
         let look = self.look();
         let mut lines = Vec::new();
@@ -195,7 +195,7 @@ impl Screen {
         }
     }
 
-    /// Takes over from rows of the tree what no event has told yet.
+    /// Completes the states of subagents from `rows`, where no event has arrived yet.
     pub fn settle(&mut self, rows: &[RunRow]) {
         let (look, now) = (self.look(), format::now());
         let Some(children) = &mut self.children else { return };
@@ -204,7 +204,7 @@ impl Screen {
         }
     }
 
-    /// True when the run has started others.
+    /// True when the run has started children.
     pub fn has_children(&self) -> bool {
         self.children.as_ref().is_some_and(|children| !children.tree().is_empty())
     }
@@ -255,7 +255,7 @@ impl Screen {
                 }
             }
             Event::ModelCalled(called) => {
-                // The turn before ended in an answer that stood, and the run goes on.
+                // The previous turn ended with a valid answer, and the run continues.
                 if called.purpose == Purpose::Turn {
                     self.say_answer();
                 }
@@ -267,7 +267,7 @@ impl Screen {
                 self.provider.answered();
                 self.replied(&replied.message);
             }
-            // One that ends the run is told at its end.
+            // A failure that ends the run is shown at its end.
             Event::ModelFailed(failed) => {
                 if let Some(line) = self.provider.failed(failed) {
                     self.note(&self.paint.yellow(&line));
@@ -287,7 +287,7 @@ impl Screen {
                 );
                 self.set_status_since(&described, since);
             }
-            // Whoever watches is asked, or told that somebody is.
+            // The viewer handles questions and answers.
             Event::ApprovalAsked(_) | Event::ApprovalGiven(_) => {}
             Event::ToolPending(pending) => self.pending(pending),
             Event::ToolFinished(finished) => self.tool_finished(finished, todos),
@@ -302,7 +302,7 @@ impl Screen {
                     self.speech.take_back();
                     self.remark("◇ asked the agent again: its answer does not match the schema");
                 }
-                // What became of it stands in the tree.
+                // The tree shows them.
                 Sender::User | Sender::Run(_) | Sender::Child(_) => {}
             },
             Event::CancelRequested(request) => {
@@ -325,12 +325,12 @@ impl Screen {
         }
     }
 
-    /// Remembers why the run that is about to start has the model it has.
+    /// Stores why the run that is about to start has this model.
     pub fn because(&mut self, model: &str, why: String) {
         self.provider.because(model, why);
     }
 
-    /// The run waits for a slot, and so many go before it.
+    /// Shows that the run waits for a slot, and how many runs are before it.
     pub fn wait_in_line(&mut self, before: u64) {
         match before {
             0 => self.set_status("queued, next in line"),
@@ -338,13 +338,13 @@ impl Screen {
         }
     }
 
-    /// Remembers the calls of a reply until they have results.
+    /// Stores the calls of a reply until they have results.
     fn expect(&mut self, message: &Message) {
         let now = Instant::now();
         self.calls.extend(message.tool_calls().map(|call| (call.clone(), now)));
     }
 
-    /// A call that has no result yet, and when it began.
+    /// An open call, and when it began.
     fn call(&self, id: &CallId) -> (Option<&ToolCall>, Instant) {
         match self.calls.iter().find(|(call, _)| call.id == *id) {
             Some((call, since)) => (Some(call), *since),
@@ -376,7 +376,7 @@ impl Screen {
     }
 
     fn pending(&mut self, pending: &ToolPending) {
-        // The result may have been faster.
+        // The result may have arrived first.
         let is_open = self.call(&pending.call).0.is_some();
         let child = self.children.as_ref().is_some_and(|it| it.will_answer(&pending.call));
         if child || !is_open {
@@ -390,7 +390,7 @@ impl Screen {
         let position = self.calls.iter().position(|(call, _)| call.id == finished.call);
         let call = position.map(|position| self.calls.remove(position).0);
         self.since = Instant::now();
-        // What a child has to tell is told with its end.
+        // The result of a child is shown with its end.
         if self.children.as_mut().is_some_and(|children| children.answers(&finished.call)) {
             return self.refresh();
         }
@@ -403,13 +403,13 @@ impl Screen {
         self.note(&line);
     }
 
-    /// How lines look that stay.
+    /// The look of permanent lines.
     fn look(&self) -> Look {
         let columns = if self.manner == Manner::Live { terminal::width() } else { PIPED };
         Look { paint: self.paint, columns }
     }
 
-    /// How what is said looks.
+    /// The look of the agent's text.
     fn page(&self) -> Look {
         Look { paint: self.ink, columns: terminal::table_width().unwrap_or_else(terminal::width) }
     }
@@ -423,23 +423,23 @@ impl Screen {
             return self.refresh();
         }
         self.clear_foot();
-        // What cannot be shown now is in the log.
+        // If printing fails, the text is still in the log.
         let _ = print::piece(&clean(text));
         self.mid_line = !text.ends_with('\n');
     }
 
-    /// Shows the last answer, if it has not been shown.
+    /// Shows the last answer, if it is not shown yet.
     fn say_answer(&mut self) {
         if let Some(text) = self.speech.unshown_answer().map(str::to_owned) {
             self.pause();
             if self.say_whole(&text).is_err() {
-                // Tried again when the run ends, and told then.
+                // It is tried again when the run ends, and an error is reported then.
                 self.speech.keep_unshown();
             }
         }
     }
 
-    /// Prints lines of what is said, which stay.
+    /// Prints permanent lines of the agent's text.
     fn say(&mut self, lines: &[String]) {
         if !lines.is_empty() {
             self.foot.clear();
@@ -447,7 +447,7 @@ impl Screen {
         }
     }
 
-    /// Prints a text that nobody has seen come.
+    /// Prints a text that was not shown as it arrived.
     fn say_whole(&mut self, text: &str) -> Result<(), Failure> {
         match self.prose {
             Some(_) => print::line(self.laid_out(text).join("\n")),
@@ -455,7 +455,7 @@ impl Screen {
         }
     }
 
-    /// `text` in lines, as if it were said.
+    /// `text` in lines, with the layout of the agent's text.
     pub fn laid_out(&self, text: &str) -> Vec<String> {
         let page = self.page();
         match self.prose {
@@ -469,7 +469,7 @@ impl Screen {
         }
     }
 
-    /// Nothing more is added to what was said last.
+    /// Ends the present text of the agent.
     fn end_line(&mut self) {
         let page = self.page();
         let rest = self.prose.as_mut().map(|prose| prose.end(page)).unwrap_or_default();
@@ -479,15 +479,14 @@ impl Screen {
         }
     }
 
-    /// Begins a new line behind the `^C` that a terminal shows, unless what stands there is taken
-    /// away or ended anyway.
+    /// Begins a new line after the `^C` that a terminal shows, unless that line is cleared or ended anyway.
     pub fn leave_line(&mut self) {
         if std::io::stderr().is_terminal() && !self.mid_line && !self.foot.stands() {
             print::note_piece("\n");
         }
     }
 
-    /// Makes room for a line that is printed past the screen.
+    /// Makes room for a line that is printed without the screen.
     pub fn pause(&mut self) {
         self.end_line();
         self.clear_foot();
@@ -498,7 +497,7 @@ impl Screen {
         self.foot.clear();
     }
 
-    /// Prints lines about what happens.
+    /// Prints lines about events.
     pub fn note(&mut self, lines: &str) {
         self.status = None;
         if self.volume == Volume::Usual {
@@ -516,7 +515,7 @@ impl Screen {
                 self.end_line();
                 print::note(lines);
             }
-            // What is being said stands below.
+            // The open text of the agent stays below.
             Manner::Live => {
                 let foot = self.foot_lines();
                 let lines = wrap::folded(lines, terminal::width());
@@ -525,12 +524,12 @@ impl Screen {
         }
     }
 
-    /// The same, in the background.
+    /// Prints a dimmed line about events.
     pub fn remark(&mut self, line: &str) {
         self.note(&self.paint.dim(line));
     }
 
-    /// Says at the end of the terminal what the run does, until the next output.
+    /// Shows at the bottom of the terminal what the run does, until the next output.
     fn set_status(&mut self, text: &str) {
         self.set_status_since(text, self.since);
     }
@@ -540,7 +539,7 @@ impl Screen {
         self.refresh();
     }
 
-    /// True when the lines at the end of the terminal can be drawn anew.
+    /// True when the lines at the bottom of the terminal can be redrawn.
     pub fn is_live(&self) -> bool {
         self.manner == Manner::Live
     }
@@ -554,7 +553,7 @@ impl Screen {
         }
     }
 
-    /// Shows at the end of the terminal, and nothing but it, the line in which a person answers.
+    /// Shows only the prompt of a question at the bottom of the terminal.
     pub fn prompt(&mut self, line: String) {
         if self.prompt.as_ref() != Some(&line) || !self.foot.stands() {
             self.foot.draw(std::slice::from_ref(&line));
@@ -562,7 +561,7 @@ impl Screen {
         }
     }
 
-    /// The person has answered, or need not any more. The line stays.
+    /// Ends the prompt. Its line stays.
     pub fn end_prompt(&mut self) {
         if let Some(line) = self.prompt.take() {
             self.clear_foot();
@@ -570,7 +569,7 @@ impl Screen {
         }
     }
 
-    /// Nothing is typed any more, and somebody else writes to the terminal from now on.
+    /// Clears the typed text, and leaves the terminal to other code.
     pub fn yield_terminal(&mut self) {
         self.typed.clear();
         self.pause();
@@ -583,12 +582,12 @@ impl Screen {
         }
     }
 
-    /// Shows how time goes by.
+    /// Updates the clock.
     pub fn tick(&mut self) {
         self.refresh();
     }
 
-    /// Draws the foot anew, unless it was drawn only just now: then the next tick does.
+    /// Redraws the foot, unless it was drawn a moment ago: then the next tick does.
     fn refresh(&mut self) {
         if self.manner == Manner::Live && !self.mid_line && self.foot.is_due() {
             let lines = self.foot_lines();
@@ -596,9 +595,9 @@ impl Screen {
         }
     }
 
-    /// Those below that are at work, and what the run itself does.
+    /// The lines of the foot: the active subagents, and what the run itself does.
     fn foot_lines(&self) -> Vec<String> {
-        // A line that fills the last column would wrap, and could not be taken away whole.
+        // A line that fills the last column would wrap, and could not be cleared completely.
         let look = Look { columns: terminal::width() - 1, ..self.look() };
         if let Some(line) = &self.prompt {
             return vec![line.clone()];
@@ -618,13 +617,13 @@ impl Screen {
         }
         if let Some((text, since)) = self.status.clone().or(below.map(|it| (it, self.since))) {
             let seconds = format::seconds(since.elapsed());
-            // Nor could one that leaves no room for the `^C` that a terminal shows.
+            // Leave room for the `^C` that a terminal shows, for the same reason.
             let room = look.columns.saturating_sub(seconds.len() + 7);
             let line = format!("  {} · {seconds}", fitted(&text, room));
             lines.push(self.paint.dim(&line));
         }
         lines.extend(self.typed.iter().cloned());
-        // Of what is higher than the screen, the beginning could not be taken away.
+        // If the foot were higher than the screen, its beginning could not be cleared.
         lines.drain(..lines.len().saturating_sub(terminal::height().saturating_sub(1).max(1)));
         lines
     }
@@ -634,12 +633,12 @@ impl Screen {
         self.speech.last()
     }
 
-    /// What became of the run's worktree.
+    /// The state of the run's worktree.
     pub fn worktree(&self) -> &WorktreeView {
         &self.worktree
     }
 
-    /// Ends a turn of a session, showing the answer if it has not been shown.
+    /// Ends a turn of a session, and shows the answer if it is not shown yet.
     pub fn end_turn(&mut self) -> Result<(), Failure> {
         self.pause();
         match self.speech.unshown().map(str::to_owned) {
@@ -648,12 +647,12 @@ impl Screen {
         }
     }
 
-    /// What the run at hand took, as far as it was seen.
+    /// The spending of the run at the top, as far as it was seen.
     pub fn spending(&self) -> &Spending {
         &self.spending
     }
 
-    /// What the run at hand and all below it took in their whole life: not all of it was seen here.
+    /// The totals of the run and its subagents since its start, not all of which was seen here.
     pub fn life(&mut self) -> &mut Life {
         &mut self.life
     }

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM, SIGHUP.
+//! Signals: Ctrl-C, SIGTERM, SIGHUP.
 
 use crate::exit::Failure;
 use std::fmt;
@@ -30,7 +30,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen: from now on none of them kills the process.
+    /// Starts to listen. From now on, none of these signals kills the process.
     pub fn listen() -> Result<Self, Failure> {
         let listen = |kind| {
             signal(kind)
@@ -43,9 +43,9 @@ impl Signals {
         })
     }
 
-    /// The next of them.
+    /// The next signal.
     pub async fn next(&mut self) -> Signal {
-        // A person's word counts first, whatever else came meanwhile.
+        // Ctrl-C takes precedence over other signals.
         tokio::select! {
             biased;
             _ = self.interrupt.recv() => Signal::Interrupt,

@@ -1,31 +1,31 @@
-//! What runs have taken, in words.
+//! Spending of runs in words.
 
 use crate::format;
 use posse::protocol::{Limit, Outcome, Usd};
 use posse::views::Spending;
 use posse::{RunId, RunRow, Runtime};
 
-/// What stands in the place of money that nobody knows.
+/// The text for an unknown cost.
 pub const UNKNOWN: &str = "?";
 
-/// True when nobody knows what `model` costs. One that is gone from the settings counts as known: what it
-/// has cost is stored.
+/// True when the price of `model` is unknown. A model that is no longer in the settings counts as
+/// known, because its costs are stored.
 pub fn is_unpriced(runtime: &Runtime, model: &str) -> bool {
     matches!(runtime.models().abilities(model).map(|it| it.priced), Ok(false))
 }
 
-/// True when `row` has spent tokens of a model, and nobody knows what they cost.
+/// True when `row` has used tokens of a model whose price is unknown.
 pub fn costs_unknown(runtime: &Runtime, row: &RunRow, spending: &Spending) -> bool {
     let is_unknown = spending.cost() == Usd::ZERO && spending.tokens() > 0;
     is_unknown && is_unpriced(runtime, &row.about.model)
 }
 
-/// The money, with a `+` where more may have been spent: `$0.0061+`.
+/// The cost, with a `+` if more may have been spent: `$0.0061+`.
 pub fn money(spending: &Spending) -> String {
     sum(spending.cost(), spending.uncertain_cost())
 }
 
-/// The money in words: `$0.0061, up to $1.28 more for 1 call cut short`.
+/// The cost in words: `$0.0061, up to $1.28 more for 1 call cut short`.
 pub fn money_in_words(spending: &Spending) -> String {
     match spending.uncertain_cost() {
         Usd::ZERO => spending.cost().to_string(),
@@ -36,7 +36,7 @@ pub fn money_in_words(spending: &Spending) -> String {
     }
 }
 
-/// What is known, with a `+` where more may have been spent.
+/// The known cost, with a `+` if more may have been spent.
 pub fn sum(known: Usd, uncertain: Usd) -> String {
     match uncertain {
         Usd::ZERO => known.to_string(),
@@ -44,7 +44,7 @@ pub fn sum(known: Usd, uncertain: Usd) -> String {
     }
 }
 
-/// What to do about a run that did not complete, and what of its money is `uncertain`.
+/// Advice for a run that did not complete, and about its `uncertain` cost.
 pub fn hint(outcome: &Outcome, run: RunId, uncertain: Usd) -> Vec<String> {
     let short = run.short();
     match outcome {
@@ -53,7 +53,7 @@ pub fn hint(outcome: &Outcome, run: RunId, uncertain: Usd) -> Vec<String> {
                 "`posse runs log {short}` shows its last calls; to try it again: `posse runs resume {short}`"
             )];
         }
-        // Whoever replays a cassette cannot continue the run: what to do is said with the difference.
+        // A replayed run cannot be continued. The message about the difference gives advice.
         Outcome::Failed { reason, .. } if reason.contains("is not as recorded") => {
             return Vec::new();
         }
@@ -104,15 +104,15 @@ pub fn hint(outcome: &Outcome, run: RunId, uncertain: Usd) -> Vec<String> {
     hints
 }
 
-/// How a run goes on that reached a limit. Its limits and its budget then start again.
+/// Advice to continue a run that reached a limit. Its limits and its budget then start again.
 fn continued(short: &str) -> String {
     format!(
         "to continue it with the limits it was started with: `posse runs resume {short} \"go on\"`"
     )
 }
 
-/// How much of the budget of `row` is used, of those of `limits` that it has: `3 of 10 turns`. What a
-/// call that is under way has reserved is told apart.
+/// How much of the budget of `row` is used, for each of `limits`: `3 of 10 turns`. The reserved amount
+/// of an open call is shown separately.
 pub fn of_budget(row: &RunRow, limits: &[Limit]) -> String {
     let Some(budget) = &row.funds.budget else { return String::new() };
     let drawn = row.funds.drawn.unwrap_or_default();
@@ -122,7 +122,7 @@ pub fn of_budget(row: &RunRow, limits: &[Limit]) -> String {
         let of = limit.amount(budget.of(*limit)?);
         let part = match limit {
             Limit::Cost => format!("{used} of {of}"),
-            // Runs below are not used up.
+            // Children give their part of the budget back when they end.
             Limit::Children => {
                 return Some(format!("{} of {of} {limit}", drawn.of(*limit)));
             }

@@ -1,5 +1,5 @@
-//! Tables for people: a heading, columns that line up, and an order in which columns give way where
-//! the terminal is narrow. Pure but for `print`.
+//! Tables for people: a heading, aligned columns, and an order in which columns are left out on a
+//! narrow terminal. Pure except `print`.
 
 use crate::common::Common;
 use crate::exit::Failure;
@@ -10,10 +10,9 @@ use crate::terminal::{self, columns, fitted};
 pub struct Column {
     heading: &'static str,
     side: Side,
-    /// Columns of the terminal that it keeps while another can be left out, and at any rate; its
-    /// cells are cut then.
+    /// The width to which its cells are cut before other columns are left out, and the least width.
     keeps: Option<(usize, usize)>,
-    /// It is left out where there is no room; the lowest number goes first.
+    /// The order in which columns are left out on a narrow terminal; the lowest number goes first.
     leaves: Option<u8>,
 }
 
@@ -29,18 +28,18 @@ impl Column {
         Column { heading, side: Side::Left, keeps: None, leaves: None }
     }
 
-    /// A column of figures.
+    /// A column of numbers.
     pub const fn figures(heading: &'static str) -> Column {
         Column { heading, side: Side::Right, keeps: None, leaves: None }
     }
 
-    /// The same, cut to `wanted` columns of the terminal before others are left out, and to `least`
-    /// when none is left.
+    /// The same column, cut to `wanted` columns of the terminal before others are left out, and to
+    /// `least` after that.
     pub const fn cut(self, wanted: usize, least: usize) -> Column {
         Column { keeps: Some((wanted, least)), ..self }
     }
 
-    /// The same, left out where there is no room.
+    /// The same column, left out on a narrow terminal.
     pub const fn leaves(self, turn: u8) -> Column {
         Column { leaves: Some(turn), ..self }
     }
@@ -55,7 +54,7 @@ pub struct Table<const N: usize> {
 const GAP: usize = 2;
 
 impl<const N: usize> Table<N> {
-    /// Prints the table; with `--quiet` without its heading.
+    /// Prints the table, without its heading if `--quiet` is set.
     pub fn print(&self, common: &Common) -> Result<(), Failure> {
         let (heading, lines) = self.lines(terminal::table_width());
         if !common.global.quiet && !lines.is_empty() {
@@ -64,7 +63,7 @@ impl<const N: usize> Table<N> {
         lines.into_iter().try_for_each(print::line)
     }
 
-    /// The heading and the rows, none wider than `room`.
+    /// The heading and the rows, at most `room` columns wide.
     pub fn lines(&self, room: Option<usize>) -> (String, Vec<String>) {
         let widths = self.widths(room.unwrap_or(usize::MAX));
         let line = |cells: [&str; N]| {
@@ -88,7 +87,7 @@ impl<const N: usize> Table<N> {
         (heading, rows.collect())
     }
 
-    /// How wide each column is; nothing for one that is empty or left out.
+    /// The width of each column; `None` if it is empty or left out.
     fn widths(&self, room: usize) -> [Option<usize>; N] {
         let widest = |index: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(index));
@@ -127,7 +126,7 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// Columns of the terminal that a line fills.
+/// The columns of the terminal that a line fills.
 fn sum(widths: impl Iterator<Item = Option<usize>>) -> usize {
     let all = widths.flatten().fold(0_usize, |all, width| all.saturating_add(width + GAP));
     all.saturating_sub(GAP)

@@ -1,4 +1,4 @@
-//! The terminal: how wide it is, what fits, and leaving it as it was found.
+//! The terminal: its size, text that fits it, and the restoring of its mode.
 
 pub mod keys;
 
@@ -6,15 +6,15 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 use std::io;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Columns when the terminal does not say.
+/// The columns if the terminal does not report them.
 const USUAL: usize = 80;
-/// Columns that are used of a terminal that claims fewer.
+/// The least columns that are assumed.
 const NARROWEST: usize = 20;
 
-/// Rows when the terminal does not say.
+/// The rows if the terminal does not report them.
 const USUAL_ROWS: usize = 24;
 
-/// Columns of the terminal that standard error is.
+/// The columns of the terminal on standard error.
 pub fn width() -> usize {
     match tcgetwinsize(io::stderr()) {
         Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).max(NARROWEST),
@@ -22,7 +22,7 @@ pub fn width() -> usize {
     }
 }
 
-/// Rows of the terminal that standard error is.
+/// The rows of the terminal on standard error.
 pub fn height() -> usize {
     match tcgetwinsize(io::stderr()) {
         Ok(size) if size.ws_row > 0 => usize::from(size.ws_row),
@@ -30,13 +30,13 @@ pub fn height() -> usize {
     }
 }
 
-/// Columns of the terminal that standard output is, if it is one: what a line of a table may fill.
+/// The columns of the terminal on standard output, for tables; `None` if it is not a terminal.
 pub fn table_width() -> Option<usize> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then(|| usize::from(size.ws_col).max(NARROWEST))
 }
 
-/// `text`, which is one line, cut so that it fills at most `columns`.
+/// `text`, which is one line, cut to at most `columns`.
 pub fn fitted(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -56,7 +56,7 @@ pub fn fitted(text: &str, columns: usize) -> String {
     out
 }
 
-/// Columns that `text`, which is one line, fills. Colours fill none.
+/// The columns that `text`, which is one line, fills. Colours take none.
 pub fn columns(text: &str) -> usize {
     let mut pieces = text.split("\x1b[");
     let plain = pieces.next().unwrap_or_default().width();
@@ -64,8 +64,8 @@ pub fn columns(text: &str) -> usize {
     plain + after_colours.map(UnicodeWidthStr::width).sum::<usize>()
 }
 
-/// Puts the terminal back as it was when this is dropped: a line editor on another thread may
-/// not have the time to do so.
+/// Restores the mode of the terminal when it is dropped, because a line editor on another thread
+/// may not have the time.
 pub struct Restore(Option<Termios>);
 
 impl Restore {
@@ -77,7 +77,7 @@ impl Restore {
 impl Drop for Restore {
     fn drop(&mut self) {
         if let Some(found) = &self.0 {
-            // A terminal that is gone needs nothing.
+            // If this fails, the terminal is gone.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, found);
         }
     }

@@ -1,11 +1,11 @@
-//! What became of a run's own worktree, in words.
+//! Words for the state of a run's worktree.
 
 use crate::clean::clean_line;
 use crate::format;
 use posse::protocol::Kept;
 use posse::views::Left;
 
-/// What a run has left in its worktree, in words for people.
+/// What a run has left in its worktree, for people.
 pub fn told(left: &Left) -> String {
     if let Some(problem) = &left.problem {
         let problem = clean_line(problem, 600);
@@ -24,7 +24,7 @@ pub fn told(left: &Left) -> String {
     )
 }
 
-/// What is on no branch, in words for people.
+/// The files that are on no branch, for people.
 pub fn kept(kept: &Kept) -> String {
     let names = kept.names.iter().map(|name| clean_line(name, 200)).collect::<Vec<_>>().join(", ");
     let more = match kept.files.saturating_sub(kept.names.len() as u64) {

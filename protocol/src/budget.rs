@@ -1,12 +1,12 @@
-//! How much a run and everything below it may spend together.
+//! Budgets: how much a run and its subagents may spend together.
 
 use crate::{Extra, Limit, RunId, Usage, Usd};
 use serde::{Deserialize, Serialize};
 
-/// How much a run and everything below it may spend together; `None` is without limit.
+/// How much a run and its subagents may spend together; `None` means no limit.
 ///
-/// What a run may spend is taken out of the nearest budget above it that limits it: a budget of its
-/// own when it starts, everything else right before it is spent. What is left returns.
+/// A run draws from the nearest budget above it that limits it. A budget of its own is drawn when
+/// the run starts, everything else right before it is spent. The unspent rest goes back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
@@ -25,7 +25,7 @@ pub struct Budget {
     /// Tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
-    /// Runs below it that have not ended.
+    /// Subagents that have not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children: Option<u64>,
     /// Fields of a later version.
@@ -33,7 +33,7 @@ pub struct Budget {
     pub extra: Extra,
 }
 
-/// So much of everything that a [`Budget`] limits.
+/// An amount of each dimension that a [`Budget`] limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Amount {
@@ -51,21 +51,21 @@ pub struct Amount {
     pub children: u64,
 }
 
-/// How much of something a run may still draw.
+/// How much of one dimension a run may still draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Of what.
+    /// The dimension.
     pub limit: Limit,
-    /// Whose budget limits it.
+    /// The run whose budget limits it.
     pub holder: RunId,
     /// How much is left; money in billionths of a dollar.
     pub left: u64,
-    /// How much others have reserved and may give back.
+    /// How much other runs have reserved and may give back.
     pub held: u64,
 }
 
 impl Budget {
-    /// What budgets limit.
+    /// The dimensions that budgets limit.
     pub const DIMENSIONS: [Limit; 6] = [
         Limit::InputTokens,
         Limit::OutputTokens,
@@ -75,8 +75,7 @@ impl Budget {
         Limit::Children,
     ];
 
-    /// How much of `dimension` may be spent, money in billionths of a dollar. Nothing but
-    /// [`Budget::DIMENSIONS`] is limited.
+    /// The limit of `dimension`, with money in billionths of a dollar. Only [`Budget::DIMENSIONS`] can have one.
     pub fn of(&self, dimension: Limit) -> Option<u64> {
         match dimension {
             Limit::InputTokens => self.input_tokens,
@@ -97,7 +96,7 @@ impl Budget {
 }
 
 impl Amount {
-    /// How much of `dimension`, money in billionths of a dollar.
+    /// The amount of `dimension`, with money in billionths of a dollar.
     pub fn of(&self, dimension: Limit) -> u64 {
         match dimension {
             Limit::InputTokens => self.input_tokens,
@@ -110,8 +109,7 @@ impl Amount {
         }
     }
 
-    /// Where the amount of `dimension` stands; there is none of what budgets do
-    /// not limit.
+    /// The amount of `dimension`, mutable; `None` for dimensions that budgets do not limit.
     pub fn of_mut(&mut self, dimension: Limit) -> Option<&mut u64> {
         match dimension {
             Limit::InputTokens => Some(&mut self.input_tokens),

@@ -1,5 +1,4 @@
-//! How runs belong together: who started whom, with how much of whose conversation, and who may
-//! hand work to whom.
+//! Relations between runs: parents and children, forks, and the agents that a run may call.
 
 use crate::{
     AgentName, AgentSpec, Announce, CallId, DelegationStrategy, Extra, Limit, Message, RunId,
@@ -7,28 +6,27 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Where a run stands in its tree.
+/// The position of a run in its tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parent {
-    /// Who started it.
+    /// The parent.
     pub run: RunId,
-    /// The call whose result its first end is.
+    /// The tool call of the parent that gets the first outcome of this run as its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// How its first end is told if no call waits for it.
+    /// How the first outcome is announced if no call waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announce: Option<Announce>,
     /// The nearest run above it that has a budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<RunId>,
-    /// What the budgets above it limit.
+    /// The dimensions that the budgets above it limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limited: Vec<Limit>,
-    /// How many of those that its parent has started are executed at the same time, if the parent's
-    /// agent says so.
+    /// How many children of its parent are executed at the same time, if the parent's agent limits that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abreast: Option<u32>,
-    /// How it stood with the time of its parent.
+    /// How long the parent had worked and how much time it had left.
     #[serde(default, skip_serializing_if = "TimeAtWork::is_unknown")]
     pub time: TimeAtWork,
     /// Every run above it, the root first, its parent last. Never empty.
@@ -39,26 +37,26 @@ pub struct Parent {
 }
 
 impl Parent {
-    /// The run at the top of the tree.
+    /// The root of the tree.
     pub fn root(&self) -> RunId {
         self.ancestors.first().copied().unwrap_or(self.run)
     }
 }
 
-/// What a run took over from another when it began.
+/// What a run took over from another run at its start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Forked {
-    /// From which run.
+    /// The other run.
     pub from: RunId,
-    /// Up to which event of it.
+    /// The position in its log up to which this run took it over.
     pub at: Seq,
-    /// The conversation, as the run's model sees it.
+    /// The conversation, as this run's model sees it.
     pub messages: Vec<Message>,
     /// The files that the other run had read or written by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SeenFile>,
-    /// What the model is shown in place of the run's own instructions and tools, so that its
-    /// requests begin like those of the other run and read its prompt cache.
+    /// The instructions and tools that the model sees instead of the run's own. With them, its
+    /// requests begin like those of the other run and can use its prompt cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guise: Option<Box<Guise>>,
     /// Fields of a later version.
@@ -66,14 +64,14 @@ pub struct Forked {
     pub extra: Extra,
 }
 
-/// What another run shows its model. What may be called of it is still the run's own grant.
+/// The instructions and tools of another run. The grant of the run itself still decides which tools it may call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Guise {
     /// The system prompt.
     pub system: String,
-    /// The tools that are offered, by name.
+    /// The names of the tools that the model sees.
     pub tools: Vec<String>,
-    /// What the delegating tools say of whom there is.
+    /// The agents that the descriptions of the delegating tools list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation: Option<Delegation>,
     /// Fields of a later version.
@@ -81,29 +79,29 @@ pub struct Guise {
     pub extra: Extra,
 }
 
-/// To whom a run may hand work, and how deep below it that may go.
+/// The agents that a run may call, and how deep its tree may grow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delegation {
-    /// How the agent comes to do so.
+    /// How the agent is led to delegate.
     #[serde(default)]
     pub strategy: DelegationStrategy,
-    /// Levels of runs that may stand below it; 0 allows none.
+    /// How many levels of subagents it may have; 0 allows none.
     pub depth: u32,
-    /// Whom it may call, as they were when the run started.
+    /// The agents that it may call, as they were defined when the run started.
     pub agents: Vec<Offer>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// An agent on offer.
+/// An agent that a run may call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Offer {
-    /// What it is called by.
+    /// Its name.
     pub name: AgentName,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
-    /// The agent itself, where no file holds it that another process would find.
+    /// The whole definition, if another process could not find it in a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Box<AgentSpec>>,
     /// Fields of a later version.
@@ -111,23 +109,23 @@ pub struct Offer {
     pub extra: Extra,
 }
 
-/// A run was started, or set to work again, on behalf of this one.
+/// This run started a child, or gave an existing run new work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChildStarted {
-    /// Which run.
+    /// The child.
     pub run: RunId,
-    /// The call that waits for its end.
+    /// The call that waits for its outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// How its end is told if no call waits for it.
+    /// How its outcome is announced if no call waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announce: Option<Announce>,
     /// Its agent.
     pub agent: AgentName,
-    /// What it is about, in a few words.
+    /// Its task in a few words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
-    /// It existed before, and goes on.
+    /// The child is an earlier run that continues.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
     /// Fields of a later version.

@@ -1,51 +1,50 @@
-//! What is shown while it happens and never stored.
+//! Deltas: progress that is shown while it happens and never stored.
 
 use crate::{CallId, Usage};
 use serde::{Deserialize, Serialize};
 
-/// A piece of something that is still under way. Readers may miss some; the stored event that
-/// follows has the whole.
+/// A piece of text or progress while it arrives. Readers may miss some deltas; the stored event
+/// that follows has the whole content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "delta", rename_all = "snake_case")]
 pub enum Delta {
     /// More text of the model.
     Text {
-        /// What is new.
+        /// The new text.
         text: String,
     },
     /// More reasoning of the model.
     Thinking {
-        /// What is new.
+        /// The new text.
         text: String,
     },
-    /// More of the input of a tool call. The loop counts it; nobody is shown it.
+    /// More of the input of a tool call. The loop counts its bytes; it is not shown.
     Called {
-        /// How much is new.
+        /// The number of new bytes.
         bytes: usize,
     },
-    /// What the provider has counted so far of the call of the model. The loop keeps it; nobody is
-    /// shown it.
+    /// What the vendor has counted of the present model call. The loop keeps it; it is not shown.
     Counted {
-        /// Tokens; no money.
+        /// The tokens, without their cost.
         usage: Usage,
     },
-    /// The call of the model waits until its provider takes more.
+    /// The model call waits until its vendor accepts more calls.
     Waiting {
-        /// The provider.
+        /// The vendor.
         on: String,
-        /// How many calls go before it.
+        /// How many calls are before it in the queue.
         ahead: usize,
     },
-    /// The run waits because its log cannot be written now. The next event tells that it goes on.
+    /// The run waits because its log cannot be written now. The next event shows that it continues.
     Held {
-        /// Why, for example that the disk is full.
+        /// The reason, for example that the disk is full.
         reason: String,
     },
-    /// A tool says how far it is.
+    /// A tool reports progress.
     ToolProgress {
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// What is new, for example output of a command.
+        /// The new text, for example output of a command.
         text: String,
     },
 }

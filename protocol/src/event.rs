@@ -1,4 +1,4 @@
-//! The facts in a run's log, in the past tense, and the envelope they are stored in.
+//! Events in the log of a run, named in the past tense, and the records that store them.
 
 use crate::{
     AgentSpec, Announce, Caller, Changes, ChildStarted, Cleanup, Extra, Forked, Grant, Limit,
@@ -14,52 +14,53 @@ mod calls;
 pub use approvals::*;
 pub use calls::*;
 
-/// The version of the stored form that this build writes, and the newest it reads.
+/// The version of the stored format that this build writes, and the newest that it reads.
 pub const SCHEMA_VERSION: u32 = 3;
 
-/// A fact in a run's log.
+/// An event in the log of a run.
 ///
-/// The owner of a run (the process that executes it) appends most of them. Anyone may append a
-/// message, a cancel request, a pause or its end, an approval, the result of a pending call, that a
-/// child was started, that the run was archived, or that time passed while nobody waited.
+/// The worker that owns the run appends most of them. Other processes may append a message, a cancel
+/// request, a pause or its end, an approval, the result of a pending call, the start of a child, the
+/// archiving of the run, or time that passed while the run was idle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// The run exists. Always the first event, and only the first.
+    /// The run exists. This is the first event, and occurs only once.
     RunStarted(Arc<RunStarted>),
-    /// Someone said something to the agent.
+    /// The agent got a message.
     MessageReceived(MessageReceived),
-    /// A request to the model is about to be made.
+    /// Posse is about to call the model.
     ModelCalled(ModelCalled),
-    /// The model answered.
+    /// The model replied.
     ModelReplied(Box<ModelReplied>),
-    /// The call to the model ended without an answer.
+    /// A model call ended without a reply.
     ModelFailed(ModelFailed),
-    /// A person is to decide about a call.
+    /// A person has to decide about a call.
     ApprovalAsked(Box<ApprovalAsked>),
     /// A person decided about a call.
     ApprovalGiven(ApprovalGiven),
     /// A tool is about to run.
     ToolStarted(ToolStarted),
-    /// A tool answered that its result will be appended later.
+    /// A tool call is pending: its result will be appended later.
     ToolPending(ToolPending),
-    /// A call has its result.
+    /// A tool call has its result.
     ToolFinished(ToolFinished),
-    /// Another run was set to work on behalf of this one.
+    /// This run started a child, or gave an existing run new work.
     ChildStarted(Box<ChildStarted>),
-    /// So much time has been spent; recorded when that matters.
+    /// Time passed. Recorded only when it matters.
     TimePassed(TimePassed),
-    /// The beginning of the transcript was replaced by a summary.
+    /// A summary replaced the beginning of the transcript.
     Compacted(Box<Compacted>),
-    /// Someone asked to stop.
+    /// A person, a program or another run asked to cancel.
     CancelRequested(CancelRequested),
-    /// Someone asked to pause: nothing more is begun.
+    /// A person or program asked to pause. The run starts nothing new.
     Paused(Paused),
-    /// Someone asked to go on after a pause.
+    /// A person or program asked to continue after a pause.
     Resumed(Resumed),
-    /// The run ended. Only a message, which reopens it unless it is kept, or `Archived` may follow.
+    /// The run ended. Only `Archived` or a message may follow. The message reopens the run, unless
+    /// it is only recorded.
     RunFinished(RunFinished),
-    /// The run was put away. Nothing follows.
+    /// The run was archived. No event follows.
     Archived(Archived),
 }
 
@@ -70,7 +71,7 @@ impl From<RunStarted> for Event {
 }
 
 impl Event {
-    /// The name of the variant as it is stored.
+    /// The name of the variant, as it is stored.
     pub fn kind(&self) -> &'static str {
         match self {
             Event::RunStarted(_) => "run_started",
@@ -95,50 +96,50 @@ impl Event {
     }
 }
 
-/// How a run began. What it may do and with which model is decided here, once.
+/// How a run began. This fixes what it may do and its model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
-    /// The definition it started with, whole.
+    /// The full definition of its agent.
     pub agent: AgentSpec,
-    /// The model it was resolved to, as `vendor/name`.
+    /// Its model, as `vendor/name`.
     pub model: String,
-    /// The models to go on with, in this order, when that one cannot be had.
+    /// The fallback models, in the order in which they are tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<String>,
     /// What it may do.
     pub grant: Grant,
-    /// How far it may go.
+    /// Its limits.
     #[serde(default)]
     pub limits: Limits,
-    /// Ends each turn waiting for the next message instead of finishing.
+    /// The run waits for the next message after each turn instead of finishing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub session: bool,
-    /// A second start with the same key finds this run.
+    /// A second start with the same key follows this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Where it stands in its tree; a run without is a root.
+    /// Its position in its tree; `None` for a root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// What it is about, in a few words.
+    /// Its task in a few words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
     /// What it took over from another run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<Box<Forked>>,
-    /// Who waits for a slot with a higher one goes first.
+    /// Its priority in the queue for slots. Higher goes first.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub priority: i32,
-    /// What becomes of its log once its end has been told.
+    /// What happens to its log after its outcome was announced.
     #[serde(default, skip_serializing_if = "Cleanup::is_keep")]
     pub cleanup: Cleanup,
-    /// The folder that brought its agent along and was trusted with it when the run started.
+    /// The trusted folder that its agent comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Folders that were trusted for this run and those below it only, by the hash of what each
-    /// brought along.
+    /// Folders that are trusted only for this run and its subagents, each with the hash of its
+    /// trusted content.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub trusted: BTreeMap<String, String>,
-    /// How long after its end it is archived at the latest, if whoever started it says so.
+    /// How long after its end it is archived at the latest, if its start set that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_after_ms: Option<u64>,
     /// Fields of a later version.
@@ -155,7 +156,7 @@ fn is_none_at_all(number: &u64) -> bool {
 }
 
 impl RunStarted {
-    /// A root run of `agent` with `model` that may do what `grant` says, without limits.
+    /// A root of `agent` with `model` and `grant`, without limits.
     pub fn new(agent: AgentSpec, model: impl Into<String>, grant: Grant) -> Self {
         RunStarted {
             agent,
@@ -178,36 +179,36 @@ impl RunStarted {
     }
 }
 
-/// Who says something to the agent.
+/// The sender of a message to the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sender {
     /// A person or the host program.
     User,
-    /// The runtime: the agent nears this limit.
+    /// Posse: the agent is near this limit.
     LimitNear(Limit),
-    /// The runtime: the answer does not follow the schema it was asked for.
+    /// Posse: the answer does not follow its schema.
     Misfit,
-    /// Another run, which waits for what comes of it.
+    /// Another run, which waits for the outcome.
     Run(Caller),
-    /// The runtime: a run below this one has ended.
+    /// Posse: a child or another subagent has ended.
     Child(Announced),
 }
 
-/// The end of a run, on its way to its parent.
+/// The announcement of a run to its parent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Announced {
-    /// Which run.
+    /// The run that ended.
     pub run: RunId,
-    /// How it is told.
+    /// How it is announced.
     pub announce: Announce,
-    /// Its own parent had ended: it comes to the nearest run above that has not.
+    /// The run's parent had ended, so the announcement went to the nearest run above that had not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherited: bool,
-    /// Nobody above was left who had not ended: it is told when this run is next set to work.
+    /// All runs above had ended. The message is delivered when this run next gets work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
-    /// The time at work of whoever set it to work, as far as this run's own work reaches.
+    /// The parent's time at work when it started the run, plus the time that the run took.
     #[serde(default, skip_serializing_if = "is_none_at_all")]
     pub worked_ms: u64,
     /// Fields of a later version.
@@ -215,17 +216,17 @@ pub struct Announced {
     pub extra: Extra,
 }
 
-/// Someone said something to the agent.
+/// The agent got a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MessageReceived {
-    /// Who.
+    /// The sender.
     pub from: Sender,
-    /// What.
+    /// The message.
     pub message: Message,
-    /// It is told when the present turn ends, not before the next step.
+    /// It is delivered when the present turn ends, not before the next step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub later: bool,
-    /// What is to change before it is answered.
+    /// Changes to make before the agent answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<Box<Asks>>,
     /// Fields of a later version.
@@ -233,17 +234,16 @@ pub struct MessageReceived {
     pub extra: Extra,
 }
 
-/// What is to change before a message is answered.
+/// Changes to make before the agent answers a message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asks {
-    /// The model from now on, as `vendor/name`, in place of the session's.
+    /// The model from now on, as `vendor/name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The conversation so far is replaced by a summary first.
+    /// Replace the conversation so far by a summary.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compact: bool,
-    /// How far the run may go with this message, within its own limits. Heard where the message sets
-    /// it to work.
+    /// Limits for the work on this message, within the limits of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
     /// Fields of a later version.
@@ -252,7 +252,7 @@ pub struct Asks {
 }
 
 impl MessageReceived {
-    /// A text by a person or the host program.
+    /// A text from a person or the host program.
     pub fn user(text: impl Into<String>) -> Self {
         MessageReceived {
             from: Sender::User,
@@ -263,19 +263,19 @@ impl MessageReceived {
         }
     }
 
-    /// True when it sets nobody to work: an announcement that is only recorded.
+    /// True when it wakes no run: an announcement that is only recorded.
     pub fn is_only_recorded(&self) -> bool {
         matches!(&self.from, Sender::Child(told) if told.kept || told.announce == Announce::Silent)
     }
 }
 
-/// So much time has been spent.
+/// Time passed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimePassed {
     /// Time at work so far, in milliseconds.
     pub worked_ms: u64,
-    /// For a while no child has ended whose result is told together with others': those there are,
-    /// are told now.
+    /// No child of a `collect` announcement has ended for a while, so the collected results are
+    /// delivered now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quiet: bool,
     /// Fields of a later version.
@@ -283,21 +283,21 @@ pub struct TimePassed {
     pub extra: Extra,
 }
 
-/// The beginning of the transcript was replaced by a summary. The log keeps it all the same.
+/// A summary replaced the beginning of the transcript. The log still has all of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compacted {
-    /// The replaced prefix: every message before the reply recorded at this position. If no
-    /// reply has it, every message up to here.
+    /// The position of the first reply that stays: the summary replaces every message before it. If
+    /// no reply has this position, it replaces every message up to here.
     pub before: Seq,
-    /// What stands in its place.
+    /// The summary.
     pub summary: String,
-    /// The model wrote the summary; otherwise it was put together from extracts.
+    /// The model wrote the summary. Otherwise it consists of extracts.
     pub by_model: bool,
-    /// What it cost, or may have cost at most. Limits count this.
+    /// The most that it may have cost. Limits count this.
     #[serde(default)]
     pub usage: Usage,
-    /// What of that is not known to have been spent. Logs from before this was recorded do not say
-    /// it: then all of it, unless the model wrote the summary.
+    /// The part of `usage` that is uncertain. Old logs do not record it: then all of it is
+    /// uncertain, unless the model wrote the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncertain: Option<Usage>,
     /// Time at work so far, in milliseconds.
@@ -307,23 +307,23 @@ pub struct Compacted {
     pub extra: Extra,
 }
 
-/// What a cancel request stops.
+/// What a cancel request cancels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelScope {
     /// The whole run.
     #[default]
     Run,
-    /// What a session does now; it then waits for the next message.
+    /// The present turn of a session, which then waits for the next message.
     Turn,
 }
 
-/// Someone asked to stop.
+/// A person, a program or another run asked to cancel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CancelRequested {
-    /// Who, in words for people.
+    /// Who asked, for people to read.
     pub by: String,
-    /// What to stop.
+    /// What to cancel.
     #[serde(default)]
     pub scope: CancelScope,
     /// Fields of a later version.
@@ -331,13 +331,12 @@ pub struct CancelRequested {
     pub extra: Extra,
 }
 
-/// Someone asked to pause.
+/// A person or program asked to pause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Paused {
-    /// Who, in words for people.
+    /// Who asked, for people to read.
     pub by: String,
-    /// A person interrupted the process that worked on the run (Ctrl-C), rather than asked for a
-    /// pause.
+    /// A person interrupted the process that executed the run (Ctrl-C), and did not ask for a pause.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Fields of a later version.
@@ -345,10 +344,10 @@ pub struct Paused {
     pub extra: Extra,
 }
 
-/// Someone asked to go on after a pause.
+/// A person or program asked to continue after a pause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resumed {
-    /// Who, in words for people.
+    /// Who asked, for people to read.
     pub by: String,
     /// Fields of a later version.
     #[serde(flatten)]
@@ -358,11 +357,11 @@ pub struct Resumed {
 /// The run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunFinished {
-    /// How.
+    /// The outcome.
     pub outcome: Outcome,
     /// Time at work in all, in milliseconds.
     pub worked_ms: u64,
-    /// What it has changed in a worktree of its own.
+    /// The changes in its worktree, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Box<Changes>>,
     /// Fields of a later version.
@@ -370,7 +369,7 @@ pub struct RunFinished {
     pub extra: Extra,
 }
 
-/// The run was put away.
+/// The run was archived.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Archived {
     /// Fields of a later version.
@@ -378,57 +377,57 @@ pub struct Archived {
     pub extra: Extra,
 }
 
-/// An event in its place: what a log is made of.
+/// An event with its run, position and time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Which run.
+    /// The run.
     pub run: RunId,
-    /// Where in its log.
+    /// The position in its log.
     pub seq: Seq,
-    /// When it was stored: milliseconds since 1970 by the store's clock. For people only;
-    /// nothing is decided by it.
+    /// When it was stored: milliseconds since 1970 by the store's clock. For people only; no
+    /// decision depends on it.
     pub at: u64,
-    /// The version of the stored form.
+    /// The version of the stored format.
     pub version: u32,
-    /// The fact.
+    /// The event.
     pub event: Event,
-    /// Fields of a later version, in a record that was exported.
+    /// Fields of a later version, in an exported record.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// A stored event that cannot be used.
+/// The error for a stored event that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// Written by a newer Posse.
+    /// A newer Posse wrote it.
     #[error(
         "event {seq} of run {run} was written by a newer version of posse (format {found}, this one reads up to {SCHEMA_VERSION}); update posse to read it"
     )]
     Newer {
-        /// Which run.
+        /// The run.
         run: RunId,
-        /// Which event.
+        /// The position of the event.
         seq: Seq,
-        /// The version found.
+        /// Its version.
         found: u32,
     },
-    /// Not an event.
+    /// It is not an event.
     #[error("event {seq} of run {run} cannot be read")]
     Malformed {
-        /// Which run.
+        /// The run.
         run: RunId,
-        /// Which event.
+        /// The position of the event.
         seq: Seq,
-        /// Why.
+        /// The error.
         source: serde_json::Error,
     },
 }
 
 impl Record {
-    /// Reads a stored event.
+    /// Decodes a stored event.
     ///
     /// # Errors
-    /// When it was written by a newer version, or is not an event.
+    /// If a newer version wrote it, or if it is not an event.
     pub fn decode(
         run: RunId,
         seq: Seq,
@@ -518,8 +517,8 @@ mod tests {
         r#"{"type":"resumed","by":"me"}"#,
     ];
 
-    /// Puts a field that no version knows into `value` and every object in it. What is between a
-    /// call's braces is the model's; and the one field of a remedy and its like says which it is.
+    /// Puts a field that no version knows into `value` and every object in it, except the arguments
+    /// of calls and enum variants with one field.
     fn add_unknown_fields(value: &mut Value) {
         match value {
             Value::Array(items) => items.iter_mut().for_each(add_unknown_fields),

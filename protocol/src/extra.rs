@@ -1,9 +1,9 @@
-//! Fields this version does not know: kept, and written back as they were.
+//! Fields that this version does not know. They are kept and written back unchanged.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// Unknown fields of a stored or received object, in their order. One word when empty.
+/// Unknown fields of a stored or received object, in order. Takes one word of memory when empty.
 ///
 /// Used with `#[serde(flatten)]` in every stored struct.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ impl Extra {
         self.0.is_none()
     }
 
-    /// The unknown fields, in their order.
+    /// The unknown fields, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.0.iter().flat_map(|map| map.iter())
     }

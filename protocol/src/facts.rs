@@ -1,51 +1,52 @@
-//! What a tool says of itself besides what a model is sent. Grants, rules, the confinement and every
-//! screen follow from it, for a tool of a host as for one that comes with Posse.
+//! Facts about a tool that models do not see. Grants, rules, the sandbox and the displays use them,
+//! for tools of a host and for built-in ones.
 
 use crate::Extra;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a tool does to the world. Decides what may run side by side, what a read-only agent
-/// may call, and what may run again after a crash.
+/// The kind of effect of a tool. It decides which calls may run in parallel, which tools a read-only
+/// agent may call, and which calls may run again after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Looks only.
+    /// Only reads.
     Read,
     /// Changes files.
     Write,
     /// Starts processes.
     Execute,
-    /// Talks to other machines.
+    /// Uses the network.
     Network,
     /// Starts or controls other runs.
     Delegate,
 }
 
 impl Effect {
-    /// Calls with this effect may run beside others of the same reply.
+    /// True when calls with this effect may run in parallel with others of the same reply.
     pub fn side_by_side(self) -> bool {
         matches!(self, Effect::Read | Effect::Delegate)
     }
 }
 
-/// What the calls of a tool are about. Each variant names the argument that says it.
+/// The subject of a tool's calls, which rules match. Each variant holds the name of the argument with
+/// the subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
-    /// The file at this path. Rules write a path: `Tool(src/**)`.
+    /// The file at this path. Rules contain a path: `Tool(src/**)`.
     File(String),
-    /// The names in the folder at this path; without the argument, in the workspace.
+    /// The entries of the folder at this path, or of the workspace if the argument is missing.
     Folder(String),
-    /// Everything below the folder at this path; without the argument, below the workspace.
+    /// Everything below the folder at this path, or below the workspace if the argument is missing.
     Tree(String),
-    /// A shell command. Rules write how it begins: `Tool(git diff:*)`.
+    /// A shell command. Rules contain its beginning: `Tool(git diff:*)`.
     Command(String),
-    /// A web address. Rules write its host: `Tool(domain:example.org)`.
+    /// A web address. Rules contain its host: `Tool(domain:example.org)`.
     Address(String),
-    /// Any other text. Rules write all of it, or how it begins: `Tool(staging:*)`.
+    /// Any other text. Rules contain all of it or its beginning: `Tool(staging:*)`.
     Text(String),
-    /// Notes that the run keeps for itself: the tool touches nothing else.
+    /// Notes that the run keeps for itself. The tool touches nothing else.
     Notes(String),
 }
 
@@ -65,27 +66,27 @@ impl About {
     }
 }
 
-/// What there is to know of a tool without its schema.
+/// Everything about a tool except its description and its schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolFacts {
-    /// The name that is offered to the model.
+    /// The name that the model sees.
     pub name: String,
-    /// Other names that models and people call it by.
+    /// Other names that models and people use for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// What it does to the world.
+    /// Its effect.
     pub effect: Effect,
-    /// What its calls are about. Without it, rules can be about all of its calls or none.
+    /// The subject of its calls. Without it, a rule can only match all calls of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<About>,
-    /// How a call is shown in a line after the tool's name, as in `{pattern} in {path}`. A piece
-    /// whose argument is missing is left out; `{line>1}` shows a number only when it is greater.
-    /// Empty shows what the call is about.
+    /// The template for one line about a call, shown after the tool's name, such as `{pattern} in
+    /// {path}`. A piece whose argument is missing is left out. `{line>1}` shows a number only if it
+    /// is greater than 1. If empty, the line shows the subject.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shown: String,
-    /// It keeps to the grant by itself: it holds each file that it opens against the rules, and the
-    /// kernel confines its commands. Posse holds the paths of other tools against the rules before it
-    /// calls them.
+    /// The tool enforces the grant itself: it checks each file that it opens against the rules, and
+    /// the kernel confines its commands. For other tools, Posse checks the paths against the rules
+    /// before the call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confined: bool,
     /// Fields of a later version.
@@ -94,7 +95,7 @@ pub struct ToolFacts {
 }
 
 impl ToolFacts {
-    /// A tool of which no more is known.
+    /// A tool with no facts but these.
     pub fn new(name: impl Into<String>, effect: Effect) -> Self {
         ToolFacts {
             name: name.into(),
@@ -107,38 +108,39 @@ impl ToolFacts {
         }
     }
 
-    /// True when `name` is its name or another name for it.
+    /// True when `name` is its name or an alias.
     pub fn answers_to(&self, name: &str) -> bool {
         self.name == name || self.aliases.iter().any(|alias| alias == name)
     }
 
-    /// True when its calls are about paths.
+    /// True when the subject of its calls is a path.
     pub fn uses_paths(&self) -> bool {
         self.about.as_ref().is_some_and(About::is_path)
     }
 
-    /// True when its calls name what they may read. What runs programs or talks to others may too.
+    /// True when its calls name the paths that they may read. Tools that execute programs or use the
+    /// network may read too.
     pub fn reads_files(&self) -> bool {
         self.uses_paths() && self.effect != Effect::Write
     }
 
-    /// True when its calls name what they may change. What runs programs may change files too.
+    /// True when its calls name the paths that they may change. Tools that execute programs may
+    /// change files too.
     pub fn writes_files(&self) -> bool {
         self.uses_paths() && matches!(self.effect, Effect::Write | Effect::Execute)
     }
 
-    /// True when it is there to change the files that its calls name.
+    /// True when the purpose of the tool is to change the files that its calls name.
     pub fn changes_files(&self) -> bool {
         self.uses_paths() && self.effect == Effect::Write
     }
 
-    /// True when its calls are shell commands.
+    /// True when the subject of its calls is a shell command.
     pub fn runs_commands(&self) -> bool {
         matches!(self.about, Some(About::Command(_)))
     }
 
-    /// What a call with the arguments `input` is about, in words for people; nothing when they do
-    /// not say.
+    /// One line about a call with the arguments `input`, for people; `None` if the arguments say nothing.
     pub fn line(&self, input: &Value) -> Option<String> {
         let line = match (self.shown.as_str(), &self.about) {
             ("", None) => None,
@@ -149,7 +151,7 @@ impl ToolFacts {
     }
 }
 
-/// The argument `name`, if it is one text or one number.
+/// The argument `name`, if it is a text or a number.
 fn text(input: &Value, name: &str) -> Option<String> {
     match input.get(name)? {
         Value::String(text) => Some(text.clone()),
@@ -158,7 +160,7 @@ fn text(input: &Value, name: &str) -> Option<String> {
     }
 }
 
-/// `shown` with the arguments of a call in it.
+/// The template `shown` with the arguments of a call filled in.
 fn filled(shown: &str, input: &Value) -> String {
     let mut line = String::new();
     let mut rest = shown;

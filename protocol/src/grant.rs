@@ -1,4 +1,4 @@
-//! What a run may do.
+//! Grants: what a run may do.
 
 use crate::{
     Budget, Delegation, Extra, Mode, Network, Permissions, Profile, SkillOffer, SourceOffer,
@@ -6,57 +6,56 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What a run may do. Computed when the run starts, stored in its first event; it only narrows.
+/// What a run may do. Posse computes it when the run starts and stores it in the first event. A child's
+/// grant can only be stricter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Grant {
-    /// Names of the tools it may call, as offered to the model. Empty allows none.
+    /// The names of the tools it may call, as the model sees them. Empty allows none.
     pub tools: Vec<String>,
-    /// The folder it works in, canonical and absolute; nothing outside is readable or writable
-    /// through the file tools.
+    /// The folder it works in, canonical and absolute. The file tools cannot read or write outside of it.
     pub workspace: String,
-    /// What its tools may be called with: each list narrows those tools that it names, of which a
-    /// call must then fit one rule.
+    /// The arguments with which it may call tools. Each list restricts the tools that it names: a call
+    /// of one of them must match a rule of the list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<Vec<String>>,
-    /// Rules about calls, for it and the runs it starts.
+    /// Rules about calls, for this run and its subagents.
     #[serde(default, skip_serializing_if = "Permissions::is_empty")]
     pub permissions: Permissions,
-    /// How calls are decided that no rule decides.
+    /// How Posse decides about calls that no rule matches.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub mode: Mode,
-    /// How far processes may reach, of it and the runs it starts; its own reach is
-    /// [`Grant::profile`].
+    /// The widest profile of this run and its subagents. [`Grant::profile`] is the run's own.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub reach: Profile,
-    /// Whom they may talk to.
+    /// Which hosts their processes may connect to.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub network: Network,
-    /// There is a person who can be asked.
+    /// A person can answer the questions of the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attended: bool,
-    /// A folder of its own besides, absolute; made when it is first used.
+    /// An additional folder of its own, absolute. It is created on first use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch: Option<String>,
-    /// The worktree that is its own.
+    /// The git worktree of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
-    /// Names of the tools that runs it starts may be granted, whether it may call them or not.
+    /// The names of the tools that its subagents may be granted, whether the run itself may call them or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hand_on: Vec<String>,
-    /// What those of these tools say of themselves that do not come with Posse.
+    /// Facts about those of these tools that are not built in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub known: Vec<ToolFacts>,
-    /// To whom it may hand work; nothing when it may not.
+    /// The agents it may call; `None` if it may call none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation: Option<Delegation>,
-    /// The skills it may use, and those it starts too. Their folders can be read.
+    /// The skills that the run and its subagents may use. They can read the folders of the skills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillOffer>,
-    /// What sources of tools offered when the run at the top was prepared, as far as it or those below it
-    /// may be granted it.
+    /// The tools that tool sources offered when the root was prepared, if the run or its subagents may
+    /// be granted them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceOffer>,
-    /// How much it and everything below it may spend together.
+    /// How much the run and its subagents may spend together.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,
     /// Fields of a later version.
@@ -64,15 +63,15 @@ pub struct Grant {
     pub extra: Extra,
 }
 
-/// The tools that change files and come with Posse; stored grants say nothing of them. Their names are
-/// the words by which rules mean every tool that changes files.
+/// The built-in tools that change files; stored grants hold no facts about them. In rules, their names
+/// stand for every tool that changes files.
 const WRITING: [&str; 2] = ["Write", "Edit"];
 
-/// What stands for every path in a rule.
+/// The patterns that match every path in a rule.
 const EVERY_PATH: [&str; 6] = ["", "*", "**", "/**", "./**", "//**"];
 
-/// True when `rule` denies every call of `tool`, which changes files. One about the paths of a tool of
-/// Posse is about all of them.
+/// True when `rule` denies every call of `tool`, which changes files. A rule about the paths of a
+/// built-in tool applies to every tool that changes files.
 fn denies(rule: &str, tool: &str) -> bool {
     let rule = rule.trim();
     match rule.strip_suffix(')').and_then(|rule| rule.split_once('(')) {
@@ -89,8 +88,9 @@ fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Grant {
-    /// How far its own processes reach: no further than its file tools, and nowhere in a plan. A
-    /// shell cannot be kept to some paths of the workspace, so where its writing is, it only reads.
+    /// The profile of the run's own processes: at most that of its file tools, and read-only in plan
+    /// mode. A shell cannot be restricted to some paths of the workspace, so it gets read-only if a
+    /// scope restricts writing.
     pub fn profile(&self) -> Profile {
         match self.scopes.iter().flatten().any(|rule| self.is_about_writing(rule)) {
             true => Profile::ReadOnly,
@@ -98,7 +98,7 @@ impl Grant {
         }
     }
 
-    /// How far its file tools reach, which rules can keep to some paths.
+    /// The profile of the run's file tools, which rules can restrict to some paths.
     pub fn files(&self) -> Profile {
         let known = self.known.iter().filter(|tool| tool.changes_files());
         let all = WRITING.into_iter().chain(known.map(|tool| tool.name.as_str()));
@@ -110,7 +110,7 @@ impl Grant {
         }
     }
 
-    /// True when a rule of a scope narrows what may be written.
+    /// True when a rule of a scope restricts what the run may write.
     fn is_about_writing(&self, rule: &str) -> bool {
         let name = rule.split('(').next().unwrap_or_default().trim().to_ascii_lowercase();
         let ours = ["write", "edit", "create_file", "str_replace", "replace"];
@@ -122,7 +122,7 @@ impl Grant {
             || self.known.iter().find(means).is_some_and(ToolFacts::writes_files)
     }
 
-    /// True when a tool of this name may be called.
+    /// True when the run may call the tool with this name.
     pub fn allows(&self, tool: &str) -> bool {
         self.tools.iter().any(|name| name == tool)
     }

@@ -1,4 +1,4 @@
-//! Bytes as text.
+//! Hexadecimal text.
 
 /// `bytes` in lower-case hexadecimal digits.
 #[must_use]

@@ -1,4 +1,4 @@
-//! Names of things: newtypes, so that one cannot stand in for another.
+//! Identifiers, each a newtype so that they cannot be mixed up.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 /// The alphabet of Crockford's base 32, lower case: no `i`, `l`, `o`, `u`.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// What a byte that is not in the alphabet stands for in [`DIGITS`].
+/// The value in [`DIGITS`] of a byte that is not in the alphabet.
 const NO_DIGIT: u128 = 255;
-/// The digit that each byte stands for, in lower or upper case.
+/// The value of each byte as a digit, in lower or upper case.
 const DIGITS: [u8; 256] = {
     let mut digits = [NO_DIGIT as u8; 256];
     let mut digit = 0;
@@ -20,28 +20,28 @@ const DIGITS: [u8; 256] = {
     }
     digits
 };
-/// Base-32 digits of a 128-bit number.
+/// The number of base-32 digits of a 128-bit number.
 const RUN_ID_LEN: usize = 26;
 
-/// Identifies a run. Sorts by the time the run was made; nothing rests on it being secret.
+/// Identifies a run. Ids sort by the time at which they were made. They are not secret.
 ///
-/// Written as 26 characters (`01jd3k…`), of which the last ones tell runs apart at a glance.
+/// Written as 26 characters (`01jd3k…`). The last eight are enough for people to tell runs apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(Uuid);
 
 impl RunId {
-    /// Makes a new id, later than every id made before it in this process.
+    /// A new id, later than every id made before it in this process.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         RunId(Uuid::now_v7())
     }
 
-    /// Makes an id from its 128 bits, for tests and stores.
+    /// The id with these 128 bits, for tests and stores.
     pub const fn from_u128(bits: u128) -> Self {
         RunId(Uuid::from_u128(bits))
     }
 
-    /// The first id of this millisecond since 1970: every id made then or later is no smaller.
+    /// The smallest id of this millisecond since 1970: ids made then or later are not smaller.
     pub const fn first_at(milliseconds: u64) -> Self {
         let last = (1 << 48) - 1;
         let within = if milliseconds < last { milliseconds } else { last };
@@ -77,7 +77,7 @@ impl fmt::Debug for RunId {
     }
 }
 
-/// A text that is not a run id.
+/// The error for a text that is not a run id.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a run id: 26 characters of 0-9 and a-z without i, l, o, u")]
 pub struct InvalidRunId(String);
@@ -118,13 +118,13 @@ impl<'de> Deserialize<'de> for RunId {
     }
 }
 
-/// Identifies a process that claims and executes runs.
+/// Identifies a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WorkerId(RunId);
 
 impl WorkerId {
-    /// Makes a new id; every process makes its own.
+    /// A new id. Every process makes its own.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         WorkerId(RunId::new())
@@ -145,7 +145,7 @@ impl FromStr for WorkerId {
     }
 }
 
-/// Position of an event in its run's log. The first event has 1; 0 is "before the first".
+/// The position of an event in the log of its run. The first event has 1; 0 is before the first.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -168,7 +168,7 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Identifies a tool call within its run. Made by the model's provider.
+/// Identifies a tool call within its run. The model's vendor chooses it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(pub String);
@@ -185,7 +185,7 @@ impl From<&str> for CallId {
     }
 }
 
-/// Names an agent: `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`, with one optional `plugin:` prefix of
+/// The name of an agent: `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`, with an optional `plugin:` prefix of
 /// the same form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
@@ -198,7 +198,7 @@ impl AgentName {
     }
 }
 
-/// A text that cannot name an agent.
+/// The error for a text that is not an agent name.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "`{0}` is not an agent name: letters, digits, `_` and `-`, at most 64, the first a letter or digit"

@@ -1,4 +1,4 @@
-//! How far a run may go.
+//! Limits: how far a run may go.
 
 use crate::{Extra, Usd};
 use serde::{Deserialize, Serialize};
@@ -24,10 +24,10 @@ pub struct Limits {
     /// Money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
-    /// Time at work, in milliseconds. The time during which no process ran it does not count.
+    /// Time at work, in milliseconds. The time during which no process executed the run does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
-    /// Bytes that its tools and their commands write to disks.
+    /// Bytes that its tools and their commands write to disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
     /// Fields of a later version.
@@ -36,7 +36,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The stricter of each.
+    /// The stricter of each limit.
     #[must_use]
     pub fn stricter(self, other: &Limits) -> Limits {
         fn least<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
@@ -55,7 +55,7 @@ impl Limits {
     }
 }
 
-/// Which limit.
+/// The name of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -71,14 +71,14 @@ pub enum Limit {
     Cost,
     /// Time at work.
     WallTime,
-    /// Bytes written to disks.
+    /// Bytes written to disk.
     WrittenBytes,
-    /// Runs below it that have not ended.
+    /// Subagents that have not ended.
     Children,
 }
 
 impl Limit {
-    /// So much of it as people write it, money in billionths of a dollar.
+    /// `number` in the unit of this limit, for people. Money is in billionths of a dollar.
     pub fn amount(self, number: u64) -> String {
         match self {
             Limit::Cost => Usd(number).to_string(),
@@ -88,7 +88,7 @@ impl Limit {
     }
 }
 
-/// So many bytes, in the largest unit of which there is one.
+/// `bytes` in the largest unit that fits.
 fn size(bytes: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.into_iter().find(|(shift, _)| bytes >> shift > 0) {

@@ -1,28 +1,28 @@
-//! What is said: messages and their parts.
+//! Messages and their parts.
 
 use crate::{CallId, Extra};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Who speaks.
+/// The sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The person, the host program, or the runtime on their behalf. Carries tool results.
+    /// The person, the host program, or Posse on their behalf. Tool results have this role, too.
     User,
     /// The model.
     Assistant,
 }
 
-/// A role and what it said, in order.
+/// A role and its content, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The sender.
     pub role: Role,
-    /// What was said. The order is the provider's and is kept.
+    /// The content, in the vendor's order.
     pub parts: Vec<Part>,
-    /// The wire format it came over, if a model said it: what only that provider understands
-    /// (signatures, fields Posse does not know) goes back over the same wire, and over no other.
+    /// The wire format, if a model wrote the message. Parts that only that vendor understands
+    /// (signatures, unknown fields) are sent back over the same wire format and over no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<String>,
     /// Fields of a later version.
@@ -31,23 +31,23 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message of one text by the user.
+    /// A message from the user with one text.
     pub fn user(text: impl Into<String>) -> Self {
         Message::new(Role::User, vec![Part::text(text)])
     }
 
-    /// A message of the given parts.
+    /// A message with these parts.
     pub fn new(role: Role, parts: Vec<Part>) -> Self {
         Message { role, parts, wire: None, extra: Extra::default() }
     }
 
-    /// A message of a model, as it came over `wire`.
+    /// A message from a model over the wire format `wire`.
     pub fn from_model(wire: &str, parts: Vec<Part>) -> Self {
         let wire = Some(wire.to_owned());
         Message { role: Role::Assistant, parts, wire, extra: Extra::default() }
     }
 
-    /// All text parts, one after the other with a line break between them.
+    /// All text parts, joined with line breaks.
     pub fn text(&self) -> String {
         joined_text(&self.parts)
     }
@@ -61,7 +61,7 @@ impl Message {
     }
 }
 
-/// The text parts of `parts`, with a line break between two.
+/// The text parts of `parts`, joined with line breaks.
 pub(crate) fn joined_text(parts: &[Part]) -> String {
     let mut out = String::new();
     for part in parts {
@@ -81,30 +81,30 @@ pub(crate) fn joined_text(parts: &[Part]) -> String {
 pub enum Part {
     /// Plain text.
     Text(Text),
-    /// The model's reasoning, with the signature its provider wants back unchanged.
+    /// The model's reasoning, with the signature that its vendor wants back unchanged.
     Thinking(Thinking),
-    /// A call of a tool by the model.
+    /// A tool call by the model.
     ToolCall(ToolCall),
-    /// The answer to a call.
+    /// The result of a tool call.
     ToolResult(ToolResult),
-    /// A picture.
+    /// An image.
     Image {
         /// For example `image/png`.
         media_type: String,
         /// Base 64.
         data: String,
     },
-    /// A document that the model reads as it is, such as a PDF.
+    /// A document that the model reads directly, such as a PDF.
     Document {
         /// For example `application/pdf`.
         media_type: String,
-        /// What it is called.
+        /// Its name.
         name: String,
         /// Base 64.
         data: String,
     },
-    /// A provider's own block, which Posse does not interpret: kept verbatim and sent back to
-    /// the same wire, left out on any other.
+    /// A vendor-specific block that Posse does not interpret. It is kept verbatim, sent back over
+    /// the same wire format, and left out on any other.
     Opaque {
         /// The wire format it came from.
         wire: String,
@@ -125,7 +125,7 @@ impl Part {
 pub struct Text {
     /// The text.
     pub text: String,
-    /// What else the provider or a later version put into the block.
+    /// Other fields from the vendor or from a later version.
     #[serde(flatten)]
     pub extra: Extra,
 }
@@ -135,36 +135,36 @@ pub struct Text {
 pub struct Thinking {
     /// The reasoning, possibly empty.
     pub text: String,
-    /// Proof of origin that the provider wants back unchanged.
+    /// Proof of origin that the vendor wants back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// What else the provider or a later version put into the block.
+    /// Other fields from the vendor or from a later version.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// A call of a tool by the model.
+/// A tool call by the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Made by the provider; unique within the run.
+    /// The id, chosen by the vendor.
     pub id: CallId,
-    /// The name the model used.
+    /// The tool's name as the model wrote it.
     pub name: String,
-    /// The arguments; an object when the model follows the schema.
+    /// The arguments. An object, if the model follows the schema.
     pub input: Value,
-    /// What else the provider or a later version put into the block.
+    /// Other fields from the vendor or from a later version.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// The answer to a tool call.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// Which call.
+    /// The call.
     pub call: CallId,
     /// Text, images and documents.
     pub parts: Vec<Part>,
-    /// The call did not do what was asked.
+    /// The call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
     /// Fields of a later version.

@@ -1,12 +1,12 @@
-//! Names that look alike: what somebody probably meant who mistyped one.
+//! Similar names: suggestions for mistyped names.
 
-/// Two names at most this far apart may be the same name, mistyped.
+/// The largest distance between a name and a mistyped form of it.
 const CLOSE: usize = 2;
-/// How many names a suggestion lists.
+/// The most names in a suggestion.
 const SHOWN: usize = 6;
 
-/// How many letters must be added, dropped, replaced or swapped with their neighbour to turn one
-/// name into the other. Case does not count.
+/// The number of letters to add, remove, replace or swap with a neighbour to turn one name into the
+/// other. Case does not count.
 pub fn distance(one: &str, other: &str) -> usize {
     let letters = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<Vec<char>>();
     let (one, other) = (letters(one), letters(other));
@@ -32,7 +32,7 @@ pub fn distance(one: &str, other: &str) -> usize {
     last[other.len()]
 }
 
-/// True when `name` may be `known`, mistyped: one letter apart, or two if both begin alike.
+/// True when `name` may be a mistyped `known`: one letter apart, or two if both begin with the same letter.
 pub fn is_near(name: &str, known: &str) -> bool {
     let first = |text: &str| text.chars().next().map(|it| it.to_ascii_lowercase());
     match distance(name, known) {
@@ -42,17 +42,17 @@ pub fn is_near(name: &str, known: &str) -> bool {
     }
 }
 
-/// The one of `known` that `name` most probably means.
+/// The name in `known` that `name` most probably means.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let near = known.into_iter().filter(|known| is_near(name, known));
     near.min_by_key(|known| {
-        // Of two that are equally far, the one of the same length: letters were swapped.
+        // Of two names at the same distance, prefer the one of the same length: letters were swapped.
         (distance(name, known), known.len().abs_diff(name.len()))
     })
 }
 
-/// What to say of `name`, which is not among `known`: "did you mean" the nearest, or else a few of
-/// the names there are, with `more` saying how to list all of them.
+/// The advice about `name`, which is not in `known`: "did you mean" the nearest name, or else a few
+/// names. `more` says how to list all of them.
 pub fn suggestion<'k>(name: &str, known: impl IntoIterator<Item = &'k str>, more: &str) -> String {
     let mut known: Vec<&str> = known.into_iter().collect();
     if let Some(nearest) = nearest(name, known.iter().copied()) {

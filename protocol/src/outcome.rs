@@ -1,4 +1,4 @@
-//! How runs end, and where they stand.
+//! Outcomes and statuses of runs.
 
 use crate::{Extra, Limit, RunId};
 use serde::{Deserialize, Serialize};
@@ -18,36 +18,37 @@ pub enum Outcome {
         #[serde(flatten)]
         extra: Extra,
     },
-    /// The run could not go on.
+    /// The run could not continue.
     Failed {
         /// What went wrong and what to do about it.
         reason: String,
-        /// The last text before it.
+        /// The last text of the agent.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
-        /// How many processes in a row died that executed it, if that is why: it is quarantined.
+        /// How many processes in a row died while they executed the run, if it is quarantined for
+        /// that; otherwise 0.
         #[serde(default, skip_serializing_if = "is_none")]
         deaths: u32,
         /// Fields of a later version.
         #[serde(flatten)]
         extra: Extra,
     },
-    /// Someone asked it to stop.
+    /// The run was cancelled on request.
     Cancelled {
-        /// Who.
+        /// The person or program that asked.
         by: String,
-        /// The last text before it.
+        /// The last text of the agent.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
         /// Fields of a later version.
         #[serde(flatten)]
         extra: Extra,
     },
-    /// It worked longer than it may.
+    /// It reached its time limit.
     TimedOut {
         /// The limit, in milliseconds.
         limit_ms: u64,
-        /// The last text before it.
+        /// The last text of the agent.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
         /// Fields of a later version.
@@ -56,12 +57,12 @@ pub enum Outcome {
     },
     /// It reached another limit.
     Stopped {
-        /// Which.
+        /// The limit.
         limit: Limit,
-        /// What the next model call needed, if it did not fit.
+        /// What the next model call needed, if the rest of the limit did not cover it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shortfall: Option<Shortfall>,
-        /// The last text before it.
+        /// The last text of the agent.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
         /// Fields of a later version.
@@ -70,14 +71,14 @@ pub enum Outcome {
     },
     /// A budget had nothing left for its next step.
     OutOfBudget {
-        /// Of what.
+        /// The dimension of the budget.
         limit: Limit,
-        /// Whose budget: its own, or that of a run above it.
+        /// The run with the budget: this run, or one above it.
         holder: RunId,
-        /// What the next model call needed, if it did not fit.
+        /// What the next model call needed, if the rest of the budget did not cover it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shortfall: Option<Shortfall>,
-        /// The last text before it.
+        /// The last text of the agent.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
         /// Fields of a later version.
@@ -87,54 +88,54 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The word for a run that took along the processes that executed it.
+    /// The kind of a run that is quarantined because the processes that executed it died.
     pub const QUARANTINED: &str = "quarantined";
 
-    /// The kind of a run that had used up its budget.
+    /// The kind of a run whose budget was used up.
     pub const OUT_OF_BUDGET: &str = "out of budget";
 
-    /// The agent gave its answer, `output`.
+    /// The agent gave the answer `output`.
     pub fn completed(output: impl Into<String>) -> Self {
         Outcome::Completed { output: output.into(), extra: Extra::default() }
     }
 
-    /// The run could not go on for `reason`; `partial` was the last text.
+    /// The run could not continue because of `reason`. `partial` is the last text of the agent.
     pub fn failed(reason: impl Into<String>, partial: impl Into<String>) -> Self {
         let (reason, partial) = (reason.into(), partial.into());
         Outcome::Failed { reason, partial, deaths: 0, extra: Extra::default() }
     }
 
-    /// `deaths` processes in a row died that executed it, and nothing executes it until someone says
-    /// so; `partial` was the last text.
+    /// `deaths` processes in a row died while they executed the run. No worker executes it until a
+    /// person releases it. `partial` is the last text of the agent.
     pub fn quarantined(deaths: u32, reason: impl Into<String>, partial: impl Into<String>) -> Self {
         let (reason, partial) = (reason.into(), partial.into());
         Outcome::Failed { reason, partial, deaths, extra: Extra::default() }
     }
 
-    /// `by` asked it to stop; `partial` was the last text.
+    /// `by` cancelled the run. `partial` is the last text of the agent.
     pub fn cancelled(by: impl Into<String>, partial: impl Into<String>) -> Self {
         let (by, partial) = (by.into(), partial.into());
         Outcome::Cancelled { by, partial, extra: Extra::default() }
     }
 
-    /// It worked longer than `limit_ms`; `partial` was the last text.
+    /// The run worked longer than `limit_ms`. `partial` is the last text of the agent.
     pub fn timed_out(limit_ms: u64, partial: impl Into<String>) -> Self {
         Outcome::TimedOut { limit_ms, partial: partial.into(), extra: Extra::default() }
     }
 
-    /// It reached `limit`; `partial` was the last text.
+    /// The run reached `limit`. `partial` is the last text of the agent.
     pub fn stopped(limit: Limit, partial: impl Into<String>) -> Self {
         let (partial, extra) = (partial.into(), Extra::default());
         Outcome::Stopped { limit, shortfall: None, partial, extra }
     }
 
-    /// The budget of `holder` has no `limit` left; `partial` was the last text.
+    /// The budget of `holder` has no `limit` left. `partial` is the last text of the agent.
     pub fn out_of_budget(limit: Limit, holder: RunId, partial: impl Into<String>) -> Self {
         let (partial, extra) = (partial.into(), Extra::default());
         Outcome::OutOfBudget { limit, holder, shortfall: None, partial, extra }
     }
 
-    /// The same, because the next model call needed more than was left.
+    /// The same outcome, with what the next model call needed more than was left.
     pub fn for_want_of(mut self, more: Option<Shortfall>) -> Self {
         if let Outcome::Stopped { shortfall, .. } | Outcome::OutOfBudget { shortfall, .. } =
             &mut self
@@ -157,7 +158,7 @@ impl Outcome {
         }
     }
 
-    /// The answer, or what there was of it.
+    /// The answer, or the partial result.
     pub fn text(&self) -> &str {
         match self {
             Outcome::Completed { output, .. } => output,
@@ -176,7 +177,7 @@ impl Outcome {
 }
 
 impl fmt::Display for Outcome {
-    /// One line that says how it ended and why, without the result.
+    /// One line with the kind of the outcome and its reason, without the result.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Outcome::Completed { .. } => f.write_str("completed"),
@@ -204,11 +205,11 @@ fn is_none(count: &u32) -> bool {
 /// A model call that was not made, because it could need more of a limit than was left.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shortfall {
-    /// What it could need at most, money in billionths of a dollar.
+    /// The most that the call could need, with money in billionths of a dollar.
     pub needed: u64,
     /// What was left.
     pub left: u64,
-    /// Tokens of the reply that this counts: the shortest one that is asked for.
+    /// The tokens of the reply in `needed`: the shortest reply that Posse asks for.
     pub reply_tokens: u64,
     /// Fields of a later version.
     #[serde(flatten)]
@@ -240,23 +241,23 @@ impl Shortfall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Has work to do and waits for a slot, or for a process that takes it up.
+    /// Has work to do and waits for a slot or for a worker.
     Queued,
-    /// A live process works on it.
+    /// A worker executes it.
     Running,
-    /// The process that worked on it died; the next one goes on with it.
+    /// The process that executed it died. The next worker continues it.
     Crashed,
-    /// Has nothing to do until something is appended: a message, a result.
+    /// Has nothing to do until an event is appended, such as a message or a result.
     Waiting,
-    /// Someone asked it to pause; it goes on when someone says so.
+    /// A request paused it. It continues on request.
     Paused,
-    /// A person interrupted it (Ctrl-C); it goes on when someone says so.
+    /// A person interrupted it with Ctrl-C. It continues on request.
     Interrupted,
-    /// Ended; its outcome says how.
+    /// Ended, with an outcome.
     Finished,
-    /// Ended and put away.
+    /// Ended and archived.
     Archived,
-    /// Its log was changed or is not readable; nothing executes it.
+    /// Its log was changed or is not readable. No worker executes it.
     Damaged,
 }
 

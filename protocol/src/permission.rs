@@ -1,35 +1,34 @@
-//! How far a run reaches, and who decides about its calls.
+//! Permission modes, sandbox profiles, network access and rules about calls.
 
 use crate::Extra;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How what a run wants to do is decided where no rule says it, the strictest first.
+/// How Posse decides about a call that no rule matches, the strictest mode first.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// It only looks.
+    /// Allow only reads.
     Plan,
-    /// What would be asked about is refused.
+    /// Deny calls that `Ask` would ask about.
     DontAsk,
-    /// A person is asked about everything that changes something.
+    /// Ask a person about every call that changes something.
     Ask,
-    /// What can change only the workspace needs nobody's word; a person is asked about the rest.
+    /// Allow calls that can change only the workspace, and ask a person about the others.
     #[default]
     AcceptEdits,
-    /// Nobody is asked. Denials still hold. Only the command line can say so, or
-    /// the host program.
+    /// Allow every call that no rule denies. Only the command line or the host program can set this.
     Bypass,
 }
 
 impl Mode {
-    /// All of them, the strictest first.
+    /// All modes, the strictest first.
     pub const ALL: [Mode; 5] =
         [Mode::Plan, Mode::DontAsk, Mode::Ask, Mode::AcceptEdits, Mode::Bypass];
 
-    /// Its word.
+    /// The name of the mode.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::Plan => "plan",
@@ -40,7 +39,7 @@ impl Mode {
         }
     }
 
-    /// The mode that `word` means.
+    /// The mode with the name `word`.
     pub fn of(word: &str) -> Option<Mode> {
         Mode::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
@@ -52,7 +51,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// How far the processes of a run reach into the machine, the narrowest first.
+/// What the processes of a run may do on the machine, the strictest first.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -61,14 +60,14 @@ pub enum Profile {
     /// They change nothing.
     #[default]
     ReadOnly,
-    /// They change the workspace, but for what is run or obeyed from there, and nothing else.
+    /// They change only the workspace, except the files in it that are executed or followed, such as hooks.
     WorkspaceWrite,
-    /// Nothing confines them. Only the command line can say so.
+    /// They are not confined. Only the command line can set this.
     Full,
 }
 
 impl Profile {
-    /// Its word.
+    /// The name of the profile.
     pub fn as_str(self) -> &'static str {
         match self {
             Profile::ReadOnly => "read-only",
@@ -84,17 +83,17 @@ impl fmt::Display for Profile {
     }
 }
 
-/// Which other machines the processes of a run may talk to.
+/// The hosts that the processes of a run may connect to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
 pub enum Network {
-    /// None, and no other process of this machine either.
+    /// None, and no other process on this machine either.
     #[default]
     Off,
-    /// Those of these names: `example.org`, `*.example.org` for all below it, or `*` for all on the
-    /// public internet.
+    /// The hosts with these names: `example.org`, `*.example.org` for all hosts below it, or `*`
+    /// for the public internet.
     Hosts(Vec<String>),
-    /// All.
+    /// All hosts.
     Open,
 }
 
@@ -111,7 +110,7 @@ impl From<Stored> for Network {
         match stored {
             Stored::Hosts(hosts) => Network::Hosts(hosts),
             Stored::Word(word) if word == "open" => Network::Open,
-            // A word of a later version grants nothing here.
+            // An unknown word, from a later version, allows nothing here.
             Stored::Word(_) => Network::Off,
         }
     }
@@ -128,15 +127,15 @@ impl From<Network> for Stored {
 }
 
 impl Network {
-    /// What `text` means: `off`, `open`, or names of hosts with commas between them.
+    /// Parses `off`, `open`, or names of hosts separated by commas.
     ///
     /// # Errors
-    /// What is wrong with it, and what to write instead.
+    /// What is wrong with `text`, and what to write instead.
     pub fn of(text: &str) -> Result<Network, String> {
         match text.trim() {
             "off" => return Ok(Network::Off),
             "open" => return Ok(Network::Open),
-            // Nobody calls a host so.
+            // These are not names of hosts in practice.
             word @ ("on" | "yes" | "true" | "all" | "any") => {
                 return Err(format!(
                     "`{word}` would be the name of a host; write `open` for all there is, `*` for the \
@@ -152,7 +151,7 @@ impl Network {
         hosts.map(Network::Hosts)
     }
 
-    /// True when nothing can be reached.
+    /// True when no host can be reached.
     pub fn is_off(&self) -> bool {
         match self {
             Network::Off => true,
@@ -161,7 +160,7 @@ impl Network {
         }
     }
 
-    /// What both allow. A name in one that a pattern of the other covers is kept.
+    /// The hosts that both allow. A host in one list is kept if a pattern of the other covers it.
     #[must_use]
     pub fn meet(&self, other: &Network) -> Network {
         match (self, other) {
@@ -181,8 +180,7 @@ impl Network {
         }
     }
 
-    /// True when a machine of this name may be talked to. The name is in lower case, without a dot
-    /// at its end.
+    /// True when processes may connect to `host`, which is in lower case and without a dot at its end.
     pub fn allows(&self, host: &str) -> bool {
         match self {
             Network::Off => false,
@@ -192,10 +190,10 @@ impl Network {
     }
 }
 
-/// The pattern that means every name.
+/// The pattern that matches every name.
 const ALL: &str = "*";
 
-/// A name of a host, or a pattern of such names, as it is compared.
+/// The normal form of a host name or a pattern.
 fn host(text: &str) -> Result<String, String> {
     let text = text.trim();
     if text == ALL {
@@ -213,8 +211,7 @@ fn host(text: &str) -> Result<String, String> {
     })
 }
 
-/// `text` as names of hosts are compared: in lower case, without a dot at its end; nothing if it is
-/// none.
+/// The normal form of a host name: lower case, without a dot at its end. `None` if `text` is not a host name.
 pub fn host_name(text: &str) -> Option<String> {
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let sound = |label: &str| {
@@ -224,7 +221,7 @@ pub fn host_name(text: &str) -> Option<String> {
     (name.len() <= 253 && name.split('.').all(sound)).then_some(name)
 }
 
-/// True when `pattern` means `name`, or every name that the pattern `name` means.
+/// True when `pattern` matches `name`, or every name that the pattern `name` matches.
 fn covers(pattern: &str, name: &str) -> bool {
     match pattern.strip_prefix("*.") {
         Some(above) => {
@@ -232,29 +229,29 @@ fn covers(pattern: &str, name: &str) -> bool {
             (name.starts_with("*.") && below == above)
                 || below.strip_suffix(above).is_some_and(|rest| rest.ends_with('.'))
         }
-        // Whoever means this machine or an address names it.
+        // `*` does not match this machine or addresses; rules have to name them.
         None if pattern == ALL => name == ALL || !is_inward(name),
         None => pattern == name,
     }
 }
 
-/// True for this machine, and for what is no name but an address.
+/// True for this machine, and for addresses.
 fn is_inward(name: &str) -> bool {
     name == "localhost" || name.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// Rules about calls: `Bash(git diff:*)`, `Read(src/**)`, `mcp__files__*`. A denial goes before a
-/// question, a question before an allowance.
+/// Rules about calls: `Bash(git diff:*)`, `Read(src/**)`, `mcp__files__*`. Deny takes precedence
+/// over ask, and ask over allow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Permissions {
-    /// Calls that need nobody's word.
+    /// Calls that run without a question.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Calls that a person is asked about, whatever the mode.
+    /// Calls that need the approval of a person in every mode.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<String>,
-    /// Calls that are refused, whatever the mode.
+    /// Calls that are denied in every mode.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
     /// Fields of a later version.

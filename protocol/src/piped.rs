@@ -1,6 +1,6 @@
-//! A prompt with what was piped to the command: a block of its own at the end of the text.
+//! Prompts with piped input: the input is a block at the end of the text.
 
-/// `input` in a block of its own after `text`. Its tag stands in neither of them.
+/// `text` followed by a block with `input`. The tag of the block occurs in neither of them.
 pub fn joined(text: &str, input: &str) -> String {
     let mut tag = "stdin".to_owned();
     let mut number = 1;
@@ -12,7 +12,7 @@ pub fn joined(text: &str, input: &str) -> String {
     format!("{text}\n\n<{tag}>\n{input}\n</{tag}>")
 }
 
-/// What a person wrote, and what was piped to the command. Nothing was if `text` has no such block.
+/// The prompt and the piped input in `text`. The input is empty if `text` has no such block.
 pub fn parted(text: &str) -> (&str, &str) {
     let whole = text.trim_end();
     let close = whole.rfind('\n').map_or(whole, |at| &whole[at + 1..]);

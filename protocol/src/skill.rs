@@ -1,4 +1,4 @@
-//! Skills: which of them a run has, and who has a say in that.
+//! Skills of a run, and the rules about them.
 
 use crate::Extra;
 use serde::{Deserialize, Serialize};
@@ -7,14 +7,14 @@ use std::path::PathBuf;
 /// A skill that a run has, as it was when the run started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SkillOffer {
-    /// What it is called by.
+    /// Its name.
     pub name: String,
-    /// What it is for and when to use it.
+    /// Its purpose, and when to use it.
     pub description: String,
-    /// Its folder, canonical and absolute. What is in it can be read, never written.
+    /// Its folder, canonical and absolute. The run can read it and never write to it.
     pub path: String,
-    /// Nobody trusted who brought it along when the run started: if it has scripts, it is only
-    /// listed.
+    /// The folder that the skill comes from was not trusted when the run started. If the
+    /// skill has scripts, it is only listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
     /// Fields of a later version.
@@ -22,18 +22,18 @@ pub struct SkillOffer {
     pub extra: Extra,
 }
 
-/// Which skills a run is to have, as whoever starts it says. The settings say it in the same words.
+/// Rules about which skills a run has, given at its start. The settings use the same fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SkillRules {
-    /// Whether it begins with those of its parent, or without one with all that there are; `None`
-    /// is as the settings say.
+    /// Whether it inherits the skills of its parent, or, for a root, all that there are. `None`
+    /// leaves it to the settings.
     pub inherit: Option<bool>,
-    /// Folders of further skills; one that is not absolute is in the folder that is worked in.
+    /// Folders with further skills. Relative paths start at the workspace.
     #[serde(alias = "extra_dirs")]
     pub extra_dirs: Vec<PathBuf>,
-    /// Names of those that it may have, in which `*` is any text; `None` is all.
+    /// The names of the skills that it may have; `*` in a name matches any text. `None` allows all.
     pub allow: Option<Vec<String>>,
-    /// Names of those that it may not have, whatever else is said.
+    /// The names of the skills that it may not have. They take precedence.
     pub deny: Vec<String>,
 }

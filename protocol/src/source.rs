@@ -1,18 +1,18 @@
-//! What sources of tools offered when a run was prepared.
+//! The tools of tool sources, as a run recorded them.
 
 use crate::{Extra, ToolSpec};
 use serde::{Deserialize, Serialize};
 
-/// What one source offered when a run was prepared. The run, and every run below it, keeps to it: what the
-/// source offers later changes nothing.
+/// The tools that one source offered when a run was prepared. The run and its subagents keep to this
+/// list, whatever the source offers later.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SourceOffer {
     /// The name of the source.
     pub source: String,
-    /// Its tools, by the names that models see: `mcp__SOURCE__TOOL`.
+    /// Its tools, with the names that models see: `mcp__SOURCE__TOOL`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
-    /// Why it offered none, if it could not be used.
+    /// Why it offered no tools, if it could not be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     /// Fields of a later version.

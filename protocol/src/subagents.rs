@@ -1,38 +1,38 @@
-//! What an agent's runs may start, and how, unless a call says otherwise.
+//! Rules about the subagents that an agent may start, and their defaults.
 
 use crate::{Announce, Cleanup, Extra};
 use serde::{Deserialize, Serialize};
 
-/// What an agent's runs may start, and how, unless a call says otherwise. It only narrows: a layer
-/// below can take away what the one above leaves, and fill in what nobody has said.
+/// Rules about the subagents that an agent may start, and defaults for calls that do not set a
+/// value. A layer can only make the rules of the layer above stricter, and set defaults that are not set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SubagentRules {
-    /// Whether they may start any.
+    /// Whether the agent may start subagents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Whether a call must say which agent.
+    /// Whether a call must name an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_agent: Option<bool>,
-    /// Names of the agents that they may start; `*` is all.
+    /// The names of the agents that it may start; `*` allows all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_agents: Option<Vec<String>>,
-    /// The model of those whose agent names none.
+    /// The model of subagents whose agent names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
-    /// What becomes of their logs.
+    /// What happens to their logs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_cleanup: Option<Cleanup>,
-    /// How their ends are told.
+    /// How their outcomes are announced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_announce: Option<Announce>,
-    /// How long they may work; 0 is without limit.
+    /// How long they may work; 0 means no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_timeout_seconds: Option<u64>,
-    /// How many of them one run has at work at the same time; the others are queued.
+    /// How many of them one run executes at the same time. The others are queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrent: Option<u32>,
-    /// How long after their ends they are archived at the latest; 0 is never.
+    /// How long after its end a subagent is archived at the latest; 0 means never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive_after_minutes: Option<u64>,
     /// The tools that they may have.
@@ -47,20 +47,20 @@ pub struct SubagentRules {
 }
 
 impl SubagentRules {
-    /// True when nothing is said.
+    /// True when no rule and no default is set.
     pub fn is_empty(&self) -> bool {
         *self == SubagentRules::default()
     }
 }
 
-/// Names that are allowed, less those that are denied.
+/// Allowed names without the denied ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NameRules {
-    /// Those that are allowed; `None` is all.
+    /// The allowed names; `None` allows all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
-    /// Those that are not, whatever else is said.
+    /// The denied names. They take precedence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
     /// Fields of a later version.
@@ -69,7 +69,7 @@ pub struct NameRules {
 }
 
 impl NameRules {
-    /// True when nothing is said.
+    /// True when nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == NameRules::default()
     }

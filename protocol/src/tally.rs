@@ -1,24 +1,24 @@
 //! What model calls cost, counted from the events of a run.
 //!
-//! [`Charge::of`] is the one law of what a call is charged. Limits and budgets count everything that a
-//! call may have cost; reports show what is known and what is uncertain apart.
+//! [`Charge::of`] alone decides what a call is charged. Limits and budgets count everything that a
+//! call may have cost. Reports show known and uncertain costs separately.
 
 use crate::{Event, Usage};
 
-/// What one model call is charged.
+/// The charge for one model call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Charge {
-    /// What it is known to have cost, by the provider's count or by an estimate of what arrived.
+    /// The known cost, as counted by the vendor or estimated from what arrived.
     pub known: Usage,
-    /// What it may have cost besides, if it was cut short.
+    /// What the call may have cost in addition, if it was cut short.
     pub uncertain: Usage,
 }
 
 impl Charge {
-    /// What `event` charges for the model call that it ends. `open` is what that call reserved, if
-    /// one is under way.
+    /// The charge for the model call that `event` ends. `open` is the reserved amount of the open
+    /// call, if there is one.
     ///
-    /// A call whose answer was never recorded may have cost all that it reserved.
+    /// A call without a recorded result may have cost everything that it reserved.
     pub fn of(event: &Event, open: Option<&Usage>) -> Option<Charge> {
         let known = |usage: &Usage| Charge { known: usage.clone(), uncertain: Usage::default() };
         match event {
@@ -38,33 +38,34 @@ impl Charge {
         }
     }
 
-    /// All that it may have cost.
+    /// The most that the call may have cost.
     pub fn total(&self) -> Usage {
         self.known.clone() + &self.uncertain
     }
 
-    /// True when more may have been spent than is known.
+    /// True when the call may have cost more than is known.
     pub fn is_uncertain(&self) -> bool {
         self.uncertain != Usage::default()
     }
 }
 
-/// Logs from before this was recorded do not say what of a failed call is uncertain: all of it.
+/// Splits `usage` into known and uncertain. Old logs do not record the uncertain part of a failed
+/// call: then all of it is uncertain.
 fn split(usage: &Usage, uncertain: Option<&Usage>) -> Charge {
     let uncertain = uncertain.unwrap_or(usage);
     Charge { known: usage.without(uncertain), uncertain: uncertain.clone() }
 }
 
-/// What the model calls of a run cost together.
+/// The cost of all model calls of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// What they are known to have cost.
+    /// The known cost.
     pub known: Usage,
-    /// What those that were cut short may have cost besides.
+    /// What the calls that were cut short may have cost in addition.
     pub uncertain: Usage,
-    /// How many were cut short.
+    /// The number of calls that were cut short.
     pub cut: u64,
-    /// What the call that is under way reserved.
+    /// The reserved amount of the open call.
     pub open: Option<Usage>,
 }
 
@@ -82,7 +83,7 @@ impl Tally {
         }
     }
 
-    /// All that may have been spent, the call that is under way as reserved. Limits count this.
+    /// The most that may have been spent, with the open call as reserved. Limits count this.
     pub fn total(&self) -> Usage {
         let settled = self.known.clone() + &self.uncertain;
         match &self.open {
@@ -91,7 +92,7 @@ impl Tally {
         }
     }
 
-    /// The same with nothing counted, but for the call that is under way.
+    /// Resets all counts except the open call.
     pub fn begin_again(&mut self) {
         *self = Tally { open: self.open.take(), ..Tally::default() };
     }

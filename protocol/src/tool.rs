@@ -1,4 +1,4 @@
-//! What a tool says about itself and what it returns.
+//! Tool specifications and results.
 
 use crate::{About, Effect, Extra, Part, ToolFacts};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A JSON schema. Cheap to clone, and written only once however many requests carry it.
+/// A JSON schema. Cheap to clone. It is serialised only once, however many requests contain it.
 #[derive(Clone, Debug)]
 pub struct Schema(Arc<Written>);
 
@@ -18,7 +18,7 @@ struct Written {
 }
 
 impl Schema {
-    /// The schema as it is sent.
+    /// The JSON text of the schema.
     pub fn text(&self) -> &str {
         self.0.text.get()
     }
@@ -26,7 +26,7 @@ impl Schema {
 
 impl From<Value> for Schema {
     fn from(value: Value) -> Self {
-        // A value always has a JSON form; its keys are strings.
+        // A JSON value can always be serialised: its keys are strings.
         let text =
             serde_json::value::to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned());
         Schema(Arc::new(Written { value, text }))
@@ -42,7 +42,7 @@ impl Deref for Schema {
 
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
-        // What is written alike is alike, and that is soon seen.
+        // Compare the texts first, because that is fast.
         self.text() == other.text() || self.0.value == other.0.value
     }
 }
@@ -62,19 +62,19 @@ impl<'de> Deserialize<'de> for Schema {
 /// The specification of a tool, for the model and for the dispatcher.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name, its effect and what its calls are about.
+    /// Its name, its effect and the subject of its calls.
     #[serde(flatten)]
     pub facts: ToolFacts,
-    /// What it is for and when not to use it.
+    /// Its purpose, and when not to use it.
     pub description: String,
     /// JSON schema of the arguments.
     pub schema: Schema,
-    /// Calling it twice has the effect of calling it once, so an interrupted call may run again.
+    /// A second call has no further effect, so an interrupted call may run again.
     pub idempotent: bool,
 }
 
 impl ToolSpec {
-    /// A tool called `name`. Only one that reads may run again after a crash, unless
+    /// A tool with the name `name`. After a crash, only a call that reads may run again, unless
     /// [`ToolSpec::idempotent`] is set.
     pub fn new(
         name: impl Into<String>,
@@ -90,19 +90,19 @@ impl ToolSpec {
         }
     }
 
-    /// The same, with calls that are about this.
+    /// The same tool, with this subject of its calls.
     pub fn about(mut self, about: About) -> Self {
         self.facts.about = Some(about);
         self
     }
 
-    /// The same, with calls that are shown like this: see [`ToolFacts::shown`].
+    /// The same tool, with this template for one line about a call: see [`ToolFacts::shown`].
     pub fn shown(mut self, shown: impl Into<String>) -> Self {
         self.facts.shown = shown.into();
         self
     }
 
-    /// The same, with other names.
+    /// The same tool, with these aliases.
     pub fn aliases(mut self, aliases: &[&str]) -> Self {
         self.facts.aliases = aliases.iter().map(|alias| (*alias).to_owned()).collect();
         self
@@ -116,8 +116,8 @@ impl Deref for ToolSpec {
     }
 }
 
-/// A file whose content an agent has read or written, so that a later change of the file by
-/// somebody else can be noticed.
+/// A file whose content an agent has read or written. The hash shows later whether another program
+/// has changed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenFile {
     /// Relative to the workspace, or absolute outside of it.
@@ -134,20 +134,20 @@ pub struct SeenFile {
 pub struct ToolOutput {
     /// Text and images.
     pub parts: Vec<Part>,
-    /// The call did not do what was asked.
+    /// The call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-    /// Until the agent is set to work anew, its calls must fit one of these rules as well.
+    /// Until a new leg begins, the agent's calls must also match one of these rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrows: Option<Vec<String>>,
-    /// What it wrote to disks, in bytes.
+    /// How many bytes the call wrote to disk.
     #[serde(default, skip_serializing_if = "crate::usage::is_zero")]
     pub written_bytes: u64,
-    /// What kept the command to its grant while it ran, as in `bubblewrap`; nothing when it was not
-    /// confined, or is none.
+    /// The sandbox that confined the command, such as `bubblewrap`; `None` if it was not confined,
+    /// or if the call is no command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confined_by: Option<String>,
-    /// The difference it made to a file, for people. The model is not sent it.
+    /// The diff of the changed file, for people. The model does not get it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
     /// The files whose present content the agent knows from this call.
@@ -159,7 +159,7 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// A text that is what was asked for.
+    /// A successful result with this text.
     pub fn text(text: impl Into<String>) -> Self {
         ToolOutput {
             parts: vec![Part::text(text)],
@@ -173,12 +173,12 @@ impl ToolOutput {
         }
     }
 
-    /// A text that says what went wrong and what to do instead.
+    /// A failure. `text` says what went wrong and what to do instead.
     pub fn error(text: impl Into<String>) -> Self {
         ToolOutput { is_error: true, ..ToolOutput::text(text) }
     }
 
-    /// The text parts, with a line break between two.
+    /// The text parts, joined with line breaks.
     pub fn joined_text(&self) -> String {
         crate::message::joined_text(&self.parts)
     }

@@ -1,11 +1,11 @@
-//! What was spent: tokens and money.
+//! Usage: tokens and money.
 
 use crate::Extra;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign};
 
-/// Money, in billionths of a US dollar: fine enough for one token of the cheapest model.
+/// Money, in billionths of a US dollar, which is fine enough for one token of the cheapest model.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -13,10 +13,10 @@ use std::ops::{Add, AddAssign};
 pub struct Usd(pub u64);
 
 impl Usd {
-    /// Nothing.
+    /// No money.
     pub const ZERO: Usd = Usd(0);
 
-    /// An amount in dollars, rounded up to the next billionth. Negative amounts are nothing.
+    /// An amount in dollars, rounded up to the next billionth. Negative amounts become zero.
     pub fn from_dollars(dollars: f64) -> Self {
         Usd((dollars * 1e9).ceil().max(0.0) as u64)
     }
@@ -26,7 +26,7 @@ impl Usd {
         self.0 as f64 / 1e9
     }
 
-    /// The difference, or nothing if `other` is larger.
+    /// The difference, or zero if `other` is larger.
     pub fn saturating_sub(self, other: Usd) -> Usd {
         Usd(self.0.saturating_sub(other.0))
     }
@@ -65,9 +65,9 @@ impl fmt::Display for Usd {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens sent and not served from the provider's cache.
+    /// Tokens sent and not read from the vendor's cache.
     pub input_tokens: u64,
-    /// Tokens sent and served from the cache.
+    /// Tokens sent and read from the cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_read_tokens: u64,
     /// Tokens sent and written to the cache.
@@ -75,12 +75,12 @@ pub struct Usage {
     pub cache_write_tokens: u64,
     /// Tokens received, reasoning included.
     pub output_tokens: u64,
-    /// Those of the tokens received that were reasoning, where the provider tells.
+    /// The part of the output tokens that was reasoning, if the vendor reports it.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
-    /// What it cost; nothing when the price is not known.
+    /// The cost; zero when the price is not known.
     pub cost: Usd,
-    /// Fields of a later version. A sum has none: what they count is not known.
+    /// Fields of a later version. A sum has none, because their meaning is not known.
     #[serde(flatten)]
     pub extra: Extra,
 }
@@ -90,7 +90,7 @@ pub(crate) fn is_zero(number: &u64) -> bool {
 }
 
 impl Usage {
-    /// The same without `other`, of which it holds at least as much.
+    /// This usage minus `other`, which is a part of it.
     pub fn without(&self, other: &Usage) -> Usage {
         Usage {
             input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
@@ -132,13 +132,13 @@ impl Add<&Usage> for Usage {
     }
 }
 
-/// What a model asks for its tokens, in billionths of a dollar for one token.
+/// The price of a model, in billionths of a dollar per token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Price {
     /// One token sent.
     pub input: u64,
-    /// One token served from the cache.
+    /// One token read from the cache.
     pub cache_read: u64,
     /// One token written to the cache.
     pub cache_write: u64,

@@ -1,61 +1,61 @@
-//! A checkout of its own for a run.
+//! Git worktrees of runs.
 
 use crate::Extra;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Where a run works apart from its caller.
+/// How a run is isolated from its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// In a git worktree of its own.
+    /// It works in a git worktree of its own.
     Worktree,
 }
 
-/// The git worktree that is a run's own. Its folder is the run's workspace, or around it.
+/// The git worktree of a run. The workspace of the run is its folder, or a folder in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
-    /// The checkout it was made from, absolute.
+    /// The checkout from which it was made, absolute.
     pub repository: String,
-    /// Where git keeps the data of that repository, absolute.
+    /// The folder with git's data of that repository, absolute.
     pub data: String,
-    /// The folder that the run would work in without it, absolute; it can be read.
+    /// The folder that the run would work in without a worktree, absolute. The run can read it.
     pub origin: String,
     /// The folder of the worktree, absolute.
     pub folder: String,
-    /// The commit it began with.
+    /// The commit at which it began.
     pub base: String,
-    /// The branch that takes what was changed.
+    /// The branch for the changes.
     pub branch: String,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// What a run has changed in its worktree.
+/// The changes of a run in its worktree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// The branch that holds it, in the repository the run began with.
+    /// The branch with the changes, in the repository from which the worktree was made.
     pub branch: String,
-    /// The commit it ends with.
+    /// The last commit.
     pub commit: String,
-    /// The commit it began with.
+    /// The commit at which the worktree began.
     pub base: String,
-    /// How many files it changed.
+    /// The number of changed files.
     pub files: u64,
-    /// Lines it added.
+    /// The number of added lines.
     pub added: u64,
-    /// Lines it removed.
+    /// The number of removed lines.
     pub removed: u64,
-    /// The difference; only its beginning if it is long.
+    /// The diff, or its beginning if it is long.
     pub difference: String,
-    /// Why the branch does not hold it, if that is so: then it still is in the worktree's folder.
+    /// Why the changes are not on the branch, if so. They are then still in the worktree's folder.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub problem: String,
-    /// What is on no branch, if there is something: then the worktree's folder is kept.
+    /// The files that are on no branch, if there are any. The worktree's folder is then kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
-    /// Bytes of the difference that are not there.
+    /// How many bytes of the diff are left out.
     #[serde(default, skip_serializing_if = "crate::usage::is_zero")]
     pub left_out: u64,
     /// Fields of a later version.
@@ -63,15 +63,15 @@ pub struct Changes {
     pub extra: Extra,
 }
 
-/// Files of a worktree that no branch holds: git ignores them, or keeps a commit's name in the place of
-/// the folder that they are in.
+/// Files of a worktree that are on no branch: git ignores them, or they are in a submodule, of which
+/// git stores only a commit id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// The worktree's folder, absolute.
     pub folder: String,
-    /// How many they are.
+    /// The number of files.
     pub files: u64,
-    /// The first of them, by their paths in the folder.
+    /// The first of them, as paths in the folder.
     pub names: Vec<String>,
     /// Fields of a later version.
     #[serde(flatten)]

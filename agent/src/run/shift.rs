@@ -1,4 +1,4 @@
-//! The moves of the loop: calling the model, running tools, compacting, finishing.
+//! The steps of the loop: call the model, run tools, compact, finish.
 
 mod heard;
 mod tools;
@@ -24,29 +24,29 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a run waits for what others hold of a budget, if nothing comes back, until it goes without.
+/// How long a run waits for budget that other runs hold before it continues without it.
 const BUDGET_PATIENCE: Duration = Duration::from_secs(600);
-/// How long it waits until it looks again: at first, and at most.
+/// How long it waits between two checks: at first, and at most.
 const BUDGET_LOOKS: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
 
-/// One call of [`crate::run`] at work.
+/// The state of one call of [`crate::run`].
 pub(crate) struct Shift<'a> {
     agent: &'a Agent,
     model: &'a Arc<dyn Model>,
     pub(crate) bounds: Bounds,
     pub(crate) desk: Desk<'a>,
-    /// The schema of the answer, once there was one to check.
+    /// The compiled schema, once there was an answer to check.
     schema: Option<Result<Schema, String>>,
-    /// Since when it waits for a budget, and how often it has looked.
+    /// Since when the run waits for budget, and how often it has checked.
     without_budget: Option<(Instant, u32)>,
-    /// What there was of money when it last looked.
+    /// The share of money at the last check.
     money: Option<Share>,
-    /// What there was when a draw was last refused.
+    /// The share when a budget last refused a draw.
     refused: Option<Share>,
 }
 
 impl<'a> Shift<'a> {
-    /// The model that somebody has asked for, if the agent has another.
+    /// The model that a message asked for, if the agent has a different one.
     pub(crate) fn other_model(&self) -> Option<String> {
         let asked = self.desk.transcript.asked_model.as_ref();
         asked.filter(|asked| **asked != self.agent.model.info().id).cloned()
@@ -69,10 +69,10 @@ impl<'a> Shift<'a> {
         Ok(Shift { agent, model, bounds, desk, schema, without_budget, money, refused })
     }
 
-    /// Sees how far the run may go, and what may still be drawn of budgets.
+    /// Reads the limits of the run and its allowance from budgets.
     ///
-    /// A budget knows only what is stored. A reply that is noted and not stored has not given back
-    /// what its call reserved, so it is stored first.
+    /// Budgets see only stored events. A reply that is not stored has not given back the reserved
+    /// amount of its call, so the reply is stored first.
     pub(crate) async fn take_stock(&mut self) -> Result<(), JournalError> {
         self.bounds.limits = self.desk.transcript.leg_limits(&self.agent.limits);
         if !self.bounds.allowance.is_empty() {
@@ -81,7 +81,7 @@ impl<'a> Shift<'a> {
         let allowance = self.desk.allowance().await?;
         let money = allowance.of(Limit::Cost);
         self.bounds.shares_money = money.is_some_and(|share| share.holder != self.agent.run);
-        // While others give something back, there is something to wait for.
+        // While other runs give budget back, it is worth waiting.
         if let (Some(money), Some((since, _))) = (money, &mut self.without_budget)
             && self.money.replace(*money) != Some(*money)
         {
@@ -94,7 +94,7 @@ impl<'a> Shift<'a> {
         Ok(())
     }
 
-    /// Waits for others to give back what they hold of a budget.
+    /// Waits for other runs to give back budget.
     pub(crate) async fn wait_for_budget(
         &mut self,
         stop: &CancellationToken,
@@ -107,8 +107,8 @@ impl<'a> Shift<'a> {
         Ok(())
     }
 
-    /// Records that the call which a crash cut short has no answer any more. What it reserved stays
-    /// spent, and nobody waits for it to come back.
+    /// Records that a crash cut the call short. Its reserved amount counts as spent, so that no run
+    /// waits for it to come back.
     async fn give_up_lost_call(&mut self) -> Result<(), JournalError> {
         let Some(reserved) = self.desk.transcript.reserved().cloned() else { return Ok(()) };
         self.desk.note(Event::ModelFailed(ModelFailed {
@@ -123,7 +123,7 @@ impl<'a> Shift<'a> {
         self.desk.store().await
     }
 
-    /// Stores what was noted and `draws`, unless a budget does not have what these draw.
+    /// Stores the queued events and `draws`, unless a budget refuses `draws`.
     async fn draw(&mut self, draws: Vec<Event>) -> Result<Draw, JournalError> {
         if self.bounds.allowance.is_empty() {
             draws.into_iter().for_each(|event| self.desk.note(event));
@@ -137,8 +137,8 @@ impl<'a> Shift<'a> {
         Ok(draw)
     }
 
-    /// How the run ends if a draw was refused once more with the same `share`, of which nothing
-    /// will come back: then looking again shows nothing else.
+    /// The outcome of a run whose draw was refused twice with the same `share`, if nothing will come
+    /// back to that budget. Checking again would give the same result.
     pub(crate) fn out_of_budget(&mut self, share: Share) -> Option<Outcome> {
         let before = self.refused.replace(share);
         let is_final = before == Some(share) && (share.held == 0 || self.has_waited_enough());
@@ -159,7 +159,7 @@ impl<'a> Shift<'a> {
         fail::fail_point!("loop.calls.answered");
     }
 
-    /// Tells the agent something.
+    /// Sends the agent a message.
     pub(crate) fn tell(&mut self, from: Sender, text: String) {
         self.desk.note(Event::MessageReceived(MessageReceived {
             from,
@@ -170,8 +170,7 @@ impl<'a> Shift<'a> {
         }));
     }
 
-    /// Waits until the provider may be called again. Returns whether it may be: something else
-    /// may have come up.
+    /// Waits until the vendor may be called again. Returns false if an event or `stop` ended the wait early.
     pub(crate) async fn wait_for_provider(
         &mut self,
         after_ms: u64,
@@ -183,7 +182,7 @@ impl<'a> Shift<'a> {
         self.pause(Duration::from_millis(after_ms), stop).await
     }
 
-    /// Does nothing for so long. Returns whether nothing came up meanwhile.
+    /// Waits for `length`. Returns false if an event or `stop` ended the wait early.
     async fn pause(
         &mut self,
         length: Duration,
@@ -203,7 +202,7 @@ impl<'a> Shift<'a> {
         Ok(matches!(waited, Watched::Ended(true)))
     }
 
-    /// Calls the model, if a budget has what that takes.
+    /// Calls the model, if the budgets cover the call.
     pub(crate) async fn call_model(
         &mut self,
         max_tokens: u64,
@@ -242,7 +241,7 @@ impl<'a> Shift<'a> {
             Err(error) => {
                 let charge = heard.charge(&error, &reserved, price);
                 let remedy = self.remedy(&error);
-                // Who falls back on another model waits for none.
+                // With a fallback, the run does not wait for this model.
                 let too_long = match remedy {
                     None => self.agent.patience.too_long(&error, self.trouble()),
                     Some(_) => None,
@@ -259,14 +258,14 @@ impl<'a> Shift<'a> {
         Ok(Draw::Taken)
     }
 
-    /// What has been put up with until now.
+    /// The retries since the last reply.
     fn trouble(&self) -> Trouble {
         let phase = &self.desk.transcript.phase;
         let waited = Duration::from_millis(phase.waited_ms);
         Trouble { run: self.agent.run, retries: phase.retries, waited }
     }
 
-    /// What is to be done about a call that failed.
+    /// What to do after a failed call: retry, fall back, or neither.
     fn remedy(&self, error: &ModelError) -> Option<Remedy> {
         let trouble = self.trouble();
         if let Some(wait) = self.agent.patience.wait_after(error, trouble) {
@@ -281,7 +280,7 @@ impl<'a> Shift<'a> {
         Some(Remedy::fallback(&after.nth(1)?.info().id))
     }
 
-    /// Stores that a request is about to be made.
+    /// Stores the intent to call the model, before the call.
     async fn begin_model_call(
         &mut self,
         purpose: Purpose,
@@ -304,14 +303,14 @@ impl<'a> Shift<'a> {
         }
     }
 
-    /// Makes a request, watching for cancel requests since `before` and the end of the time.
+    /// Sends a request. Cancels it on cancel requests since `before` and when the time is up.
     async fn ask(
         &mut self,
         request: Request,
         deltas: DeltaSink<'_>,
         before: Interrupts,
     ) -> Result<Result<Reply, ModelError>, JournalError> {
-        // A pause that came while this was stored: nothing has been sent yet.
+        // The run was paused while the intent was stored. Nothing has been sent yet.
         if self.desk.interrupts() > before || self.desk.transcript.phase.paused {
             return Ok(Err(ModelError::NotSent));
         }
@@ -328,7 +327,7 @@ impl<'a> Shift<'a> {
         let transcript = &self.desk.transcript;
         let keep = keep_tokens(transcript, &self.bounds);
         let before = transcript.compactable_before(keep).unwrap_or(transcript.seq().next());
-        // What a summary is asked of has to fit the window, too; in the transcript it stays as it is.
+        // The request for a summary must fit into the context window, too. The transcript stays as it is.
         let share = share(transcript, &self.bounds);
         let all = transcript.messages_with(share);
         let request = tokens(compact::REQUEST.len());
@@ -345,7 +344,7 @@ impl<'a> Shift<'a> {
             fail::fail_point!("loop.compact.called");
             let mut messages = all.clone();
             messages.push(Arc::new(Message::user(compact::REQUEST)));
-            // A summary is prose, whatever the answer must look like.
+            // A summary is text, even if the final answer must be JSON.
             let request = Request { output_schema: None, ..self.request(messages, max_tokens) };
             let listen = |delta: Delta| drop(listener.hear(delta));
             let result = self.ask(request, &listen, before_call).await?;
@@ -381,7 +380,7 @@ impl<'a> Shift<'a> {
         self.desk.store().await
     }
 
-    /// Whether the run may end like this: its answer has to follow the schema, if there is one.
+    /// Decides whether the run may end with `outcome`. Its answer must follow the schema, if there is one.
     pub(crate) fn judge(&mut self, outcome: Outcome) -> Verdict {
         let (Some(schema), Outcome::Completed { output, .. }) =
             (&self.agent.output_schema, &outcome)
@@ -421,7 +420,7 @@ fn model_of<'a>(agent: &'a Agent, transcript: &Transcript) -> &'a Arc<dyn Model>
     agent.fallbacks.iter().find(in_use).unwrap_or(&agent.model)
 }
 
-/// What of a charge is uncertain, as it is recorded: of what cost nothing there is nothing to say.
+/// The uncertain part of a charge for the log; `None` if the whole charge is zero.
 fn told(charge: &Charge) -> Option<Usage> {
     (charge.total() != Usage::default()).then(|| charge.uncertain.clone())
 }
@@ -447,7 +446,7 @@ fn failed(
     Event::ModelFailed(ModelFailed { kind, reason, usage, uncertain, remedy, worked_ms, extra })
 }
 
-/// True when a call that spends `reserved` at most keeps within the limits.
+/// True when a call that spends at most `reserved` stays within `limits`.
 fn may_spend(transcript: &Transcript, limits: &Limits, reserved: &Usage) -> bool {
     let after = transcript.leg_usage() + reserved;
     limits.input_tokens.is_none_or(|limit| after.all_input_tokens() <= limit)
@@ -455,7 +454,7 @@ fn may_spend(transcript: &Transcript, limits: &Limits, reserved: &Usage) -> bool
         && limits.cost.is_none_or(|limit| after.cost <= limit)
 }
 
-/// Tokens of what every request carries besides the transcript, estimated on the high side.
+/// Estimated tokens of the instructions and tools in every request, on the high side.
 fn overhead_tokens(system: &str, tools: &[ToolSpec]) -> u64 {
     let schemas = tools
         .iter()
@@ -463,7 +462,7 @@ fn overhead_tokens(system: &str, tools: &[ToolSpec]) -> u64 {
     tokens(system.len() + schemas.sum::<usize>())
 }
 
-/// Tokens of so many bytes of text, estimated on the high side.
+/// Estimated tokens of `bytes` bytes of text, on the high side.
 fn tokens(bytes: usize) -> u64 {
     (bytes / BYTES_PER_TOKEN) as u64
 }

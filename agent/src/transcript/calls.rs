@@ -1,4 +1,4 @@
-//! The calls of the last reply, and how far each of them is: part of the fold.
+//! The calls of the last reply and their states: part of the fold.
 
 use super::{Transcript, weigh};
 use crate::calls::{Call, CallState};
@@ -7,7 +7,7 @@ use posse_protocol::{
 };
 
 impl Transcript {
-    /// The calls that a person is to decide about, with what an answer must be bound to.
+    /// The calls that a person has to decide about, each with the digest that the answer must carry.
     pub fn questions(&self) -> impl Iterator<Item = (&CallId, &str)> {
         self.calls.iter().filter_map(|call| match &call.state {
             CallState::Questioned { digest } => Some((&call.call.id, digest.as_str())),
@@ -15,7 +15,7 @@ impl Transcript {
         })
     }
 
-    /// How far the first open call of this id is.
+    /// The state of the first open call `id`.
     pub(crate) fn call_state(&self, id: &CallId) -> Option<&CallState> {
         let place = self.calls.place(id, Call::is_open)?;
         self.calls.get(place).map(|call| &call.state)
@@ -26,7 +26,7 @@ impl Transcript {
         self.calls.iter().filter(|call| call.is_open()).map(|call| &call.call.id)
     }
 
-    /// A call that runs again after a crash was counted when it first started.
+    /// Marks a call as started. A call that runs again after a crash is not counted again.
     pub(super) fn start(&mut self, started: &ToolStarted) {
         let begun = |call: &Call| matches!(call.state, CallState::Started { .. });
         if let Some(place) = self
@@ -40,7 +40,7 @@ impl Transcript {
         }
     }
 
-    /// What a person said about a call. An answer to another question, or to none, says nothing.
+    /// Applies a person's answer. An answer whose digest matches no open question is ignored.
     pub(super) fn decide(&mut self, given: &ApprovalGiven) {
         let questioned = |call: &Call| matches!(&call.state, CallState::Questioned { digest } if *digest == given.digest);
         let Some(place) = self.calls.place(&given.call, questioned) else { return };
@@ -72,7 +72,7 @@ impl Transcript {
         };
         if self.calls.answer(result) {
             self.weight.since += weight;
-            // An answer that nobody waits for any more says nothing of the time now.
+            // A late answer, to a call that is already closed, does not change the time at work.
             self.worked(finished.worked_ms);
             self.seen.note(&finished.output.seen);
             self.standing.narrowed.extend(finished.output.narrows.clone());

@@ -1,4 +1,4 @@
-//! What is said to the agent, and when it sees it: part of the fold.
+//! Messages to the agent, and when the model sees them: part of the fold.
 
 use super::news::News;
 use super::{Transcript, weigh};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 impl Transcript {
     pub(super) fn receive(&mut self, seq: Seq, received: &MessageReceived) {
-        // What is asked now is not what the call that failed has asked.
+        // A new message makes the next call different from the failed one.
         self.phase.again &= received.is_only_recorded();
         let idle = self.is_idle();
         if let Some(asks) = &received.asks {
@@ -45,10 +45,10 @@ impl Transcript {
         }
     }
 
-    /// Limits that count from now on, as limits that count from the beginning of this leg.
+    /// Converts limits that count from now into limits that count from the beginning of this leg.
     fn as_of_now(&self, limits: Limits) -> Limits {
         let (spent, usage) = (&self.spent, self.leg_usage());
-        // A provider may report any number.
+        // A vendor may report any number.
         let cached = usage.cache_read_tokens.saturating_add(usage.cache_write_tokens);
         let sent = usage.input_tokens.saturating_add(cached);
         Limits {
@@ -67,22 +67,22 @@ impl Transcript {
         }
     }
 
-    /// How much time is left to whoever says something that sets the agent to work, if it is limited.
+    /// How much time the sender of a message has left, if its time is limited.
     fn time_left_to(&self, from: &Sender) -> Option<u64> {
         match from {
             Sender::Run(caller) => caller.time.left_ms,
-            // What it is told first comes from its parent.
+            // The first message comes from the parent.
             _ if !self.phase.begun => self.started.as_ref()?.parent.as_ref()?.time.left_ms,
             _ => None,
         }
     }
 
-    /// Nothing is under way, and the model has nothing to answer.
+    /// True when no work is under way and the model has nothing to answer.
     fn is_idle(&self) -> bool {
         self.phase.finished.is_some() || !self.has_news() && self.calls_done()
     }
 
-    /// The end of another run. It is part of the work that is under way, and begins none.
+    /// Receives the announcement of a child. It belongs to the present leg and begins no new one.
     fn hear(&mut self, seq: Seq, told: &Announced, message: &Message) {
         if told.announce == Announce::Silent {
             return;
@@ -114,14 +114,14 @@ impl Transcript {
         }
     }
 
-    /// What was gathered is told, in one message.
+    /// Delivers the collected results in one message.
     pub(super) fn tell_gathered(&mut self, seq: Seq) {
         if let Some((message, of)) = self.awaited.gathered() {
             self.tell_later(News { seq, message, of });
         }
     }
 
-    /// Tells something when the present turn ends: at once, if none is under way.
+    /// Delivers a message at the end of the present turn, or at once if no turn is under way.
     fn tell_later(&mut self, news: News) {
         if !self.is_idle() {
             self.later.push(news);
@@ -132,13 +132,13 @@ impl Transcript {
         self.end_turn();
     }
 
-    /// Tells something before the next step.
+    /// Delivers a message before the next step.
     fn tell(&mut self, news: News) {
         self.weight.since += weigh(&news.message.parts);
         self.inbox.push(news);
     }
 
-    /// What was to wait for the end of the turn is told now.
+    /// Delivers the messages that were waiting for the end of the turn.
     pub(super) fn end_turn(&mut self) {
         for news in std::mem::take(&mut self.later) {
             self.tell(news);

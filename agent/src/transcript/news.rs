@@ -1,27 +1,27 @@
-//! What no model has read yet. Where results that are new would not fit the window together, those
-//! that are long are shortened: part of the fold.
+//! Messages and results that no model has read yet. Long new results are shortened if all of them
+//! would not fit into the context window: part of the fold.
 
 use super::{Transcript, weigh};
 use crate::shorten::{self, ASK_AGAIN, shorten};
 use posse_protocol::{Message, Part, RunId, Seq, ToolResult};
 use std::sync::Arc;
 
-/// Something that was said to the agent and no reply has seen yet.
+/// A message to the agent that no reply has seen yet.
 #[derive(Clone, Debug)]
 pub(super) struct News {
     pub(super) seq: Seq,
     pub(super) message: Arc<Message>,
-    /// Whose result each part is. Empty for what is none: that is never shortened.
+    /// The run that each part is a result of. Empty for other messages, which are never shortened.
     pub(super) of: Vec<Option<RunId>>,
 }
 
 impl News {
-    /// Something that is no result.
+    /// A message that is not a result.
     pub(super) fn said(seq: Seq, message: Message) -> Self {
         News { seq, message: Arc::new(message), of: Vec::new() }
     }
 
-    /// What `run` has come to.
+    /// The result of `run`.
     pub(super) fn result(seq: Seq, message: Arc<Message>, run: RunId) -> Self {
         let of = vec![Some(run); message.parts.len()];
         News { seq, message, of }
@@ -33,26 +33,26 @@ impl News {
 }
 
 impl Transcript {
-    /// To how many bytes each new result has to be shortened so that together they are `excess`
-    /// bytes shorter. Nothing if none is so long that it would help.
+    /// The number of bytes to which each new result must be shortened to save `excess` bytes in
+    /// total. `None` if no result is long enough.
     pub(crate) fn share_without(&self, excess: usize) -> Option<usize> {
         let all = self.new_results().sum::<usize>();
         shorten::share(self.new_results(), all.saturating_sub(excess))
     }
 
-    /// Half of `share`, or of the longest new result if that is less. Nothing if none is longer.
+    /// Half of `share`, or of the longest new result if that is less. `None` if no result is longer.
     pub(crate) fn half_share(&self, share: Option<usize>) -> Option<usize> {
         let longest = self.new_results().max()?;
         let half = share.map_or(longest, |share| share.min(longest)) / 2;
         Some(half.max(shorten::LEAST)).filter(|half| longest > *half)
     }
 
-    /// Bytes that are saved when each new result is shortened to `share`.
+    /// How many bytes are saved if each new result is shortened to `share`.
     pub(super) fn saved_by(&self, share: usize) -> usize {
         self.new_results().map(|size| size.saturating_sub(share)).sum()
     }
 
-    /// What the model is to see next, with new results shortened to `share` bytes each.
+    /// The messages of the next request, with new results shortened to `share` bytes each.
     pub(crate) fn messages_with(&self, share: Option<usize>) -> Vec<Arc<Message>> {
         let Some(share) = share else { return self.messages() };
         let mut shorter = self.clone();
@@ -89,7 +89,7 @@ impl Transcript {
         self.calls.results_of().chain(told).flat_map(|(part, _)| texts(part)).map(str::len)
     }
 
-    /// What results and messages that no reply has seen weigh.
+    /// The weight of the results and messages that no reply has seen.
     pub(super) fn news_weight(&self) -> usize {
         let results =
             self.calls.results().into_iter().chain(self.inbox.iter().map(|it| &it.message));
@@ -109,7 +109,7 @@ fn is_longer(part: &Part, share: usize) -> bool {
     texts(part).any(|text| text.len() > share)
 }
 
-/// `part`, a result, that of `run` if it is one's, with texts of at most `share` bytes.
+/// The result `part` with texts of at most `share` bytes. `run` is the run that it comes from, if any.
 fn shortened(part: &Part, run: Option<RunId>, share: usize) -> Part {
     let how = match run {
         Some(run) => format!("resume run {run} and ask for the rest if you need it"),

@@ -1,9 +1,9 @@
-//! How much of a context parts take up, estimated from their bytes.
+//! Estimates from their bytes how much of the context window parts take up.
 
 use super::BYTES_PER_TOKEN;
 use posse_protocol::Part;
 
-/// Bytes of `parts`, roughly as they are sent.
+/// The bytes of `parts`, roughly as they are sent.
 pub(crate) fn weigh(parts: &[Part]) -> usize {
     const FRAME: usize = 16;
     parts
@@ -17,9 +17,9 @@ pub(crate) fn weigh(parts: &[Part]) -> usize {
                     }
                     Part::ToolCall(call) => 64 + call.name.len() + weigh_value(&call.input),
                     Part::ToolResult(result) => 64 + weigh(&result.parts),
-                    // Providers count pictures by their area: about 1,600 tokens at the most.
+                    // Vendors count images by their area: about 1,600 tokens at most.
                     Part::Image { .. } => 1_600 * BYTES_PER_TOKEN,
-                    // By the page, of which nothing is known: a third of its bytes is on the high side.
+                    // Vendors count documents by the page. The number of pages is unknown, so estimate high.
                     Part::Document { data, .. } => data.len(),
                     Part::Opaque { value, .. } => weigh_value(value),
                 }

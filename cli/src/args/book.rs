@@ -1,5 +1,5 @@
-//! Every command of the book is one that the program takes: its pages are read, and each line of a
-//! shell block that starts `posse` is parsed as if it were typed. So is each command within a text.
+//! Checks that Posse accepts every command in the book. The tests parse each line of a shell block
+//! that starts with `posse`, and each command between backticks.
 
 use super::{Arguments, complete};
 use clap::Parser;
@@ -7,13 +7,13 @@ use clap::error::ErrorKind;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Blocks of these languages hold command lines.
+/// The languages of blocks with command lines.
 const SHELLS: [&str; 4] = ["sh", "bash", "console", "shell"];
 
-/// Mistakes in a command within a text, where names such as `N` stand for values.
+/// The errors that count for a command between backticks, where names such as `N` stand for values.
 const WRONG: [ErrorKind; 2] = [ErrorKind::UnknownArgument, ErrorKind::InvalidSubcommand];
 
-/// The pages, but for records of decisions, which tell what once was.
+/// The pages, except the decision records, which describe the past.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut pages: Vec<PathBuf> = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
@@ -35,7 +35,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The command lines of the shell blocks of a page, each with the number of its line.
+/// The command lines in the shell blocks of a page, each with its line number.
 fn lines(page: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let (mut in_block, mut is_shell, mut goes_on) = (false, false, false);
@@ -63,7 +63,7 @@ fn lines(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The commands within the texts of a page: `posse …` between backticks.
+/// The commands in the text of a page: `posse …` between backticks.
 fn within_texts(page: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut in_block = false;
@@ -78,7 +78,7 @@ fn within_texts(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The commands of a line, each as its words: a shell's, as far as the book needs it.
+/// The commands of a line, each as its words, split like a shell does as far as the book needs it.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut all = vec![Vec::new()];
     let (mut word, mut has_word) = (String::new(), false);
@@ -107,7 +107,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
                 end(&mut word, &mut has_word, &mut all);
                 all.push(Vec::new());
             }
-            // What follows is a file.
+            // The next word is a file.
             '>' | '<' => {
                 end(&mut word, &mut has_word, &mut all);
                 all.push(vec![">".to_owned()]);
@@ -128,7 +128,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     all.into_iter().map(|words| words.into_iter().skip_while(is_set).collect()).collect()
 }
 
-/// What the program says of a command, if it does not take it.
+/// The error for a command that Posse does not accept.
 fn refused(words: &[String]) -> Option<(Option<ErrorKind>, String)> {
     let typed: Vec<OsString> = words.iter().map(OsString::from).collect();
     let line = match complete(typed, true) {
@@ -160,7 +160,7 @@ fn every_command_of_the_book_is_one() {
         };
         lines(&text).iter().for_each(|(number, line)| look(*number, line, true));
         for (number, line) in within_texts(&text) {
-            // `[PATHS]...` and `posse run …` show where something can be added.
+            // `[PATHS]...` and `posse run …` show that more can follow.
             let plain = line.replace("\"…\"", "'some words'").replace(['[', ']', '…'], "");
             let plain = plain.replace("...", "");
             if !plain.starts_with("posse COMMAND") {

@@ -1,4 +1,4 @@
-//! Options of Claude Code that mean the same here, and what to use in place of the others.
+//! Options of Claude Code with the same meaning here, and the alternatives for the others.
 
 use super::{AgentOptions, AgentsVerb, Arguments, ChatOptions, Command, Global, Later, RunOptions};
 use crate::exit::Failure;
@@ -7,10 +7,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, ValueEnum};
 use posse::protocol::{Asks, Instructions, Limits, Mode};
 
-/// Where they stand in the help.
+/// The heading of these options in the help.
 const HEADING: &str = "Options that Claude Code has, too";
 
-// What `posse run` and `posse chat` both take. A doc comment would become their help.
+// The options of both `posse run` and `posse chat`. A doc comment would become their help.
 #[derive(Args, Default)]
 pub struct ClaudeOptions {
     /// Several --allow rules in one text: "Bash(git log:*) Edit"
@@ -39,7 +39,7 @@ pub struct ClaudeOptions {
     verbose: bool,
 }
 
-// What only `posse run` takes.
+// The options of `posse run` only.
 #[derive(Args, Default)]
 pub struct ClaudeRunOptions {
     /// No effect: `posse -p "…"` is the same as `posse run "…"`
@@ -56,7 +56,7 @@ pub struct ClaudeRunOptions {
     output_format: Option<OutputFormat>,
 }
 
-/// Options that say what a new chat is like, and what it may do.
+/// Options that define a new chat and what it may do.
 pub const NEW_CHAT: [&str; 19] = [
     "agent",
     "effort",
@@ -79,7 +79,7 @@ pub const NEW_CHAT: [&str; 19] = [
     "replay",
 ];
 
-/// Options that say what a new run is like, and what it may do.
+/// Options that define a new run and what it may do.
 const NEW_RUN: [&str; 20] = [
     "agent",
     "effort",
@@ -112,14 +112,14 @@ pub enum OutputFormat {
 
 /// The run that a prompt is sent to.
 pub enum Earlier {
-    /// The newest one of the folder.
+    /// The newest run of the folder.
     Newest,
-    /// The one that this names.
+    /// The run with this name.
     Named(String),
 }
 
 impl Arguments {
-    /// Puts what options of Claude Code say into the options that mean the same.
+    /// Copies the values of Claude Code's options to the options with the same meaning.
     pub fn understand(&mut self) {
         match &mut self.command {
             Command::Run(Later(options)) => options.understand(&mut self.global),
@@ -142,7 +142,7 @@ impl RunOptions {
         }
     }
 
-    /// The run that the prompt is sent to, if it does not start a new one.
+    /// The earlier run that gets the prompt, if the command does not start a new run.
     pub fn earlier(&self) -> Option<Earlier> {
         match (&self.claude.resume, self.claude.continues) {
             (Some(run), _) => Some(Earlier::Named(run.clone())),
@@ -152,8 +152,7 @@ impl RunOptions {
     }
 }
 
-/// What is to change before an earlier run answers: `--model`, and how far it may go with this
-/// message, beside `--continue` or `--resume`.
+/// The changes for an earlier run with `--continue` or `--resume`: its model, and the limits for this message.
 pub fn asks(agent: &AgentOptions) -> Result<Asks, Failure> {
     let limits = Limits { turns: agent.max_turns, wall_ms: agent.timeout, ..Limits::default() };
     let limits = (limits != Limits::default()).then_some(limits);
@@ -169,7 +168,7 @@ pub fn asks(agent: &AgentOptions) -> Result<Asks, Failure> {
     }
 }
 
-/// Says why an option cannot be given beside `--continue` or `--resume`, if `error` is about that.
+/// The error for an option that cannot be combined with `--continue` or `--resume`, if `error` is about that.
 pub fn keeps_what_it_has(error: &clap::Error) -> Option<Failure> {
     let named = |kind| match error.get(kind) {
         Some(ContextValue::String(name)) => name.split(' ').next().map(str::to_owned),
@@ -214,7 +213,7 @@ impl AgentOptions {
     }
 }
 
-/// The rules of a list: they stand between commas or spaces, but not within parentheses.
+/// The rules in a list. They are separated by commas or spaces outside of parentheses.
 fn rules(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
     let parts = text.split(|character: char| {
@@ -228,7 +227,7 @@ fn rules(text: &str) -> Vec<String> {
     parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
-/// Modes by the names of Claude Code.
+/// The modes with their names in Claude Code.
 const MODES: [(&str, Mode); 5] = [
     ("default", Mode::Ask),
     ("acceptEdits", Mode::AcceptEdits),
@@ -244,7 +243,7 @@ fn modes() -> impl TypedValueParser<Value = Mode> {
     })
 }
 
-/// Options of Claude Code that have no counterpart, and what to do instead.
+/// Options of Claude Code without a counterpart, and their alternatives.
 const OTHERS: [(&str, &str); 13] = [
     ("--add-dir", "an agent works in one folder: --cwd names a folder that holds all of them"),
     ("--mcp-config", "Posse cannot connect to MCP servers yet"),
@@ -261,7 +260,7 @@ const OTHERS: [(&str, &str); 13] = [
     ("--debug", "`posse runs log RUN` prints all that a run did"),
 ];
 
-/// What to do in place of an option of Claude Code that Posse does not have.
+/// The alternative to an option of Claude Code that Posse does not have.
 pub fn instead_of(option: &str) -> Option<&'static str> {
     OTHERS.iter().find(|(other, _)| *other == option).map(|(_, instead)| *instead)
 }

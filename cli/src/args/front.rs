@@ -1,4 +1,4 @@
-//! Command lines that leave out the command: `posse "question"`, `posse -p "…"`, `posse -c`, `posse`.
+//! Command lines without a command: `posse "question"`, `posse -p "…"`, `posse -c`, `posse`.
 
 use super::{ChatOptions, Command, Global, RunOptions};
 use crate::exit::Failure;
@@ -7,10 +7,10 @@ use posse::protocol::near;
 use std::collections::HashSet;
 use std::ffi::OsString;
 
-/// `arguments` with the command that they leave out; as they are if they name one, or if only clap
-/// can say what is wrong with them. `at_terminal`: a person sits there, who can chat.
+/// Inserts the missing command into `arguments`. They stay unchanged if they have a command, or if
+/// clap has to report what is wrong. `at_terminal`: a person at a terminal can chat.
 ///
-/// A word alone is never run: a command with a spelling mistake would cost money.
+/// A single word is never run as a task: a mistyped command would cost money.
 pub fn complete(arguments: Vec<OsString>, at_terminal: bool) -> Result<Vec<OsString>, Failure> {
     let mut arguments = with_whole_lists(arguments);
     let is_first_a_command =
@@ -33,26 +33,26 @@ pub fn complete(arguments: Vec<OsString>, at_terminal: bool) -> Result<Vec<OsStr
     Ok(arguments)
 }
 
-/// Options of Claude Code's that take all the words after them that can be rules.
+/// Options of Claude Code that take all following words that can be rules.
 const LISTS: [&str; 4] =
     ["--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools"];
 
-/// Tools that Claude Code has. Another word may be a prompt.
+/// The tools of Claude Code. Any other word may be a prompt.
 const TOOLS: &str = "Agent Bash BashOutput Edit Glob Grep LS List MultiEdit NotebookEdit NotebookRead Read Skill \
      Task TodoWrite WebFetch WebSearch Write";
 
-/// `arguments` with the rules after such an option as one argument.
+/// `arguments` with the rules after such an option joined into one argument.
 fn with_whole_lists(arguments: Vec<OsString>) -> Vec<OsString> {
     let mut whole: Vec<OsString> = Vec::with_capacity(arguments.len());
     let is_rule = |word: &str| {
         let name = word.split(['(', ',']).next().unwrap_or_default();
         let is_closed = !word.contains('(') || word.ends_with(')');
         let is_tool = TOOLS.split_whitespace().any(|tool| tool == name);
-        // `Bash(git log:*)`, `Edit,Write`, and not `Read, then write`.
+        // Accept `Bash(git log:*)` and `Edit,Write`, but not `Read, then write`.
         let is_plain = word.contains('(') || !word.contains(char::is_whitespace);
         is_closed && is_plain && (is_tool || name.starts_with("mcp__"))
     };
-    // Words since such an option; nothing after another word.
+    // The number of words since such an option; `None` after any other word.
     let (mut listed, mut is_over) = (None, false);
     for argument in arguments {
         let text = argument.to_str().unwrap_or_default();
@@ -67,7 +67,7 @@ fn with_whole_lists(arguments: Vec<OsString>) -> Vec<OsString> {
             }
             _ => listed = LISTS.contains(&text).then_some(0),
         }
-        // Nothing after this is an option, nor belongs to one.
+        // After `--`, no word is an option or the value of one.
         is_over |= text == "--";
         listed = listed.filter(|_| !is_over);
         whole.push(argument);
@@ -79,13 +79,13 @@ fn is_command(word: &str) -> bool {
     word == "help" || Command::has_subcommand(word)
 }
 
-/// What a prompt of several arguments should have been.
+/// Advice for a prompt of several arguments.
 pub fn quoted(words: &[String]) -> String {
     let prompt = words.join(" ").replace(['\\', '"', '$', '`'], "");
     format!("quote the prompt: posse run \"{prompt}\"")
 }
 
-/// Commands of Claude Code that have no counterpart, and what to do instead.
+/// Commands of Claude Code without a counterpart, and their alternatives.
 const OTHERS: [(&str, &str); 10] = [
     ("mcp", "Posse cannot connect to MCP servers yet"),
     ("login", "Posse has no login: set the API key of a vendor, such as ANTHROPIC_API_KEY"),
@@ -112,15 +112,15 @@ fn not_a_command(words: &[String]) -> Failure {
     Failure::usage(format!("`{first}` is not a command")).hint(hint)
 }
 
-/// What a command line holds.
+/// The content of a command line.
 #[derive(Default)]
 struct Line {
-    /// What is not an option, nor the value of one.
+    /// The words that are neither options nor values of options.
     words: Vec<String>,
     prints: bool,
     resumes: bool,
     asks_for_help: bool,
-    /// An option that there is not: it is to be named, and not what stands after it.
+    /// There is an unknown option. The error must name it, and not the words after it.
     has_unknown: bool,
 }
 
@@ -165,12 +165,12 @@ impl Line {
     }
 }
 
-/// In a chat its value may be left out.
+/// True for the option whose value is optional in a chat.
 fn is_resume(option: &str) -> bool {
     matches!(option, "--resume" | "-r")
 }
 
-/// The options of `run` and `chat` that `is_meant` picks, as they are typed.
+/// The options of `run` and `chat` that `is_meant` selects, as they are typed.
 fn options(is_meant: impl Fn(&clap::Arg) -> bool) -> HashSet<String> {
     let command = Global::augment_args(clap::Command::new("posse"));
     let run = RunOptions::augment_args(clap::Command::new("run"));

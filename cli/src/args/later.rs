@@ -1,9 +1,9 @@
-//! What a command takes, made known when that command is given.
+//! Options of commands that clap builds only when the command is used.
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Id, Subcommand};
 
-/// The options or the commands of a command. To make known those of all commands takes half a
-/// millisecond, for which a person waits.
+/// The options or subcommands of one command. Building those of all commands would delay every
+/// start by half a millisecond.
 pub struct Later<T>(pub T);
 
 impl<T: FromArgMatches> FromArgMatches for Later<T> {

@@ -1,4 +1,4 @@
-//! What is wrong with a command line, as every other error is said: the thing, and what to do next.
+//! Errors in a command line, in the same form as all other errors: what is wrong, and what to do next.
 
 use super::{Arguments, instead_of};
 use crate::exit::Failure;
@@ -7,7 +7,7 @@ use clap::{Command, CommandFactory};
 use posse::protocol::near;
 use std::ffi::OsString;
 
-/// Says what `error` is about. `None`: it asks for help or for the version, or its help says all.
+/// Explains `error`. `None` if it asks for help or the version, or if clap's help explains it.
 pub fn explain(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     let mut program = Arguments::command();
     program.build();
@@ -27,7 +27,7 @@ pub fn explain(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     Some(Failure::usage(said(&error.to_string())).hint(hint))
 }
 
-/// The command that `line` names, and how it is typed.
+/// The command that `line` names, and its full name.
 fn typed<'c>(program: &'c Command, line: &[OsString]) -> (&'c Command, String) {
     let (mut command, mut path) = (program, "posse".to_owned());
     for word in line.iter().skip(1) {
@@ -39,7 +39,7 @@ fn typed<'c>(program: &'c Command, line: &[OsString]) -> (&'c Command, String) {
     (command, path)
 }
 
-/// Names the option that was probably meant.
+/// The error for an unknown option, with a suggestion.
 fn unknown_argument(error: &clap::Error, command: &Command, path: &str) -> Failure {
     let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
     let name = argument.split('=').next().unwrap_or_default();
@@ -63,7 +63,7 @@ fn unknown_argument(error: &clap::Error, command: &Command, path: &str) -> Failu
     Failure::usage(message).hint(hint)
 }
 
-/// Names the command that was probably meant.
+/// The error for an unknown command, with a suggestion.
 fn unknown_command(error: &clap::Error, command: &Command, path: &str) -> Failure {
     let name = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
     let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
@@ -77,7 +77,7 @@ fn unknown_command(error: &clap::Error, command: &Command, path: &str) -> Failur
     Failure::usage(format!("`{path}` has no command `{name}`")).hint(hint)
 }
 
-/// The value that was probably meant.
+/// The valid value that is nearest to the given one.
 fn nearest_value(error: &clap::Error) -> Option<String> {
     let given = text(error, ContextKind::InvalidValue)?;
     match error.get(ContextKind::ValidValue)? {
@@ -88,7 +88,7 @@ fn nearest_value(error: &clap::Error) -> Option<String> {
     }
 }
 
-/// A text that clap knows about `error`.
+/// A text in the context of `error`.
 fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
     match error.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),
@@ -97,7 +97,7 @@ fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// What is wrong, in one line: all of `text` up to how the command is used.
+/// The first paragraph of `text`, in one line, without the usage.
 fn said(text: &str) -> String {
     let lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());
     let line = lines.collect::<Vec<_>>().join(" ");

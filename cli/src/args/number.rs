@@ -1,4 +1,4 @@
-//! Whole numbers, and errors that say which ones are meant.
+//! Whole numbers, and errors that name the valid range.
 
 /// A whole number of at least `LEAST` and at most `MOST`.
 pub fn whole<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32, String> {

@@ -1,4 +1,4 @@
-//! Options that say which runs are meant.
+//! Options that select runs.
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -48,7 +48,7 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Nothing is asked for.
+    /// True when no filter is set.
     pub fn is_empty(&self) -> bool {
         let Filters { since, until, tree, children_of, unfinished, cwd, .. } = self;
         let times = [since, until].into_iter().all(Option::is_none);
@@ -56,7 +56,7 @@ impl Filters {
         !self.is_about_each() && times && texts && !unfinished && cwd.is_none()
     }
 
-    /// Runs are meant for what they are themselves, wherever they stand in a tree.
+    /// True when a filter is about single runs, wherever they are in a tree.
     pub fn is_about_each(&self) -> bool {
         let texts = [&self.agent, &self.label, &self.model, &self.outcome];
         texts.iter().any(|it| it.is_some()) || !self.status.is_empty() || self.background
@@ -89,7 +89,7 @@ pub struct Targets {
 const OUTCOMES: [&str; 7] =
     ["completed", "failed", "quarantined", "cancelled", "timed-out", "stopped", "out-of-budget"];
 
-/// Statuses by their words.
+/// The statuses and their names.
 const STATUSES: [(&str, Status); 9] = [
     ("queued", Status::Queued),
     ("running", Status::Running),

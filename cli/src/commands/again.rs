@@ -1,4 +1,4 @@
-//! `posse run --continue` and `--resume`: sends the task to a run that there is already.
+//! `posse run --continue` and `--resume`: sends the task to an earlier run.
 
 use super::follow::Form;
 use super::prompt::prompt;
@@ -14,7 +14,7 @@ use posse::views::Spending;
 use posse::{Extent, RunRow, Runtime};
 use std::path::Path;
 
-/// How many runs of a folder are looked at.
+/// The most runs of a folder to search.
 const RECENT: usize = 1_000;
 
 pub async fn run(
@@ -57,14 +57,14 @@ pub async fn run(
     result
 }
 
-/// The option that is about money, if there is one: it would be that of all who work on the task, and of
-/// those some may be at work already.
+/// The option about money, if there is one. It would apply to the whole tree, and some of its runs may
+/// be at work already.
 fn about_money(options: &RunOptions) -> Option<&'static str> {
     let AgentOptions { max_cost, budget, .. } = &options.agent;
     max_cost.map(|_| "--max-cost").or(budget.as_ref().map(|_| "--budget"))
 }
 
-/// Says what `row` may spend and has spent, and what can be typed instead of `option`.
+/// The error that names the budget and the cost of `row`, and the alternatives to `option`.
 fn keeps_its_money(row: &RunRow, option: &str) -> Failure {
     let spent = Spending::of(row);
     let keeps = match row.funds.budget.as_ref().and_then(|budget| budget.cost) {
@@ -81,7 +81,7 @@ fn keeps_its_money(row: &RunRow, option: &str) -> Failure {
     ))
 }
 
-/// The run or chat of `folder` that something was last said to or by.
+/// The run or chat of `folder` with the newest activity.
 async fn newest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
     let workspace = Some(folder.display().to_string());
     let filter = Filter { workspace, kin: Kin::Roots, limit: RECENT, ..Filter::default() };

@@ -1,4 +1,4 @@
-//! `posse agents`: who there is, where each comes from, what is wrong with them. One file a verb.
+//! `posse agents`: lists agents, where each comes from, and their problems. One file per verb.
 
 mod check;
 mod list;
@@ -32,7 +32,7 @@ pub async fn run(common: Common, verb: AgentsVerb) -> Result<Code, Failure> {
     }
 }
 
-/// The tools that an agent names, in one line.
+/// The tools in an agent's definition, in one line.
 fn tools(agent: &AgentSpec) -> String {
     let all = match &agent.tools {
         Some(tools) => tools.join(", "),
@@ -45,14 +45,14 @@ fn tools(agent: &AgentSpec) -> String {
     clean_line(&format!("{all}{denied}"), 400)
 }
 
-/// The models that an agent names, in one line.
+/// The models in an agent's definition, in one line.
 fn model(agent: &AgentSpec) -> String {
     let first = agent.model.as_deref().unwrap_or("inherit");
     let all = std::iter::once(first).chain(agent.fallbacks.iter().map(String::as_str));
     clean_line(&all.collect::<Vec<_>>().join(", "), 200)
 }
 
-/// Says what to do if an agent is held back because its folder is not trusted.
+/// Prints a hint if an agent is not used because its folder is not trusted.
 fn tell_of_trust<'p>(common: &Common, mut problems: impl Iterator<Item = &'p Problem>) {
     let is_held_back = |problem: &Problem| {
         ["not trusted", "since you trusted"].iter().any(|why| problem.reason.contains(why))

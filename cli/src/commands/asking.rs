@@ -1,4 +1,4 @@
-//! Asking the person at the terminal about calls of runs.
+//! Asks the person at the terminal about tool calls.
 
 mod glance;
 mod prompt;
@@ -19,27 +19,27 @@ use posse::{Question, RunId, RunRow, Runtime, Update};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-/// Who answers at the terminal.
+/// The name in the log of the person at the terminal.
 pub const PERSON: &str = "the user";
 
 /// Asks the person at the terminal.
 pub struct Asker {
-    /// Where rules are written that always hold.
+    /// The settings file for rules that always apply.
     settings: Option<PathBuf>,
     paint: Paint,
-    /// The terminal draws nothing anew.
+    /// The terminal cannot redraw lines.
     is_dumb: bool,
-    /// Where a run goes on that has its answer.
+    /// Which process continues the run after the answer.
     goes: Goes,
 }
 
-/// True when there is someone at a terminal who reads and writes.
+/// True when a person reads and types at a terminal.
 pub fn is_attended() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 impl Asker {
-    /// Asks at the terminal, if there is one.
+    /// An asker for the terminal, if there is one.
     pub fn at_terminal(common: &Common) -> Option<Asker> {
         is_attended().then(|| Asker {
             settings: common.user_settings(),
@@ -49,19 +49,19 @@ impl Asker {
         })
     }
 
-    /// The same for someone who only watches: the run goes on where it is executed.
+    /// The same for a person who only watches: another process continues the run.
     pub fn watching(self) -> Asker {
         Asker { goes: Goes::Elsewhere, ..self }
     }
 
-    /// Puts a question, and lets the person answer.
+    /// Shows a question, and opens the prompt for the answer.
     pub fn put(&self, question: &Question) -> Prompt {
         let settings = self.settings.as_deref().map(|it| it.display().to_string());
         print::note(painted(question, settings, self.paint, Screen::now()));
         Prompt::open(self.is_dumb)
     }
 
-    /// Stores an answer, and says so if somebody was faster.
+    /// Stores an answer, and says so if another answer came first.
     pub async fn give(
         &self,
         runtime: &Runtime,
@@ -76,7 +76,7 @@ impl Asker {
     }
 }
 
-/// What can be said about `question`.
+/// The answers that can be typed to `question`.
 pub fn choices(question: &Question) -> &'static str {
     match question.asked.rule {
         Some(_) => "  type y, r, a or n alone; after n you can say why",
@@ -84,12 +84,12 @@ pub fn choices(question: &Question) -> &'static str {
     }
 }
 
-/// Waits until `question` needs no answer from here any more, and says why.
+/// Waits until `question` is closed elsewhere, and returns the reason.
 pub async fn withdrawn(runtime: &Runtime, question: &Question) -> Result<&'static str, Failure> {
     let Question { run, asked, .. } = question;
     let row = runtime.find(&run.to_string()).await?;
     let mut events = runtime.handle(*run).events(row.log.last_seq);
-    // What happened up to that row is in no event to come.
+    // The stream has no events from before `row`, so check the questions first.
     while runtime.questions(Some(row.family.root)).await?.contains(question) {
         let event = loop {
             match events.next().await.transpose()? {
@@ -107,7 +107,7 @@ pub async fn withdrawn(runtime: &Runtime, question: &Question) -> Result<&'stati
     Ok("no longer asked")
 }
 
-/// The first thing that one of `rows` asks and nobody has answered.
+/// The first open question of `rows`.
 pub async fn first_asked<'r>(
     runtime: &Runtime,
     rows: impl IntoIterator<Item = &'r RunRow>,
@@ -120,7 +120,7 @@ pub async fn first_asked<'r>(
     Ok(None)
 }
 
-/// The first thing that `row` or one below it asks and nobody has answered.
+/// The first open question of `row` and its subagents.
 pub async fn first_asked_below(
     runtime: &Runtime,
     row: &RunRow,
@@ -129,7 +129,7 @@ pub async fn first_asked_below(
     first_asked(runtime, std::iter::once(row).chain(&below)).await
 }
 
-/// What is told of `run`, which cannot go on without an answer, where nobody can be asked.
+/// The error that `run` waits for an answer and that no person can be asked here.
 pub fn waits_for_answer(run: RunId, question: &Question) -> Failure {
     let (run, asking) = (run.short(), question.run.short());
     Failure::internal(format!("run {run} waits for an answer")).hint(format!(
@@ -138,25 +138,25 @@ pub fn waits_for_answer(run: RunId, question: &Question) -> Failure {
     ))
 }
 
-/// What became of an answer.
+/// What happened to an answer.
 #[must_use]
 pub enum Given {
-    /// It is stored, and counts.
+    /// It is stored and counts.
     Taken,
-    /// Someone else was faster, or the run was stopped meanwhile.
+    /// Another answer came first, or the run was stopped meanwhile.
     TooLate(String),
 }
 
-/// Where the run goes on that has its answer.
+/// Which process continues a run after the answer.
 #[derive(Clone, Copy)]
 pub enum Goes {
-    /// In this process.
+    /// This process.
     Here,
-    /// In another: this one may not even have the key that it needs.
+    /// Another process. This one may not even have the API key.
     Elsewhere,
 }
 
-/// Stores an answer; one that holds always is written to the settings first.
+/// Stores an answer. A rule that always applies is written to the settings first.
 pub async fn give(
     runtime: &Runtime,
     question: &Question,
@@ -189,14 +189,14 @@ pub async fn give(
     if let given @ Given::TooLate(_) = decide(runtime, question, answer, who).await? {
         return Ok(given);
     }
-    // The rule covers what was asked at the same time, too.
+    // The rule also answers the other open questions that it covers.
     if let Some(rule) = rule {
         let root = runtime.find(&question.run.to_string()).await?.family.root;
         let is_covered = |other: &Question| {
             other.asked.rule.as_ref() == Some(&rule) && (is_for_all || other.run == question.run)
         };
         for other in runtime.questions(Some(root)).await?.iter().filter(|other| is_covered(other)) {
-            // Somebody else may be faster, and decides.
+            // If another answer came first, that one counts.
             let _faster = decide(runtime, other, Approval::Once, who).await?;
         }
     }
@@ -221,7 +221,7 @@ async fn decide(
     }
 }
 
-/// A question, whole, the keys that answer it, and right above the prompt what must be seen.
+/// The full question, the keys that answer it, and right above the prompt the parts that a person must see.
 fn painted(question: &Question, settings: Option<String>, paint: Paint, screen: Screen) -> String {
     let mut text = described(question, paint);
     text.push_str("\n  [y] once   [n] or Esc no, [n why] no and say why");
@@ -238,7 +238,7 @@ fn painted(question: &Question, settings: Option<String>, paint: Paint, screen: 
     text
 }
 
-/// A question, whole, for a person.
+/// The full question, for people.
 pub fn describe(question: &Question) -> String {
     let mut text = described(question, Paint { on: false });
     text.push_str(&at_a_glance(question, &text, Screen::now()));
@@ -267,10 +267,10 @@ fn described(question: &Question, paint: Paint) -> String {
     text
 }
 
-/// What a person must see of a question that is described by `text` and fills much of `screen`.
+/// The parts that a person must see of a question whose description `text` may fill the `screen`.
 fn at_a_glance(question: &Question, text: &str, screen: Screen) -> String {
     let asked = &question.asked;
-    // The prompt has a row too.
+    // The prompt takes one row.
     let rows = screen.rows(text) + 1;
     let mut said = String::new();
     if rows > screen.height {
@@ -294,13 +294,13 @@ fn at_a_glance(question: &Question, text: &str, screen: Screen) -> String {
     said
 }
 
-/// Lines of a command that are read at a glance.
+/// The most lines of a command that a person can read at a glance.
 const FEW: usize = 4;
 
-/// Characters of a rule that are shown.
+/// The most characters of a rule that are shown.
 const LONGEST_RULE: usize = 300;
 
-/// Why a person has to answer.
+/// Why the call needs an approval.
 fn required_by(by: &str) -> String {
     match by.strip_prefix("the mode ") {
         None => format!("approval required by {by}"),
@@ -312,11 +312,11 @@ fn required_by(by: &str) -> String {
     }
 }
 
-/// What a question is about, in lines, with every byte of it; many blanks in a row are counted. A
-/// change of a file has its line numbers.
+/// The subject of a question in lines, with every byte of it. Long runs of blanks are replaced by
+/// their number. A diff has line numbers.
 fn shown(question: &Question, paint: Paint) -> Vec<String> {
     let asked = &question.asked;
-    // Of other tools, a text may look like a difference and be none.
+    // The output of other tools may look like a diff without being one.
     let is_change = question.tool.changes_files();
     let change = change::difference_in(&asked.shown).filter(|_| is_change);
     let before = &asked.shown[..asked.shown.len() - change.map_or(0, str::len)];
@@ -330,11 +330,11 @@ fn shown(question: &Question, paint: Paint) -> Vec<String> {
     lines
 }
 
-/// What a line says about `question`.
+/// The answer in `line` to `question`.
 pub fn understood(line: &str, question: &Question) -> Option<Approval> {
     let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
     let rule = question.asked.rule.clone();
-    // Only a refusal may have more words: what a person adds to a yes is a condition.
+    // Only a refusal may have more words: with a yes, they would be a condition.
     match (word.to_ascii_lowercase().trim_end_matches([',', '.', ':', ';', '!']), rest.trim()) {
         ("y" | "yes" | "once", "") => Some(Approval::Once),
         ("r" | "run", "") => rule.map(|rule| Approval::Run { rule }),
@@ -395,7 +395,7 @@ mod tests {
             let rule = format!("Bash({})", &command[..1_900.min(command.len())]);
             let question = question(&command, Some(&rule));
             let text = painted(&question, Some("s".into()), Paint { on: false }, SCREEN);
-            // What is on the screen when the prompt stands in its last row.
+            // The lines that are visible when the prompt is in the last row.
             let mut rows = SCREEN.height - 1;
             let mut seen: Vec<&str> = Vec::new();
             for line in text.lines().rev() {

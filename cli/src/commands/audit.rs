@@ -1,4 +1,4 @@
-//! `posse audit`: what was decided and done, by whom, and whether all of it is still there.
+//! `posse audit`: what agents did, who allowed it, and whether the audit log is complete.
 
 use super::runs::verify::Findings;
 use super::{Common, folder};
@@ -13,18 +13,18 @@ use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-/// How many entries a person is shown who does not say.
+/// The default number of entries for people.
 const LIMIT: usize = 100;
 
 pub async fn run(common: Common, verb: AuditVerb) -> Result<Code, Failure> {
     if let AuditVerb::Verify { file: Some(file) } = &verb {
         return verify_file(&common, file);
     }
-    // What was decided is told in any folder, whatever its settings are.
+    // Audits work in any folder, so read only the user's settings.
     let config = common.user_config()?;
     let runtime = match common.has_database()? {
         true => Some(common.runtime(&config, common.agents(&folder(None)?, &[])?).await?),
-        // Whoever only looks makes no database.
+        // A read-only command must not create a database.
         false => None,
     };
     let result = match &verb {
@@ -44,7 +44,7 @@ pub async fn run(common: Common, verb: AuditVerb) -> Result<Code, Failure> {
     result
 }
 
-/// What the filters select, in the order of time.
+/// The selected entries, in the order of time.
 async fn entries(
     common: &Common,
     runtime: Option<&Runtime>,
@@ -60,7 +60,7 @@ async fn entries(
             && is(&filters.tool, &entry.tool)
             && (filters.decision.is_empty() || filters.decision.contains(&entry.kind))
             && filters.since.is_none_or(|since| entry.at >= since);
-        // Nobody knows what it would have told.
+        // The content of an unreadable entry is unknown, so always show it.
         asked_for || entry.kind == AuditKind::Unreadable
     };
     if let Some(runtime) = runtime {
@@ -68,7 +68,7 @@ async fn entries(
             Some(run) => vec![runtime.find(run).await?],
             None => runtime.audited_runs().await?,
         };
-        // A run that nothing has happened to since then need not be read.
+        // Skip runs without events since then.
         let since = filters.since.unwrap_or_default();
         for row in rows.iter().filter(|row| row.updated_at >= since) {
             found.extend(runtime.audit(row).await?.into_iter().filter(fits));
@@ -84,12 +84,12 @@ async fn entries(
     Ok(found)
 }
 
-/// How many logs cannot be read to their end.
+/// The number of logs that cannot be read to their end.
 fn unreadable(found: &[AuditEntry]) -> usize {
     found.iter().filter(|entry| entry.kind == AuditKind::Unreadable).count()
 }
 
-/// What is said in the end, if there are such logs.
+/// The final error, if there are unreadable logs.
 fn conclude(unreadable: usize) -> Result<Code, Failure> {
     if unreadable == 0 {
         return Ok(Code::Done);
@@ -134,7 +134,7 @@ const COLUMNS: [Column; 7] = [
     Column::text("DETAILS").cut(20, 8).leaves(3),
 ];
 
-/// An entry, in one line for people.
+/// An entry as one line for people.
 fn line(entry: &AuditEntry) -> [String; 7] {
     let AuditEntry { at, kind, run, record, agent, tool, by, detail, .. } = entry;
     let by = if by.is_empty() { String::new() } else { format!("by {}", format::decider(by)) };
@@ -150,7 +150,7 @@ fn line(entry: &AuditEntry) -> [String; 7] {
     ]
 }
 
-/// What is in `detail`, without the punctuation of JSON. Hashes are for programs.
+/// `detail` as text without the punctuation of JSON, and without hashes, which are for programs.
 fn in_words(detail: &Value) -> String {
     match detail {
         Value::Null => String::new(),
@@ -175,7 +175,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// JSON in which every character that is not to be seen is spelled out.
+/// JSON with every invisible character escaped.
 fn escaped(json: &str) -> String {
     let spell = |text: &mut String, character: char| match clean(character.encode_utf8(&mut [0; 4]))
     {
@@ -209,7 +209,7 @@ async fn export(
     }
     lines.push(writer.end().map_err(not_json)?);
     let Some(path) = output else {
-        // The same JSON, without what a terminal would obey.
+        // At a terminal, print the same JSON without characters that the terminal would obey.
         let at_terminal = std::io::stdout().is_terminal();
         for line in lines {
             print::line(if at_terminal { escaped(&line) } else { line })?;

@@ -1,4 +1,4 @@
-//! `posse run --background`: stores a run, leaves it to the daemon, and says what becomes of it.
+//! `posse run --background`: stores a run for the daemon, and says what will happen to it.
 
 use super::Common;
 use super::run::Asked;
@@ -13,22 +13,22 @@ use posse::views::Tree;
 use posse::{Begun, RunId, RunSpec, Runtime};
 use serde_json::json;
 
-/// Who is to execute the run.
+/// The process that will execute the run.
 enum Taker {
     Daemon(Daemon),
-    /// A daemon that does not answer, with what became of the attempt.
+    /// A daemon that does not answer, with the error.
     Silent(String),
     Nobody,
 }
 
-/// A run that is stored.
+/// A stored run.
 struct Stored {
     run: RunId,
-    /// The model that it has.
+    /// Its model.
     model: String,
-    /// Where it stands, in one word.
+    /// Its status, in one word.
     word: String,
-    /// It was there before.
+    /// It existed before, with the same key.
     found: bool,
 }
 
@@ -50,7 +50,7 @@ pub async fn run(common: &Common, options: &RunOptions) -> Result<Code, Failure>
     tell(common, &address, &stored?, &taker)
 }
 
-/// Stores the run, unless whoever is to execute it cannot.
+/// Stores the run, unless the daemon cannot execute it.
 async fn store(runtime: &Runtime, spec: RunSpec, taker: &Taker) -> Result<Stored, Failure> {
     let selection = runtime.select(&spec).await?;
     if let Taker::Daemon(daemon) = taker {
@@ -58,7 +58,7 @@ async fn store(runtime: &Runtime, spec: RunSpec, taker: &Taker) -> Result<Stored
     }
     let begun = runtime.enqueue(spec).await?;
     if let Taker::Daemon(daemon) = taker {
-        // The run is stored, and found in any case.
+        // The run is stored, so the daemon finds it even if this call fails.
         let _ = daemon.ask(&Ask::Look).await;
     }
     let run = match begun {
@@ -108,7 +108,7 @@ fn tell(
     Ok(Code::Done)
 }
 
-/// What becomes of the run.
+/// Lines that say what will happen to the run.
 fn lines(stored: &Stored, taker: &Taker) -> Vec<String> {
     let (short, model) = (stored.run.short(), &stored.model);
     let follow = format!(

@@ -1,4 +1,4 @@
-//! `--record` and `--replay`: the cassette of a command, and what is said of it.
+//! `--record` and `--replay`: the cassette of a command, and the messages about it.
 
 use crate::args::CassetteOptions;
 use crate::environment::Environment;
@@ -12,12 +12,12 @@ use std::sync::Arc;
 /// The cassette of a command, if it has one.
 pub struct Deck {
     cassette: Option<Cassette>,
-    /// Said before anything else.
+    /// A message to show before all others.
     remark: Option<String>,
 }
 
 impl Deck {
-    /// Opens what `options` name, for work in `folder`.
+    /// Opens the cassette that `options` name, for work in `folder`.
     pub fn open(
         options: &CassetteOptions,
         folder: &Path,
@@ -47,24 +47,24 @@ impl Deck {
         Ok(Deck { cassette, remark })
     }
 
-    /// What models are to be called through.
+    /// The cassette through which models are called.
     pub fn cassette(&self) -> Option<Cassette> {
         self.cassette.clone()
     }
 
-    /// Whether there is one. It holds one run or session, and nothing that is left from others.
+    /// True when there is a cassette. It holds one run or session, and no leftover runs of others.
     pub fn is_used(&self) -> bool {
         self.cassette.is_some()
     }
 
-    /// Says what there is to be said before it is used.
+    /// Shows the message, if there is one.
     pub fn announce(&mut self, screen: &mut Screen) {
         if let Some(remark) = self.remark.take() {
             screen.remark(&remark);
         }
     }
 
-    /// Fails when the replay has left its recording.
+    /// Fails if the replay differs from its recording.
     pub fn check(&self) -> Result<(), Failure> {
         let replay = self.cassette.as_ref().and_then(Cassette::replay);
         match replay.and_then(|replay| Some((replay.path(), replay.difference()?))) {
@@ -77,7 +77,7 @@ impl Deck {
         }
     }
 
-    /// Says what became of it when the command has come to `result`, which fails with it.
+    /// Shows what happened to the cassette. Fails if `result` is an error, or if the cassette has a problem.
     pub fn close(
         &self,
         result: Result<Code, Failure>,
@@ -112,7 +112,7 @@ impl Deck {
     }
 }
 
-/// What to do about a cassette that no longer fits.
+/// Advice for a cassette that no longer matches.
 fn again(path: &dyn std::fmt::Display) -> String {
     format!(
         "if the change is meant, record again: the same command with --record {path}, and a key"

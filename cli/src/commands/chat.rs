@@ -56,7 +56,7 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
         deck.announce(&mut viewer.screen);
         let mut lines = None;
         let mut target = asked_for(&common, &runtime, &options, &folder, &mut viewer).await?;
-        // What is to change before the first answer: a new session has what the options say anyway.
+        // The changes before the first answer of an earlier session. A new session starts with the options.
         let mut asks = match target {
             Target::New { .. } => Asks::default(),
             Target::Session(_) => args::asks(&options.agent)?,
@@ -89,7 +89,7 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
                 Next::Leave(code) => return Ok(code),
                 Next::Go(target) => target,
             };
-            // What was said to be spent at most is for all conversations of this command together.
+            // --max-cost limits all conversations of this command together.
             if let (Some(most), Some(drawn)) = (&mut options.agent.max_cost, row.funds.drawn) {
                 *most -= drawn.cost.dollars();
                 if *most <= 0.0 && matches!(target, Target::New { .. }) {
@@ -105,30 +105,30 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
     deck.close(result, &mut viewer.screen)
 }
 
-/// Where the lines that were typed are kept.
+/// The file with the history of typed lines.
 fn history(common: &Common) -> Option<PathBuf> {
     let folder = common.environment.data_folder.as_ref()?;
-    // Without it there is no history, which is no reason not to talk.
+    // A chat works without a history, too.
     let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     Some(folder.join("history"))
 }
 
-/// Which session is talked to.
+/// The session to talk to.
 enum Target {
-    /// With this model, or with the one that the options or the settings name.
+    /// A new session with this model, or with the model of the options or settings.
     New {
         model: Option<String>,
     },
     Session(Box<RunRow>),
 }
 
-/// What comes after a session.
+/// What happens after a session.
 enum Next {
     Leave(Code),
     Go(Target),
 }
 
-/// The session that `options` ask for. A person chooses among several.
+/// The session that `options` select. A person chooses if there are several.
 async fn asked_for(
     common: &Common,
     runtime: &Runtime,
@@ -169,7 +169,7 @@ async fn begin(
 ) -> Result<Followee, Failure> {
     let mut spec = spec(&options.agent, config, folder, None)?;
     spec.session = true;
-    // Its budget says the same of all lines together, and ends the chat.
+    // The budget limits the cost of the whole chat and ends it. A limit per message would only repeat it.
     if config.limits.cost.value.is_none() {
         spec.limits.cost = None;
     }
@@ -204,7 +204,7 @@ async fn resume(
     if viewer.form == Form::Screen && lines::is_interactive() {
         recap::show(runtime, &row, viewer).await?;
     }
-    // Whoever comes back to talk does not mean to wait.
+    // A person who returns to a paused chat wants to talk, so resume it.
     if row.state.paused && row.state.outcome.is_none() {
         runtime.unpause(row.id, "the user", Extent::Subtree).await?;
     }
@@ -222,13 +222,13 @@ async fn converse(
     folder: &Path,
 ) -> Result<Next, Failure> {
     let runtime = chat.runtime;
-    // A new session says what it is; a resumed one may be in the middle of a turn.
+    // A new session prints what it is. A resumed one may be in the middle of a turn.
     let Turn::Over(mut code) = turn(runtime, session, viewer).await? else {
         return Ok(Next::Leave(Code::Interrupted));
     };
-    // Something has come that was not shown yet.
+    // An event arrived that is not shown yet.
     let mut waiting = false;
-    // The model that was chosen in this session; one that begins after it has the same.
+    // The model that was chosen in this session. The next new session keeps it.
     let mut chosen = None;
     loop {
         let next = match viewer.typing.next() {
@@ -329,7 +329,8 @@ async fn converse(
             }
         };
         waiting = false;
-        // Stored first: while what was heard meanwhile is shown, the person may be asked something, and leave.
+        // Store the message first: while pending events are shown, Posse may ask the person something,
+        // and they may leave.
         runtime.send_with(chat.session, text, std::mem::take(&mut asks)).await?;
         if session.run.row().await?.state.paused {
             viewer.screen.remark("this chat was paused; it continues with your message");
@@ -340,7 +341,7 @@ async fn converse(
             Turn::Leave => return Ok(Next::Leave(Code::Interrupted)),
         };
         deck.check()?;
-        // One more line would take the whole budget again.
+        // Another line would only reach the budget again.
         if code == Code::Budget {
             tell_unsent(lines, viewer).await;
             return leave(chat, session, viewer, code).await.map(Next::Leave);
@@ -348,7 +349,7 @@ async fn converse(
     }
 }
 
-/// Says that what comes next in a pipe is not sent.
+/// Says that the remaining lines of a pipe are not sent.
 async fn tell_unsent(lines: &mut Lines, viewer: &mut Viewer) {
     if lines::is_interactive() {
         return;
@@ -360,7 +361,7 @@ async fn tell_unsent(lines: &mut Lines, viewer: &mut Viewer) {
     }
 }
 
-/// Lets the person choose another chat of this folder; nothing if none is wanted.
+/// Lets the person choose another chat of this folder. `None` if they choose none.
 async fn switch(
     chat: &Chat<'_>,
     folder: &Path,
@@ -380,7 +381,7 @@ async fn switch(
     Ok(picked.map(|place| Target::Session(Box::new(rows.swap_remove(place)))))
 }
 
-/// The chat that `run` names, if it is another that can be continued in the place of this one.
+/// The other chat that `run` names, if it can be continued instead of this one.
 async fn another_chat(chat: &Chat<'_>, run: &str) -> Option<RunRow> {
     let row = chat.runtime.find(run).await.ok()?;
     let is_open = row.about.session && row.id != chat.session && row.log.damaged.is_none();
@@ -390,12 +391,12 @@ async fn another_chat(chat: &Chat<'_>, run: &str) -> Option<RunRow> {
     can_go_on.then_some(row)
 }
 
-/// How long a chat that was left waits for an empty session to end.
+/// How long to wait for an empty session to end after the person left.
 const A_MOMENT: Duration = Duration::from_secs(2);
 
-/// The input has ended. A pipe waits for what is at work in the background: nobody could ask for it
-/// later, and ends with the `code` of its last turn. A person has read how each turn ended, and is
-/// told that what is at work goes on when the chat does.
+/// Leaves the chat at the end of the input. A pipe waits for background children, because no person
+/// could ask for their results later, and ends with the `code` of its last turn. A person has seen how
+/// each turn ended, and only gets a note that background children continue with the chat.
 async fn leave(
     chat: &Chat<'_>,
     session: &mut Followee,
@@ -404,11 +405,11 @@ async fn leave(
 ) -> Result<Code, Failure> {
     loop {
         let row = chat.runtime.find(&chat.session.to_string()).await?;
-        // Nobody comes back to a chat in which nothing was said.
+        // A chat without messages is of no use, so end it.
         if is_empty_chat(&row) {
             chat.runtime.cancel(row.id, "the user", CancelScope::Run).await?;
             let ended = chat.runtime.handle(row.id);
-            // If it cannot end now, the next command passes it over.
+            // If it cannot end now, later commands skip it.
             let _ = tokio::time::timeout(A_MOMENT, ended.outcome()).await;
             return Ok(code);
         }
@@ -438,7 +439,7 @@ async fn leave(
     }
 }
 
-/// Tells a person who leaves that some are at work for the session, whether it waits for them or not.
+/// Tells a person who leaves that subagents are still at work for the session, awaited or not.
 async fn tell_who_goes_on(
     chat: &Chat<'_>,
     row: &RunRow,
@@ -459,16 +460,16 @@ async fn tell_who_goes_on(
 }
 
 enum Turn {
-    /// It ended, with this code.
+    /// It ended with this exit code.
     Over(Code),
-    /// The chat is to be left.
+    /// The person leaves the chat.
     Leave,
 }
 
-/// A turn that takes longer ends with a bell: the person may be looking at something else.
+/// A turn that takes longer than this ends with a bell, because the person may look at something else.
 const LONG_TURN: Duration = Duration::from_secs(10);
 
-/// Shows a turn until the session waits again. What is typed meanwhile is kept for the next one.
+/// Shows a turn until the session waits again. Lines typed meanwhile are kept for the next turn.
 async fn turn(
     runtime: &Runtime,
     session: &mut Followee,
@@ -531,10 +532,10 @@ async fn turn_to_its_end(
                 viewer.typing.take_all_back();
                 let id = session.run.id();
                 tokio::select! {
-                    // Nothing to interrupt any more is fine.
+                    // It is fine if there is nothing left to interrupt.
                     _ = runtime.cancel(id, "the user", CancelScope::Turn) => {}
                     signal = viewer.signal() => {
-                        // The turn may not have been told to end: it is not to go on by itself.
+                        // The cancel request may not be stored, and the turn must not continue by itself.
                         if signal == Signal::Interrupt {
                             viewer.interrupt(runtime).await?;
                         }

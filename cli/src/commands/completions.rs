@@ -1,4 +1,4 @@
-//! `posse completions`: for bash, zsh, fish and others.
+//! `posse completions`: completions for bash, zsh, fish and other shells.
 
 use super::Common;
 use crate::args::Arguments;

@@ -1,4 +1,4 @@
-//! `posse config`: the settings in force and where each came from, and the files that are read.
+//! `posse config`: the settings in force, where each comes from, and the files that Posse reads.
 
 use super::{Common, folder};
 use crate::args::{ConfigOptions, ConfigVerb};
@@ -18,7 +18,7 @@ pub async fn run(common: &Common, options: &ConfigOptions) -> Result<Code, Failu
     }
 }
 
-/// Lists the files and folders that are read for work in the current folder.
+/// Lists the files and folders that Posse reads for work in the current folder.
 fn paths(common: &Common) -> Result<Code, Failure> {
     let folder = folder(None)?;
     let sources = common.sources(&folder);
@@ -59,7 +59,7 @@ fn paths(common: &Common) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// The texts of a list, and of the lists within it.
+/// The texts in a list, and in the lists within it.
 fn words(list: &[Value]) -> Vec<&str> {
     let mut found = Vec::new();
     for item in list {
@@ -71,7 +71,7 @@ fn words(list: &[Value]) -> Vec<&str> {
     found
 }
 
-/// Rows of the same key as one: lists that several files hold are one list.
+/// Merges the rows of each key: lists from several files become one list.
 fn merged(rows: Vec<(String, Value, String)>) -> Vec<(String, Value, String)> {
     let mut merged: Vec<(String, Value, String)> = Vec::new();
     for (key, value, origin) in rows {
@@ -102,7 +102,7 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     let claude = common.rule_files().claude(&folder)?;
     let mut effective = config.effective().into_iter().peekable();
     while let Some(Effective { key, value, origin }) = effective.next() {
-        // The mode of Claude Code's settings only narrows.
+        // The mode in Claude Code's settings can only make Posse stricter.
         let modes = claude.iter().filter_map(|file| Some((file.mode?, &file.path)));
         let strictest = modes.min_by_key(|(mode, _)| *mode);
         let stricter = strictest.filter(|(mode, _)| *mode < config.permissions.mode.value);
@@ -116,7 +116,7 @@ async fn show(common: &Common) -> Result<Code, Failure> {
             },
             _ => row(&key, value, &origin),
         }
-        // The rules of Claude Code's settings hold beside those of Posse's.
+        // The rules in Claude Code's settings apply together with those of Posse.
         let is_rules = |key: &str| key.starts_with("permissions.");
         if is_rules(&key) && !effective.peek().is_some_and(|next| is_rules(&next.key)) {
             for settings in &claude {

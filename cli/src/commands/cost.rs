@@ -1,4 +1,4 @@
-//! `posse cost`: what model calls cost, summed up.
+//! `posse cost`: the costs of model calls, summed up.
 
 use super::{Common, folder};
 use crate::args::{CostBy, CostOptions};
@@ -17,7 +17,7 @@ use serde_json::json;
 
 pub async fn run(common: Common, options: CostOptions) -> Result<Code, Failure> {
     let folder = folder(None)?;
-    // What was spent is told in any folder, whatever its settings are.
+    // Costs can be shown in any folder, so read only the user's settings.
     let config = common.user_config()?;
     let by = options.by.unwrap_or(match options.run {
         Some(_) => CostBy::Run,
@@ -70,7 +70,7 @@ async fn show(
     Ok(Code::Done)
 }
 
-/// What the runs are called that `sums` are of.
+/// The names of the runs in `sums`.
 async fn names(runtime: &Runtime, sums: &[Spending]) -> Result<Vec<String>, Failure> {
     let mut names = Vec::with_capacity(sums.len());
     for sum in sums {
@@ -90,7 +90,7 @@ struct Costs {
     sums: Vec<Spending>,
     total: Spending,
     limit: usize,
-    /// Those by models whose price is not known.
+    /// The costs of models without a known price.
     unpriced: Vec<Spending>,
 }
 
@@ -165,12 +165,12 @@ impl Costs {
 }
 
 const TOTAL: &str = "total";
-/// Where in a row the money is.
+/// The index of the column with the cost.
 const COST: usize = 6;
-/// Rows that a person is shown who names no number.
+/// The default number of rows for people.
 const ROWS: usize = 50;
 
-/// What a sum is of, in a table.
+/// The key of a sum, for the table.
 fn key(sum: &Spending, by: CostBy) -> String {
     match by {
         CostBy::Run | CostBy::Tree => match sum.key.parse::<RunId>() {
@@ -233,16 +233,16 @@ impl From<CostBy> for By {
     }
 }
 
-/// A sum, as `--json` prints it.
+/// A sum in the output of `--json`.
 #[derive(Serialize)]
 struct SumView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
     runs: u64,
     calls: u64,
-    /// Those of the calls that were cut short or are still under way.
+    /// The number of calls that were cut short or are still open.
     unanswered: u64,
-    /// Those of models whose price is not known. They count as nothing.
+    /// The number of calls of models without a known price. Their cost counts as zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     unpriced_calls: Option<u64>,
     /// All tokens sent, cached or not.
@@ -251,9 +251,9 @@ struct SumView<'a> {
     cache_write_tokens: u64,
     output_tokens: u64,
     reasoning_tokens: u64,
-    /// What is known to have been spent.
+    /// The known cost.
     cost_usd: f64,
-    /// What the unanswered calls may have cost besides.
+    /// What the unanswered calls may have cost in addition.
     uncertain_cost_usd: f64,
 }
 

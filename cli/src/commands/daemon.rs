@@ -1,4 +1,4 @@
-//! `posse daemon`: a process in the background that executes runs. One file a verb.
+//! `posse daemon`: a background process that executes runs. One file per verb.
 
 mod start;
 mod status;
@@ -11,7 +11,7 @@ use crate::daemon::protocol::Ask;
 use crate::exit::{Code, Failure};
 use std::time::Duration;
 
-/// How long it may take until it answers: a large database may be brought to a new form.
+/// How long the daemon may take to answer after its start: it may have to migrate a large database.
 const COMING_UP: Duration = Duration::from_secs(60);
 
 pub async fn run(common: Common, verb: DaemonVerb) -> Result<Code, Failure> {
@@ -26,7 +26,7 @@ pub async fn run(common: Common, verb: DaemonVerb) -> Result<Code, Failure> {
     }
 }
 
-/// Why a daemon that is there does not answer, and what to do.
+/// The error for a daemon that does not answer, with advice.
 fn silent(pid: Option<u32>, why: &str) -> Failure {
     match pid {
         None => Failure::internal(format!("a daemon is there and does not answer: {why}"))

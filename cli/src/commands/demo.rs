@@ -1,4 +1,4 @@
-//! `posse demo`: a scripted agent at work on the user's folder, on the fake model.
+//! `posse demo`: a scripted agent works on the user's folder, with the fake model.
 
 use super::follow::{Followee, Form, Viewer};
 use super::run::follow_to_end;
@@ -10,7 +10,7 @@ use posse::store::Filter;
 use posse::{Extent, RunSpec, Status};
 use posse_testkit::{FakeModel, Script};
 
-/// The model's name on the wire; the script answers to any.
+/// The name of the model. The script answers to any name.
 const MODEL: &str = "anthropic/scripted-demo";
 const PROMPT: &str = "Look around in this folder and tell me what is in it.";
 
@@ -22,7 +22,7 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
     let keys = posse::Keys::default().with("ANTHROPIC_API_KEY", "demo");
     common.keys = Some(keys.with("ANTHROPIC_BASE_URL", fake.url()));
     if common.global.db.is_none() {
-        // Apart from real runs: their models are not to be had here.
+        // Use a separate database: this command cannot call the models of real runs.
         let database = common.database()?;
         common.global.db = Some(database.with_file_name("demo.db"));
     }

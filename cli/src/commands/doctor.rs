@@ -1,5 +1,5 @@
-//! `posse doctor`: what this machine offers to confine commands with, what is missing, and whether
-//! the confinement holds; and mending a database.
+//! `posse doctor`: shows which sandboxes this machine has, what is missing, and whether they hold.
+//! Also repairs the database.
 
 mod database;
 
@@ -14,14 +14,14 @@ use posse::protocol::{Limit, Profile};
 use posse_probe::{Held, Probed, probe};
 use serde_json::{Value, json};
 
-/// The confinements that are probed.
+/// The sandboxes that are probed.
 const PROBED: [(Backend, Profile); 3] = [
     (Backend::Bubblewrap, Profile::ReadOnly),
     (Backend::Bubblewrap, Profile::WorkspaceWrite),
     (Backend::Landlock, Profile::ReadOnly),
 ];
 
-/// What is not closed, whatever the machine has.
+/// Known gaps, on every machine.
 const OPEN: [&str; 4] = [
     "Posse sets aside harmful git files in repositories below the workspace only when the command has \
      ended.",
@@ -31,7 +31,7 @@ const OPEN: [&str; 4] = [
     "Commands can change files that your own tools run (Makefile, build.rs, package.json). They cannot \
      change what git runs.",
 ];
-/// The first version of Landlock that keeps signals within.
+/// The first version of Landlock that confines signals.
 const SCOPED: i64 = 6;
 
 pub async fn run(common: &Common, options: &DoctorOptions) -> Result<Code, Failure> {
@@ -55,7 +55,7 @@ pub async fn run(common: &Common, options: &DoctorOptions) -> Result<Code, Failu
     }
 }
 
-/// Which back end serves which profile, and what does not work.
+/// Shows which back end serves which profile, and what does not work.
 fn tell(common: &Common, launcher: &Launcher, why_root: Option<&str>) -> Result<Code, Failure> {
     let serving = [Profile::ReadOnly, Profile::WorkspaceWrite].map(|profile| {
         let confinement = Confinement { profile, ..Confinement::default() };
@@ -64,7 +64,7 @@ fn tell(common: &Common, launcher: &Launcher, why_root: Option<&str>) -> Result<
     let working = Backend::ALL.map(|backend| (backend, launcher.check(backend)));
     let landlock = landlock_version();
     let open = open_holes(landlock, why_root);
-    // Whatever is wrong with the folder, the rest is told.
+    // A problem with the folder must not hide the rest.
     let claude = super::folder(None).and_then(|folder| {
         let settings = common.rule_files().claude(&folder)?;
         let rules = settings.iter().map(|it| it.deny.len() + it.ask.len()).sum::<usize>();
@@ -165,7 +165,7 @@ fn open_holes(landlock: i64, why_root: Option<&str>) -> Vec<String> {
     open
 }
 
-/// Makes the hostile probes.
+/// Runs the hostile probes.
 async fn sandbox(common: &Common, launcher: &Launcher) -> Result<Code, Failure> {
     let mut columns: Vec<Result<Probed, (Backend, Profile, String)>> = Vec::new();
     for (backend, profile) in PROBED {
@@ -201,7 +201,7 @@ fn columns_as_json(columns: &[Column]) -> Vec<Value> {
 
 fn table(columns: &[Column]) -> Result<(), Failure> {
     let probed: Vec<&Probed> = columns.iter().flatten().collect();
-    // The workspace-write profile has probes that the others do not have.
+    // The workspace-write profile has more probes than the others.
     let longest = probed.iter().max_by_key(|probed| probed.probes.len());
     let width = 46;
     let heading =

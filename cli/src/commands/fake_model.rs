@@ -14,7 +14,7 @@ pub async fn run(common: Common, options: FakeModelOptions) -> Result<Code, Fail
         .map_err(|error| Failure::usage(format!("cannot read {path}: {error}")))?;
     let script =
         Script::parse(&text).map_err(|error| Failure::usage(format!("{path}: {error}")))?;
-    // Nobody could ask for what was captured, and it may serve for days.
+    // Captured requests would only pile up: the server may run for days, and nothing reads them.
     let script = script.without_capture();
     if !options.listen.ip().is_loopback() {
         return Err(Failure::usage(format!("{} is not a loopback address", options.listen)).hint(

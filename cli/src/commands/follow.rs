@@ -1,4 +1,4 @@
-//! Following runs until they end or rest, or until a signal asks to stop.
+//! Follows runs until they end or are idle, or until a signal arrives.
 
 mod answering;
 mod stopping;
@@ -26,7 +26,7 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How a run is shown.
+/// The output format for a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// For people.
@@ -38,7 +38,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form that the options ask for.
+    /// The format that the options select.
     pub fn of(common: &Common, stream_json: bool) -> Self {
         match (common.global.json, stream_json) {
             (true, _) => Form::Json,
@@ -48,72 +48,72 @@ impl Form {
     }
 }
 
-/// How following ended.
+/// Why following ended.
 pub enum Followed {
     /// The run ended.
     Ended(Outcome),
-    /// The run waits until something is appended to it.
+    /// The run waits for a new event.
     Rests(Box<RunRow>),
-    /// This signal came.
+    /// This signal arrived.
     Signal(Signal),
 }
 
-/// How long a run is followed.
+/// How long to follow a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// Until it ends or waits.
     Rest,
-    /// Until it ends, however often it waits meanwhile.
+    /// Until it ends, however often it waits before.
     End,
 }
 
-/// A run that is followed with all below it, and how far.
+/// A run that is followed with its subagents, and the position reached.
 pub struct Followee {
     pub run: RunHandle,
     events: TreeEvents,
     shown: Seq,
-    /// What was heard while nobody followed it.
+    /// Updates that arrived while the run was not followed.
     ahead: VecDeque<(RunId, Update)>,
-    /// The epoch of this process's claim to it, once it was seen to execute it.
+    /// The epoch of this process's claim on the run, once this process executes it.
     claim: Option<u64>,
-    /// It may have asked something before it was followed, which no event to come tells.
+    /// The run may have asked a question before it was followed, so no coming event mentions it.
     may_ask: bool,
-    /// Not all that happened to it is followed.
+    /// The run has events from before it was followed.
     is_old: bool,
-    /// True when its process was gone at the last look. `None`: the command does not look for that.
+    /// True when the process of the run was gone at the last check. `None`: the command does not check.
     pub orphan: Option<bool>,
 }
 
-/// What a run is told.
+/// What reached an idle run.
 pub enum Told {
-    /// One below it has ended.
+    /// A child has ended.
     End,
-    /// What a person says.
+    /// A person sent a message.
     Message,
-    /// One below it asks the person something.
+    /// A subagent asks a question.
     Question,
 }
 
-/// How far a run and those at work below it were told.
+/// The positions up to which a run and its active subagents were shown.
 pub struct Recalled {
     after: Seq,
     below: Vec<(RunId, Seq)>,
 }
 
 impl Followee {
-    /// Follows `run` from its beginning on.
+    /// Follows `run` from its beginning.
     pub fn new(run: RunHandle) -> Self {
         let events = run.tree_events(Seq::ZERO);
         Followee::from(run, events, Seq::ZERO)
     }
 
-    /// Follows a run that was only just started, and `events` of it from its beginning on.
+    /// Follows a run that was just started, and its `events` from its beginning.
     pub fn started(run: RunHandle, events: Events) -> Self {
         let events = TreeEvents::new(run.clone(), events);
         Followee::from(run, events, Seq::ZERO)
     }
 
-    /// Follows `run` from where it was told.
+    /// Follows `run` from the position where it was recalled.
     pub fn again(run: RunHandle, recalled: Recalled) -> Self {
         let mut events = run.tree_events(recalled.after);
         recalled.below.into_iter().for_each(|(run, after)| events.include(run, after));
@@ -126,14 +126,14 @@ impl Followee {
         Followee { run, events, shown, ahead, claim, may_ask, is_old, orphan }
     }
 
-    /// True when it, or one below it, may have asked something that has no answer.
+    /// True when the run or a subagent may have an open question.
     pub fn may_ask(&self) -> bool {
         self.may_ask
     }
 
-    /// Waits until the run, which nobody follows now, has been told something that sets it to work, or
-    /// until one below it asks something.
-    /// Whoever follows it next is shown all that was heard. May be dropped while it waits.
+    /// Waits until the run, which is not followed now, gets a message that wakes it, or until a
+    /// subagent asks a question. The next call of [`Viewer::follow`] shows all updates. The future may
+    /// be dropped while it waits.
     pub async fn told(&mut self) -> Result<Told, Failure> {
         loop {
             let Some(update) = self.events.next().await else {
@@ -166,10 +166,10 @@ fn is_question(event: &Event) -> bool {
     matches!(event, Event::ApprovalAsked(_))
 }
 
-/// How long a question waits for what is done beside it, so that this stands above it.
+/// How long a question waits for parallel events, so that these are shown above it.
 const SOON: Duration = Duration::from_millis(300);
 
-/// Waits until then; for ever if there is no such moment.
+/// Waits until `moment`, or for ever if it is `None`.
 async fn reached(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
@@ -185,23 +185,23 @@ struct DeltaLine<'a> {
     delta: &'a Delta,
 }
 
-/// Shows runs, and hears signals meanwhile.
+/// Shows runs, and listens for signals meanwhile.
 pub struct Viewer {
     pub form: Form,
     pub screen: Screen,
     pub signals: Signals,
-    /// Asks the person who watches, if there is one.
+    /// Asks the person at the terminal, if there is one.
     asker: Option<Asker>,
-    /// What that person types meanwhile; heard in a chat only.
+    /// The text that the person types meanwhile; read in a chat only.
     pub typing: Typing,
-    /// Who ends the input at a question leaves: a chat could not go on.
+    /// Leave when the input ends at a question: a chat could not continue.
     pub leaves_questions: bool,
-    /// It was stored, or tried to be, that a person has interrupted what is at work.
+    /// The interruption by a person was stored, or at least tried to be.
     interrupted: bool,
 }
 
 impl Viewer {
-    /// One who only watches: nothing that is answered here makes this process execute the run.
+    /// A viewer that only watches: an answer here does not make this process execute the run.
     pub fn watching(common: &Common, form: Form) -> Result<Self, Failure> {
         let viewer = Viewer::new(common, form)?;
         let asker = viewer.asker.map(Asker::watching);
@@ -227,18 +227,18 @@ impl Viewer {
         })
     }
 
-    /// Turns to another run for a while. Returns the screen of the present one.
+    /// Switches to another run for a while. Returns the screen of the present one.
     pub fn turn_to_another(&mut self, common: &Common) -> Screen {
         let volume = self.screen.volume();
         std::mem::replace(&mut self.screen, Screen::new(volume, &common.environment))
     }
 
-    /// Says that there are agents that cannot be used, and what of `agent` has no effect. Those that
-    /// can be used are not affected.
+    /// Warns about agents that cannot be used, and about parts of `agent` without effect. Other agents
+    /// are not affected.
     pub fn warn_of_agents(&mut self, runtime: &Runtime, agent: &str) {
         let agents = runtime.agents();
         let matters = |problem: &&Problem| match problem.level {
-            // That of the agent itself is the error with which the command ends.
+            // An error in the agent itself ends the command, so it is not a warning.
             Level::Error => problem.agent.as_deref() != Some(agent),
             Level::Warning => problem.agent.as_deref() == Some(agent),
             Level::NotInForce | Level::Note => false,
@@ -254,7 +254,7 @@ impl Viewer {
         self.screen.remark(&clean_line(&remark, 400));
     }
 
-    /// Says which of the models that were named are left out.
+    /// Warns about named models that are not used.
     pub fn warn_of_models(&mut self, runtime: &Runtime, selection: &Selection) {
         let priced = runtime.models().abilities(&selection.model).map(|it| it.priced);
         if matches!(priced, Ok(false)) {
@@ -267,7 +267,7 @@ impl Viewer {
         }
     }
 
-    /// Says what has no effect because nobody trusts the folder that brings it along.
+    /// Warns about settings and agents without effect because their folder is not trusted.
     pub fn warn_of_trust(&mut self, runtime: &Runtime, config: &Config, agent: &AgentName) {
         let keys: Vec<&str> = config.held_back.iter().map(|key| key.value).collect();
         let mut inert = Vec::new();
@@ -279,7 +279,7 @@ impl Viewer {
         let narrowed = agents.problems().iter().filter(is_narrowed);
         let mut names: Vec<&str> = narrowed.filter_map(|it| it.agent.as_deref()).collect();
         names.dedup();
-        // The one that is asked for, or else those that it may call.
+        // Name the selected agent, or else the agents that it may call.
         match names.as_slice() {
             [] => {}
             names if names.contains(&agent.as_str()) => {
@@ -307,7 +307,7 @@ impl Viewer {
         }
     }
 
-    /// Says that a run only looks when it goes on, and why, if that is so.
+    /// Warns that a run continues read-only, and why, if so.
     pub async fn warn_of_distrust(&mut self, runtime: &Runtime, run: RunId) -> Result<(), Failure> {
         if let Some(why) = runtime.held_back(run).await? {
             let why = format!("◇ {why}; `posse trust FOLDER` shows what it contains");
@@ -316,8 +316,8 @@ impl Viewer {
         Ok(())
     }
 
-    /// Lets the screen know what those events refer to that come after `row`, the run as it is
-    /// found, and who is at work below it.
+    /// Loads the past events of `row` and its active subagents into the screen, so that later events
+    /// can refer to them.
     pub async fn recall(&mut self, runtime: &Runtime, row: &RunRow) -> Result<Recalled, Failure> {
         self.screen.attend(row.id);
         self.warn_of_distrust(runtime, row.id).await?;
@@ -352,7 +352,7 @@ impl Viewer {
         Ok(Recalled { after: row.log.last_seq, below })
     }
 
-    /// Shows a run until then, or until a signal comes. May be called again to go on.
+    /// Shows a run until then, or until a signal arrives. May be called again to continue.
     pub async fn follow(
         &mut self,
         runtime: &Runtime,
@@ -364,7 +364,7 @@ impl Viewer {
         let mut rest = std::pin::pin!(runtime.settled(run.id()));
         let mut looking = true;
         let mut rested: Option<RunRow> = None;
-        // Each turn of a session is a claim of its own.
+        // Each turn of a session has its own claim.
         followee.claim = None;
         let mut ticks = tokio::time::interval(Duration::from_millis(100));
         let mut checks = tokio::time::interval(Duration::from_secs(1));
@@ -376,10 +376,10 @@ impl Viewer {
         let mut ask_at: Option<Instant> = None;
         loop {
             followee.claim = followee.claim.max(run.executed_here());
-            // What happened before the rest is shown before it is believed.
+            // Show all events from before the run became idle first.
             if let Some(row) = rested.take_if(|row| row.log.last_seq <= followee.shown) {
                 self.settle(&run).await?;
-                // It may also wait for one below it that asks.
+                // The run may also wait for a subagent that asks a question.
                 let asks = ask_at.take().is_some() || row.state.asks > 0;
                 if asks && self.asker.is_some() {
                     if let Some(signal) = self.ask(runtime, followee).await? {
@@ -439,7 +439,7 @@ impl Viewer {
             };
             let Some(update) = update else {
                 match over(&run).await? {
-                    // Its events ended with an earlier end.
+                    // The stream ended with an earlier end of the run.
                     Followed::Rests(row) if row.log.last_seq > followee.shown => {
                         followee.events = run.tree_events(followee.shown);
                         continue;
@@ -473,12 +473,12 @@ impl Viewer {
         }
     }
 
-    /// True when there is somebody who answers what runs ask.
+    /// True when a person can answer questions of runs.
     pub fn can_ask(&self) -> bool {
         self.asker.is_some()
     }
 
-    /// Shows what was said last, if it has not been shown.
+    /// Shows the last text, if it is not shown yet.
     pub fn end_turn(&mut self) -> Result<(), Failure> {
         match self.form {
             Form::Screen => self.screen.end_turn(),
@@ -486,7 +486,7 @@ impl Viewer {
         }
     }
 
-    /// What no event has told of those below when the run ends or rests is taken from the store.
+    /// Completes the states of subagents from the store when the run ends or is idle.
     async fn settle(&mut self, run: &RunHandle) -> Result<(), Failure> {
         if self.screen.has_children() {
             self.screen.settle(&run.tree().await?);
@@ -501,7 +501,7 @@ impl Viewer {
         update: &Update,
     ) -> Result<Option<Outcome>, Failure> {
         match self.form {
-            // With JSON at the end the screen is quiet, and only remembers.
+            // With JSON at the end, the screen is quiet and only collects.
             Form::Screen | Form::Json => self.screen.show(run, update),
             Form::StreamJson => match update {
                 Update::Event(record) => print::json(record)?,
@@ -519,7 +519,7 @@ impl Viewer {
         }
     }
 
-    /// Tells how many are before a run that waits for a slot.
+    /// Shows how many runs are before a run that waits for a slot.
     async fn look_in_line(&mut self, run: &RunHandle) -> Result<(), Failure> {
         if run.executed_here().is_none()
             && let Some(place) = run.position().await?
@@ -529,8 +529,8 @@ impl Viewer {
         Ok(())
     }
 
-    /// Tells when another process has taken the run over, because this one was silent too long.
-    /// Its claim is later than ours was.
+    /// Reports that another process has taken the run over, because this one did not respond for too
+    /// long. Its claim has a higher epoch than ours.
     async fn look_who_executes(&mut self, followee: &mut Followee) -> Result<(), Failure> {
         if followee.claim.is_none() && followee.orphan.is_none() {
             return Ok(());
@@ -540,7 +540,7 @@ impl Viewer {
             self.look_whether_orphan(followee, &row);
             return Ok(());
         };
-        // A later claim may be our own: one that came and went between two looks leaves no owner.
+        // A later claim may be our own: one that began and ended between two checks leaves no owner.
         let ours = Some(ours).max(followee.run.executed_here());
         if Some(row.work.epoch) <= ours || row.work.owner.is_none() {
             return Ok(());
@@ -556,7 +556,7 @@ impl Viewer {
         Ok(())
     }
 
-    /// Tells when the process is gone that executed the run.
+    /// Reports that the process that executed the run is gone.
     fn look_whether_orphan(&mut self, followee: &mut Followee, row: &RunRow) {
         let Some(was_orphan) = followee.orphan else { return };
         let is_orphan = row.status == Status::Crashed;
@@ -570,7 +570,7 @@ impl Viewer {
         followee.orphan = Some(is_orphan);
     }
 
-    /// Shows how a run ended and returns the exit code.
+    /// Shows the outcome of a run and returns the exit code.
     pub async fn conclude(
         &mut self,
         runtime: &Runtime,
@@ -607,10 +607,9 @@ impl Viewer {
     }
 }
 
-/// What to say of a run that has spent more than its budget, although it came to its end: a call was
-/// charged more than it was expected to cost.
+/// The message for a run that completed but spent more than its budget, because a call cost more than expected.
 fn overdrawn(row: &RunRow) -> Option<String> {
-    // Of calls that were cut short nobody knows what they cost.
+    // The cost of calls that were cut short is unknown, so leave it out.
     let (budget, drawn) = (row.funds.budget.as_ref()?.cost?, row.funds.drawn?.cost);
     let drawn = drawn.saturating_sub(row.spending.uncertain.cost);
     (drawn > budget).then(|| {
@@ -621,7 +620,7 @@ fn overdrawn(row: &RunRow) -> Option<String> {
     })
 }
 
-/// How a run stands of which nothing comes any more: it had ended before it was followed.
+/// The state of a run without further events: it had ended before it was followed.
 async fn over(run: &RunHandle) -> Result<Followed, Failure> {
     let row = run.row().await?;
     match row.state.archived {
@@ -631,14 +630,14 @@ async fn over(run: &RunHandle) -> Result<Followed, Failure> {
     }
 }
 
-/// True when the run whose end `update` tells was set to work again after it.
+/// True when the run has continued after the end in `update`.
 async fn went_on(runtime: &Runtime, update: &Update) -> Result<bool, Failure> {
     let Update::Event(record) = update else { return Ok(false) };
     let row = runtime.find(&record.run.to_string()).await?;
     Ok(row.state.outcome.is_none() || row.state.finished_at != record.at)
 }
 
-/// What `event` tells the run that it sets to work.
+/// What `event` means for an idle run that it wakes.
 fn told_by(event: &Event) -> Option<Told> {
     let Event::MessageReceived(received) = event else { return None };
     match received.from {
@@ -648,7 +647,7 @@ fn told_by(event: &Event) -> Option<Told> {
     }
 }
 
-/// Reads the events of a run up to where `row` shows it.
+/// Reads the events of a run up to the position in `row`.
 pub async fn read(
     runtime: &Runtime,
     row: &RunRow,

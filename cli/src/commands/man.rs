@@ -1,4 +1,4 @@
-//! `posse man`: manual pages, from the same definitions as the help.
+//! `posse man`: manual pages, made from the same definitions as the help.
 
 use super::Common;
 use crate::args::Arguments;
@@ -8,7 +8,7 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::path::Path;
 
-/// Where things are, at the end of every page.
+/// The section about files, at the end of every page.
 const FILES: &str = ".SH FILES
 ~/.local/share/posse/posse.db: the database
 .br
@@ -57,7 +57,7 @@ pub fn run(common: &Common, command: &[String], out: Option<&Path>) -> Result<Co
     Ok(Code::Done)
 }
 
-/// The page of `command`, and those of all commands below it.
+/// The page of `command`, and the pages of its subcommands.
 fn pages(command: &Command, name: &str) -> Result<Vec<(String, String)>, Failure> {
     let mut all = vec![(name.to_owned(), page(command, name)?)];
     let below = command.get_subcommands().filter(|it| !it.is_hide_set());
@@ -67,7 +67,7 @@ fn pages(command: &Command, name: &str) -> Result<Vec<(String, String)>, Failure
     Ok(all)
 }
 
-/// `command` without the command `help`, of which there is no page.
+/// `command` without the subcommand `help`, which has no page.
 fn without_help(command: Command) -> Command {
     let names: Vec<String> =
         command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
@@ -79,7 +79,7 @@ fn without_help(command: Command) -> Command {
     })
 }
 
-/// The sections after the options, each below its own heading: examples, environment, exit codes.
+/// The sections after the options, each with its own heading: examples, environment, exit codes.
 fn sections(command: &Command) -> String {
     let more = command.get_after_long_help().or_else(|| command.get_after_help());
     let more = more.map(ToString::to_string).unwrap_or_default();
@@ -113,14 +113,14 @@ fn sections(command: &Command) -> String {
 
 fn page(command: &Command, name: &str) -> Result<String, Failure> {
     let mut text = Vec::new();
-    // Names are kept for as long as the program runs.
+    // clap needs a static name.
     let name: &'static str = name.to_owned().leak();
     let more = sections(command);
     let command = command.clone().name(name).after_help("").after_long_help("");
     let written = Man::new(command).render(&mut text);
     written.map_err(|error| Failure::internal(error.to_string()))?;
     let text = String::from_utf8_lossy(&text);
-    // The version stays last.
+    // Keep the version last.
     let (before, version) = match text.find(".SH VERSION") {
         Some(at) => text.split_at(at),
         None => (&*text, ""),

@@ -1,4 +1,4 @@
-//! One file a command.
+//! The commands, one file each.
 
 mod again;
 pub mod agents;
@@ -56,7 +56,7 @@ pub fn folder(cwd: Option<&PathBuf>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// What `options` and the settings ask for.
+/// The run that `options` and the settings describe.
 pub fn spec(
     options: &AgentOptions,
     config: &Config,
@@ -78,7 +78,7 @@ pub fn spec(
     let fallbacks = models.chain(options.fallback.iter().cloned()).collect();
     let effort = options.effort;
     let mut budget = options.budget.clone().unwrap_or_default();
-    // Money that may be spent is that of everyone who works on the task.
+    // A cost limit applies to the run and all its subagents together.
     budget.cost = budget.cost.into_iter().chain(limits.cost).min();
     let permissions = Permissions {
         allow: options.allow.clone(),
@@ -103,7 +103,7 @@ pub fn spec(
     })
 }
 
-/// Why a run has its model, in words for people.
+/// Why a run has its model, for people.
 pub fn reason(selection: &Selection, spec: &RunSpec, config: &Config) -> String {
     match &selection.named_by {
         NamedBy::Spec => "--model".to_owned(),

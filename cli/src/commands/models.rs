@@ -1,4 +1,4 @@
-//! `posse models`: which models there are, and whether one works.
+//! `posse models`: lists models, and tests one.
 
 mod list;
 mod test;

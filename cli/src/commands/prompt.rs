@@ -10,15 +10,15 @@ use std::io::{IsTerminal, Read, Stdin, stdin};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 
-/// The largest task that is read, standard input included.
+/// The most bytes of a task, standard input included.
 const MAX_PROMPT: usize = 4 << 20;
-/// How long a pipe may take until its first byte or its end comes. Programs that start others
-/// often leave them a pipe that nobody writes to or closes.
+/// How long to wait for the first byte or the end of a pipe. Programs often leave their children a
+/// pipe that is never written to or closed.
 const FIRST_BYTE: Timespec = Timespec { tv_sec: 3, tv_nsec: 0 };
 
 const SAY: &str = "name the task: posse run \"what does this project do?\"";
 
-/// What `options` ask for, with what is piped to the command.
+/// The task in `options`, with the piped input.
 pub fn prompt(options: &RunOptions) -> Result<String, Failure> {
     if !options.more.is_empty() {
         let words: Vec<String> = options.prompt.iter().chain(&options.more).cloned().collect();
@@ -50,8 +50,8 @@ pub fn prompt(options: &RunOptions) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// `text`, and after it what standard input holds, if that is a file, a pipe or a socket. A terminal
-/// and a device such as /dev/null are not read.
+/// `text` followed by standard input, if that is a file, a pipe or a socket. A terminal or a device
+/// such as /dev/null is not read.
 fn with_standard_input(text: String) -> Result<String, Failure> {
     let stdin = stdin();
     let is_there = match stdin.as_fd().try_clone_to_owned().map(File::from) {
@@ -68,7 +68,7 @@ fn with_standard_input(text: String) -> Result<String, Failure> {
     Ok(if input.trim().is_empty() { text } else { piped::joined(&text, &input) })
 }
 
-/// True when something comes from a pipe, or its end, before long.
+/// True when a pipe sends a byte or ends soon.
 fn has_begun(stdin: &Stdin) -> bool {
     let mut events = [PollFd::new(stdin, PollFlags::IN)];
     let has_begun = poll(&mut events, Some(&FIRST_BYTE)).map_or(true, |ready| ready > 0);

@@ -1,8 +1,8 @@
-//! What is said of runs that rest, and how they go on.
+//! Messages about runs that are idle, and how they continue.
 
 use posse::{RunRow, Status};
 
-/// Says who continues a run that nobody executes now, or how the user does; nothing if somebody does.
+/// Says who continues a run that has no worker, or how the user can. `None` if it has a worker.
 pub fn who_continues(row: &RunRow, has_daemon: bool) -> Option<String> {
     let short = row.id.short();
     Some(match row.status {
@@ -17,7 +17,7 @@ pub fn who_continues(row: &RunRow, has_daemon: bool) -> Option<String> {
     })
 }
 
-/// Says that a run rests, why, and how it goes on.
+/// Says that a run is idle, why, and how it continues.
 pub fn at_rest(row: &RunRow) -> String {
     let short = row.id.short();
     match row {

@@ -21,7 +21,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a command line asks for.
+/// The run that a command line describes.
 pub struct Asked {
     pub folder: PathBuf,
     pub config: Config,
@@ -35,9 +35,9 @@ impl Asked {
         let config = common.config(&folder)?;
         let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
         spec.key = options.key.clone();
-        // Whoever starts it in the background is asked elsewhere, later.
+        // A background run can ask later, through other commands.
         spec.rights.attended |= options.background && std::io::stdin().is_terminal();
-        // Who wants a form for programs is asked nothing.
+        // A command with output for programs asks no questions.
         spec.rights.attended &= !common.global.json && !options.stream_json;
         spec.label = options.label.clone().unwrap_or_default();
         spec.priority = options.priority;
@@ -63,8 +63,8 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
     let form = Form::of(&common, options.stream_json);
     let mut viewer = Viewer::new(&common, form)?;
     let mut deck = Deck::open(&options.cassette, &folder, &common.environment)?;
-    // Where there is a daemon, it goes on with what others have left. A command that says nothing
-    // besides its answer spends no money besides.
+    // If there is a daemon, it continues runs that others left behind. A command that prints only its
+    // answer must not spend money on other runs.
     let is_silent = form != Form::Screen || common.global.quiet;
     if deck.is_used() || is_silent || common.daemon().await.is_some() {
         config.recovery.value = AutoResume::Wait;
@@ -84,14 +84,14 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         viewer.warn_of_models(&runtime, &selection);
         let why = reason(&selection, &spec, &config);
         viewer.screen.because(&selection.model, why);
-        // First of all the run itself: the look at others can wait, a person does not like to.
+        // Start the run first. The person waits for it, and not for the check of other runs.
         let (begun, events) = runtime.start_and_watch(spec).await?;
         let others = take_up(&runtime, &config, &folder, begun.run(), &mut viewer).await?;
         if let Begun::Found(run) = begun {
             find_again(&runtime, run, &mut viewer).await?;
         }
         tell_interrupted(&common, &runtime, &folder, begun.run(), &mut viewer).await?;
-        // A key may have found a run that nobody executes.
+        // A key may have found a run without a worker.
         let run = runtime.resume(begun.run());
         let mut followee = Followee::started(run.clone(), events);
         let followed = follow_to_end(&runtime, &mut followee, &mut viewer).await;
@@ -109,7 +109,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
     deck.close(result, &mut viewer.screen)
 }
 
-/// Follows a run to its end. After a signal the runtime is shut down.
+/// Follows a run to its end. Shuts the runtime down after a signal.
 pub async fn follow_to_end(
     runtime: &Runtime,
     followee: &mut Followee,
@@ -136,8 +136,7 @@ pub async fn follow_to_end(
     }
 }
 
-/// Says that a key has found `run`. Whoever asks again for a run that was interrupted wants it to
-/// go on.
+/// Says that a key has found `run`. If it was interrupted, resumes it: the person has asked for it again.
 async fn find_again(runtime: &Runtime, run: RunId, viewer: &mut Viewer) -> Result<(), Failure> {
     let (row, short) = (runtime.find(&run.to_string()).await?, run.short());
     if row.state.interrupted {
@@ -152,9 +151,8 @@ async fn find_again(runtime: &Runtime, run: RunId, viewer: &mut Viewer) -> Resul
     Ok(())
 }
 
-/// Goes on with runs in this folder, other than `own`, that a crash or a closed terminal has left
-/// unfinished. Returns them. Those whose model cannot be used here, and those below a run that
-/// somebody has paused, are left as they are.
+/// Continues other runs in this folder that a crash or a closed terminal left unfinished, and returns
+/// them. Runs whose model cannot be used here, and runs below a paused run, stay as they are.
 async fn take_up(
     runtime: &Runtime,
     config: &Config,
@@ -194,14 +192,14 @@ async fn take_up(
     Ok(taken)
 }
 
-/// True for a run that a command has taken up before, and let go in the middle of a call. Calls that
-/// are cut short are paid for, so a short command does not begin another.
+/// True for a run that an earlier command continued and left during a call. Calls that are cut short
+/// cost money, so a short command must not start another.
 fn was_let_go(row: &RunRow) -> bool {
     let (_, cut) = row.unsure();
     row.status == Status::Queued && cut > 1
 }
 
-/// What a run is about, in a few words.
+/// The label or the title of a run, quoted.
 fn about(row: &RunRow) -> String {
     format!(
         "\"{}\"",
@@ -212,7 +210,7 @@ fn about(row: &RunRow) -> String {
     )
 }
 
-/// Tells a person at a terminal which run in this folder was interrupted, and what to do with it.
+/// Tells a person at a terminal which run in this folder was interrupted, and how to continue it.
 async fn tell_interrupted(
     common: &Common,
     runtime: &Runtime,
@@ -257,7 +255,7 @@ async fn tell_interrupted(
     Ok(())
 }
 
-/// Runs in this folder that nobody executes, or that are executed here.
+/// The unfinished runs in this folder that have no worker, or that this process executes.
 async fn unfinished(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, Failure> {
     let filter = Filter {
         workspace: Some(folder.display().to_string()),
@@ -274,12 +272,11 @@ async fn unfinished(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, Fai
     Ok(rows.into_iter().filter(resumed).collect())
 }
 
-/// How long a command that has its result waits for the present steps of runs that it has taken up
-/// besides.
+/// How long a command that has its result waits for the present steps of the other runs.
 const MOMENT: Duration = Duration::from_millis(250);
 
-/// Lets go of the runs that were taken up beside `own`, which is done: a daemon goes on with them, or
-/// the next command here. Says how each stands.
+/// Releases the runs that were continued besides `own`, which is done. A daemon or the next command
+/// here continues them. Prints the status of each.
 async fn leave_others(
     common: &Common,
     runtime: &Runtime,
@@ -290,7 +287,7 @@ async fn leave_others(
     if others.is_empty() {
         return Ok(());
     }
-    // Those below `own` that are at work may finish their step, as after any command.
+    // Active subagents of `own` may finish their step, as after any command.
     if runtime.busy_below(own).await?.is_empty() {
         runtime.let_go(MOMENT).await;
     }
@@ -311,7 +308,7 @@ async fn leave_others(
     Ok(())
 }
 
-/// Says how a run stands that was waited for.
+/// Prints the status of a run that the command waited for.
 fn tell_rest(row: &RunRow, viewer: &mut Viewer) {
     let line = match row.state.outcome {
         Some(_) => clean_line(&row.state.note, 200),
@@ -320,8 +317,8 @@ fn tell_rest(row: &RunRow, viewer: &mut Viewer) {
     viewer.screen.remark(&format!("run {}: {line}", row.id.short()));
 }
 
-/// Waits for those that are still at work below `run`, which does not wait for them, until a signal
-/// comes. Without a daemon nobody would go on with them.
+/// Waits for the active subagents that `run` does not wait for, until a signal arrives. Without a
+/// daemon, no process would continue them.
 pub async fn wait_for_below(
     common: &Common,
     runtime: &Runtime,
@@ -355,7 +352,7 @@ pub async fn wait_for_below(
     }
 }
 
-/// The largest schema that is read.
+/// The most bytes of a schema.
 const MAX_SCHEMA: u64 = 1 << 20;
 
 /// The JSON Schema in the file at `path`.

@@ -1,4 +1,4 @@
-//! `posse runs`: list, follow and control runs. One file a verb.
+//! `posse runs`: lists, follows and controls runs. One file per verb.
 
 mod archive;
 pub mod cancel;
@@ -26,15 +26,14 @@ use posse::{Extent, Runtime};
 use resume::More;
 use serde_json::json;
 
-/// Events of a page.
+/// The number of events on a page.
 pub(super) const PAGE: usize = 500;
 
 pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
     let folder = folder(None)?;
     let config = match verb {
         RunsVerb::Resume { .. } => common.config(&folder)?,
-        // Whoever only looks, or stops something, can do that in any folder, whatever its settings
-        // are.
+        // Commands that only read or stop runs work in any folder, so read only the user's settings.
         _ => common.user_config()?,
     };
     if !common.has_database()? {
@@ -43,12 +42,12 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
     let agents = common.agents(&folder, &[])?;
     let runtime = common.runtime(&config, agents).await?;
     let leaves_work = leaves_work(&verb);
-    // What is shown may lack what was stored last. Whoever stores something is refused, and `verify` tells.
+    // The output may lack the newest events. Commands that write fail, and `verify` reports it.
     if !leaves_work && !matches!(verb, RunsVerb::Verify { .. }) && !common.global.quiet {
         warn_of_loss(&common, &runtime);
     }
     let result = act(&common, &runtime, verb).await;
-    // First of all: what was asked for is stored, and need not wait until this process is done.
+    // Tell the daemon at once: the request is stored, and need not wait for the end of this process.
     if leaves_work {
         common.nudge_daemon().await;
     }
@@ -56,7 +55,7 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
     result
 }
 
-/// Says what the database has lost, if it has.
+/// Warns if the database has lost data.
 fn warn_of_loss(common: &Common, runtime: &Runtime) {
     if let Err(lost) = runtime.check_store()
         && !common.global.json
@@ -65,7 +64,7 @@ fn warn_of_loss(common: &Common, runtime: &Runtime) {
     }
 }
 
-/// True for verbs after which there may be something to do for others.
+/// True for verbs that may leave work for other processes.
 fn leaves_work(verb: &RunsVerb) -> bool {
     match verb {
         RunsVerb::Send { .. }
@@ -114,7 +113,7 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
         | RunsVerb::Cancel(Targets { choice: Choice { all: true, .. }, .. })
         | RunsVerb::Pause { targets: Targets { choice: Choice { all: true, .. }, .. }, .. }
         | RunsVerb::Send { choice: Choice { all: true, .. }, .. } => {
-            // As JSON they print a line for each run.
+            // With JSON, they print one line per run.
             if !json {
                 print::note("no runs yet");
             }
@@ -129,13 +128,13 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// How far a pause goes, or its end.
+/// Whether a pause or its end includes the subagents.
 fn extent(alone: bool) -> Extent {
     if alone { Extent::Alone } else { Extent::Subtree }
 }
 
 async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code, Failure> {
-    // Where nothing can be stored, a run that is to go on would wait for ever.
+    // If nothing can be stored, a resumed run would wait for ever.
     if let RunsVerb::Resume { .. } = verb {
         runtime.check_store()?;
     }

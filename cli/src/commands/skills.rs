@@ -1,4 +1,4 @@
-//! `posse skills`: which there are, where each comes from, what is wrong with them.
+//! `posse skills`: lists skills, where each comes from, and their problems.
 
 use super::{Common, folder};
 use crate::args::SkillsVerb;
@@ -31,7 +31,7 @@ pub fn run(common: &Common, verb: SkillsVerb) -> Result<Code, Failure> {
 fn list(common: &Common, folder: &Path) -> Result<Code, Failure> {
     let catalog = common.skills(Some(folder.to_owned())).current();
     let mut entries: Vec<&Entry> = catalog.entries().iter().collect();
-    // Those in force by name, each followed by those it shadows.
+    // The skills by name, each followed by the ones it shadows.
     entries.sort_by_key(|entry| entry.name.to_ascii_lowercase());
     if common.global.json {
         let entries: Vec<EntryView<'_>> = entries.into_iter().map(EntryView::of).collect();
@@ -60,7 +60,7 @@ const COLUMNS: [Column; 3] = [
     Column::text("DESCRIPTION").cut(30, 10),
 ];
 
-/// Name, source, and what it is for or why it is not used.
+/// The name, the source, and the purpose or the reason why it is not used.
 fn row(entry: &Entry) -> [String; 3] {
     let name = clean_line(&entry.name, 80);
     let source = clean_line(&entry.source.to_string(), 200);
@@ -80,17 +80,17 @@ fn row(entry: &Entry) -> [String; 3] {
     [name, source, clean_line(&about, 400)]
 }
 
-/// Nobody trusts who brings it along, and it has something to run.
+/// True when the folder of the skill is not trusted and the skill has scripts.
 fn is_inert(entry: &Entry) -> bool {
     entry.is_untrusted() && entry.skill.as_ref().is_some_and(|skill| !skill.scripts().is_empty())
 }
 
-/// What is thought of who brings it along.
+/// The trust status of the folder that the skill comes from.
 fn standing(entry: &Entry) -> String {
     entry.standing.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
-/// A skill, as `--json` prints it.
+/// A skill in the output of `--json`.
 #[derive(Serialize)]
 struct EntryView<'a> {
     name: &'a str,
@@ -98,7 +98,7 @@ struct EntryView<'a> {
     path: &'a Path,
     usable: bool,
     denied: bool,
-    /// What is thought of the folder that brings it along.
+    /// The trust status of the folder that it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     standing: Option<&'a Standing>,
     shadowed_by: Option<&'a Source>,
@@ -222,7 +222,7 @@ fn check(common: &Common, paths: &[PathBuf], folder: &Path) -> Result<Code, Fail
     Ok(if errors > 0 { Code::Usage } else { Code::Done })
 }
 
-/// How many skills there are in a file or folder, and what is wrong with them.
+/// The number of skills in a file or folder, and their problems.
 fn look(catalog: &SkillCatalog, path: &Path) -> Result<(usize, Vec<Problem>), Failure> {
     let real = path.canonicalize().map_err(|error| {
         Failure::usage(format!("cannot check {}: {error}", path.display()))
@@ -232,7 +232,7 @@ fn look(catalog: &SkillCatalog, path: &Path) -> Result<(usize, Vec<Problem>), Fa
     if found.0 > 0 || !found.1.is_empty() {
         return Ok(found);
     }
-    // It stands where nobody looks: read it as if the settings named it.
+    // Posse does not read skills from there, so check it like a folder of the settings.
     let folder = if real.is_dir() { Some(real.as_path()) } else { real.parent() };
     let extra_folders = folder.map(Path::to_owned).into_iter().collect();
     let sources = Sources { extra_folders, ..Sources::default() };
@@ -244,7 +244,8 @@ fn look(catalog: &SkillCatalog, path: &Path) -> Result<(usize, Vec<Problem>), Fa
     Ok(found)
 }
 
-/// What of `catalog` stands in the file or folder at `place`, which is canonical.
+/// The number of skills of `catalog` in the file or folder at `place`, which is canonical, and
+/// their problems.
 fn within(catalog: &SkillCatalog, place: &Path) -> (usize, Vec<Problem>) {
     let is_there = |path: &Path| path.canonicalize().is_ok_and(|path| path.starts_with(place));
     let entries = catalog.entries().iter().filter(|entry| is_there(&entry.file)).count();

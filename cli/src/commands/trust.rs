@@ -1,4 +1,4 @@
-//! `posse trust`: whom you trust, and with what.
+//! `posse trust`: the folders that you trust, and their trusted content.
 
 mod changed;
 mod review;
@@ -37,7 +37,7 @@ impl From<TrustError> for Failure {
 }
 
 impl Common {
-    /// Where decisions about trust are recorded.
+    /// The log of trust decisions.
     pub fn trust_log(&self) -> Result<TrustLog, Failure> {
         let path = self.trust.log.as_ref().ok_or_else(|| {
             Failure::usage("no folder for trust decisions: neither HOME nor XDG_STATE_HOME is set")
@@ -82,7 +82,7 @@ fn trust(common: &Common, options: &TrustOptions) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// Shows what is to be trusted, and asks if there is somebody to ask.
+/// Shows what would be trusted, and asks for confirmation if a person can answer.
 fn asked(common: &Common, review: &Review) -> Result<bool, Failure> {
     if !common.global.json {
         review.print()?;
@@ -94,7 +94,7 @@ fn asked(common: &Common, review: &Review) -> Result<bool, Failure> {
         .map_err(|error| Failure::usage(format!("cannot read the answer: {error}")))
 }
 
-/// A folder that is trusted, as `--json` prints it.
+/// A trusted folder in the output of `--json`.
 #[derive(Serialize)]
 struct Listed {
     folder: PathBuf,
@@ -139,7 +139,7 @@ fn list(common: &Common) -> Result<Code, Failure> {
 fn remove(common: &Common, named: Option<&PathBuf>) -> Result<Code, Failure> {
     let log = common.trust_log()?;
     let trusted = log.trusted()?;
-    // A folder that is gone is known by the path that was recorded.
+    // For a deleted folder, use the recorded path.
     let folder = folder(named).or_else(|failure| match named {
         Some(path) if trusted.contains_key(path) => Ok(path.clone()),
         _ => Err(failure),

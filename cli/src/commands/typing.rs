@@ -1,4 +1,5 @@
-//! What a person types while the agent works: shown below everything else, kept for the next turn.
+//! Text that a person types while the agent works. It is shown below everything else, and kept for
+//! the next turn.
 
 use crate::clean::clean_line;
 use crate::paint::Paint;
@@ -6,51 +7,51 @@ use crate::terminal::keys::{Key, Keys};
 use crate::terminal::{self, columns};
 use std::collections::VecDeque;
 
-/// Messages that are shown while they wait.
+/// The most waiting messages that are shown.
 const SHOWN: usize = 5;
 
-/// What is typed during a turn.
+/// The input during a turn.
 #[derive(Default)]
 pub struct Typing {
-    /// While the terminal's keys are heard.
+    /// The keys of the terminal, while they are read.
     keys: Option<Keys>,
     draft: Draft,
 }
 
-/// A message that is being typed, and those that wait for their turn.
+/// The message that the person is typing, and the messages that wait for their turn.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Draft {
     text: String,
     queued: VecDeque<String>,
 }
 
-/// What a key asks for besides.
+/// What a key asks for in addition.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wish {
     Nothing,
-    /// The turn is to stop.
+    /// Stop the turn.
     Stop,
 }
 
 impl Typing {
-    /// From now on hears what is typed. Without a terminal nothing is.
+    /// Starts reading keys. Does nothing without a terminal.
     pub fn listen(&mut self) {
         if self.keys.is_none() {
             self.keys = Keys::listen().ok();
         }
     }
 
-    /// From now on somebody else reads the terminal. What was typed stays.
+    /// Stops reading, so that other code can read the terminal. Typed text stays.
     pub fn stop(&mut self) {
         self.keys = None;
     }
 
-    /// True while what is typed is heard.
+    /// True while keys are read.
     pub fn is_listening(&self) -> bool {
         self.keys.is_some()
     }
 
-    /// The next key. Waits for ever where none is heard.
+    /// The next key. Waits for ever if keys are not read.
     pub async fn key(&mut self) -> Key {
         if let Some(keys) = &mut self.keys
             && let Some(key) = keys.next().await
@@ -65,22 +66,23 @@ impl Typing {
         self.draft.take(key)
     }
 
-    /// What is shown of it.
+    /// The lines to show.
     pub fn lines(&self, paint: Paint) -> Vec<String> {
         self.draft.lines(paint, terminal::width() - 1)
     }
 
-    /// The next message that waits.
+    /// The next waiting message.
     pub fn next(&mut self) -> Option<String> {
         self.draft.queued.pop_front()
     }
 
-    /// What was not sent off, for the person to go on with.
+    /// The unfinished text, for the person to continue.
     pub fn unfinished(&mut self) -> String {
         std::mem::take(&mut self.draft.text)
     }
 
-    /// The turn was stopped: what waits is for the person to look at first.
+    /// Moves all waiting messages back into the draft, because the turn was stopped and the person
+    /// should see them first.
     pub fn take_all_back(&mut self) {
         let Draft { text, queued } = std::mem::take(&mut self.draft);
         let parts = queued.into_iter().chain(Some(text)).filter(|part| !part.is_empty());
@@ -147,9 +149,9 @@ impl Draft {
     }
 }
 
-/// The end of what is typed, in one line of `room` columns.
+/// The end of the typed text, in one line of `room` columns.
 pub fn ending(text: &str, room: usize) -> String {
-    // A break is shown, and a space at the end stays: the cursor stands behind it.
+    // Line breaks become visible, and a space at the end stays, because the cursor is after it.
     let text = text.replace('\n', "⏎ ").replace('\t', " ");
     let safe: String = text.chars().filter(|character| !character.is_control()).collect();
     if columns(&safe) <= room {

@@ -1,5 +1,5 @@
-//! Files of Claude Code that Posse does not use: said once for a folder, and again when that
-//! changes.
+//! Files of Claude Code that Posse does not use. A message names them once per folder, and again
+//! when they change.
 
 use super::Common;
 use crate::clean::clean_line;
@@ -10,25 +10,25 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Folders that are remembered. With more of them, all are forgotten.
+/// The most folders to remember. Beyond that, all are forgotten.
 const FOLDERS: usize = 1_000;
 
 impl Common {
-    /// What Posse does not use of Claude Code's files for `folder`, in one line.
+    /// The files and settings of Claude Code for `folder` that Posse does not use, in one line.
     pub fn unused(&self, folder: &Path) -> Result<Option<String>, Failure> {
         let unused = self.rule_files().unused(folder)?;
         let line = || clean_line(&format!("Posse does not use yet: {}", unused.join(", ")), 1_000);
         Ok((!unused.is_empty()).then(line))
     }
 
-    /// Says what Posse does not use for `folder`, unless that was said before, and
-    /// which rules it keeps otherwise than written.
+    /// Says what Posse does not use for `folder`, unless it said so before, and which rules it
+    /// applies differently than written.
     ///
     /// # Errors
-    /// When a file of rules cannot be understood.
+    /// If a file of rules cannot be parsed.
     pub fn tell_unused(&self, folder: &Path, screen: &mut Screen) -> Result<(), Failure> {
         let settings = self.rule_files().claude(folder)?;
-        // What nobody sees is told the next time.
+        // Without output, say it the next time.
         if self.global.quiet || self.global.json {
             return Ok(());
         }
@@ -48,7 +48,7 @@ impl Common {
         Ok(())
     }
 
-    /// Says that `prompt` calls a command of Claude Code, which means nothing to the model.
+    /// Says that `prompt` calls a command of Claude Code, which has no meaning for the model.
     pub fn tell_command(&self, folder: &Path, prompt: &str, screen: &mut Screen) {
         let name = prompt.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
         let Some(name) = name.filter(|name| !name.contains("..")) else { return };
@@ -64,8 +64,7 @@ impl Common {
     }
 }
 
-/// True when `line` was not yet told of `folder`; from now on it was. Where nothing can be
-/// remembered, everything is new.
+/// True when `line` is new for `folder`, and remembers it. Without a memory, every line is new.
 fn is_new(memory: Option<&Path>, folder: &Path, line: &str) -> bool {
     let Some(memory) = memory else { return true };
     let text = std::fs::read_to_string(memory).unwrap_or_default();
@@ -77,7 +76,7 @@ fn is_new(memory: Option<&Path>, folder: &Path, line: &str) -> bool {
         known.clear();
     }
     known.insert(folder.to_owned(), line.to_owned());
-    // It is only a memory of what was said: without it, it is said again.
+    // If this fails, the message is only shown again.
     let _ = remember(memory, &known);
     true
 }

@@ -1,4 +1,4 @@
-//! `posse webhooks`: which there are, what they are told, and whether it arrives.
+//! `posse webhooks`: lists and tests webhooks, and their deliveries.
 
 use super::{Common, folder};
 use crate::args::{DeliveryOptions, WebhooksVerb};
@@ -90,7 +90,7 @@ fn events(webhook: &Webhook) -> Vec<&'static str> {
     webhook.events.iter().map(|kind| kind.name()).collect()
 }
 
-/// A webhook, as `--json` prints it.
+/// A webhook in the output of `--json`.
 fn webhook_view(webhook: &Webhook) -> Value {
     json!({
         "name": webhook.name(),
@@ -143,7 +143,7 @@ async fn retry(common: &Common, runtime: &Runtime, ids: &[String]) -> Result<Cod
         back = runtime.retry_deliveries(&Revival::All).await?;
     }
     for id in ids {
-        // All are looked at before any is brought back.
+        // Check all deliveries before the first is retried.
         let filter = DeliveryFilter { id: Some(id.clone()), ..DeliveryFilter::default() };
         let found = runtime.deliveries(&filter).await?.pop();
         let id = clean_line(id, 80);
@@ -204,7 +204,7 @@ async fn test(common: &Common, runtime: &Runtime, name: &str) -> Result<Code, Fa
     Ok(code)
 }
 
-/// A delivery, as `--json` prints it.
+/// A delivery in the output of `--json`.
 fn delivery_view(delivery: &Delivery) -> Value {
     let due = delivery.state == DeliveryState::Due;
     json!({

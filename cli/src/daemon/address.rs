@@ -1,4 +1,4 @@
-//! Where the daemon of a database is found.
+//! The files of a database's daemon: lock, socket and log.
 
 use crate::common::Common;
 use crate::exit::Failure;
@@ -11,21 +11,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The longest path that a socket can have: the kernel's, less the byte that ends it.
+/// The longest path of a socket: the kernel's limit without the final zero byte.
 const LONGEST: usize = 107;
 
 /// The files of a database's daemon.
 pub struct Address {
-    /// The database, by its one name.
+    /// The canonical path of the database.
     pub database: PathBuf,
-    /// Locked while there is a daemon, and says where its socket is. Beside the database, so that
-    /// it is found whatever the environment says.
+    /// The lock file, which the daemon holds and which names its socket. It is next to the
+    /// database, so that it is found whatever the environment is.
     pub lock: PathBuf,
     /// The folder of the socket.
     folder: PathBuf,
-    /// Where a daemon that is started here listens.
+    /// The socket of a daemon that is started here.
     pub socket: PathBuf,
-    /// Where it writes what happens, if it has no terminal.
+    /// The log of a daemon without a terminal.
     pub log: PathBuf,
 }
 
@@ -36,7 +36,7 @@ impl Address {
         let environment = &common.environment;
         let state = environment.state_folder.as_ref().map(|state| state.join("daemon"));
         let session = environment.runtime_folder.clone();
-        // A session's folder is made by whoever makes the session.
+        // The system creates the folder of a session, so do not create it here.
         let session = session.filter(|folder| folder.parent().is_some_and(Path::is_dir));
         let folder = session.or_else(|| state.clone()).ok_or_else(|| {
             Failure::usage("no folder for a socket: neither XDG_RUNTIME_DIR nor HOME is set")
@@ -51,7 +51,7 @@ impl Address {
         })
     }
 
-    /// Makes the folders, for their owner only.
+    /// Creates the folders, accessible to their owner only.
     pub fn prepare(&self) -> Result<(), Failure> {
         let length = self.socket.as_os_str().len();
         if length > LONGEST {
@@ -74,7 +74,7 @@ impl Address {
     }
 }
 
-/// Makes `folder` if it is not there. Whether it is or not, nobody else can get in.
+/// Creates `folder` if it does not exist. In any case, no other user can access it.
 fn private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let found = std::fs::symlink_metadata(folder)?;
@@ -87,7 +87,7 @@ fn private_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The one name of a file, whatever links lead to it, as far as it is there.
+/// The canonical path of a file, as far as it exists.
 fn one_name(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if let Ok(real) = path.canonicalize() {

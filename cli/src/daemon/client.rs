@@ -1,4 +1,4 @@
-//! Finding the daemon, and asking it.
+//! Finds the daemon and sends requests to it.
 
 use super::VERSION;
 use super::address::Address;
@@ -11,17 +11,17 @@ use std::path::Path;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-/// Who executes what is left in the database.
+/// The daemon of a database.
 pub enum Found {
-    /// No daemon.
+    /// There is no daemon.
     Nobody,
-    /// This one, which answers.
+    /// A daemon that answers.
     Daemon(Daemon),
-    /// One that does not answer.
+    /// A daemon that does not answer.
     Silent {
-        /// Its process, if it has said.
+        /// Its process id, if known.
         pid: Option<u32>,
-        /// What became of the attempt.
+        /// The reason.
         why: String,
     },
 }
@@ -29,13 +29,13 @@ pub enum Found {
 /// A daemon that answers.
 pub struct Daemon {
     notice: Notice,
-    /// Its version, as it says now.
+    /// Its version, from its answer.
     pub version: String,
-    /// It was told to stop.
+    /// It is stopping.
     pub stopping: bool,
 }
 
-/// Looks for the daemon at `address`.
+/// Finds the daemon at `address`.
 pub async fn find(address: &Address) -> Result<Found, Failure> {
     let notice = match holder(&address.lock) {
         Ok(Holder::Nobody) => return Ok(Found::Nobody),
@@ -55,7 +55,7 @@ pub async fn find(address: &Address) -> Result<Found, Failure> {
 }
 
 impl Common {
-    /// The daemon of the database, if there is one that takes work on.
+    /// The daemon of the database, if there is one that accepts work.
     pub async fn daemon(&self) -> Option<Daemon> {
         match find(&Address::of(self).ok()?).await {
             Ok(Found::Daemon(daemon)) if !daemon.stopping => Some(daemon),
@@ -63,8 +63,8 @@ impl Common {
         }
     }
 
-    /// Tells the daemon, if there is one, that there may be something to do. If it does not hear,
-    /// it finds out by itself, a moment later.
+    /// Wakes the daemon, if there is one, because there may be work. If this fails, the daemon
+    /// finds the work a moment later.
     pub async fn nudge_daemon(&self) {
         if let Some(daemon) = self.daemon().await {
             let _ = daemon.ask(&Ask::Look).await;
@@ -73,17 +73,17 @@ impl Common {
 }
 
 impl Daemon {
-    /// Its process.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.notice.pid
     }
 
-    /// What it tells of itself.
+    /// Its description in the lock file.
     pub fn notice(&self) -> &Notice {
         &self.notice
     }
 
-    /// Asks it.
+    /// Sends a request.
     pub async fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
         let answer = exchange(&self.notice.socket, ask).await.map_err(|error| {
             let pid = self.notice.pid;
@@ -95,8 +95,8 @@ impl Daemon {
         }
     }
 
-    /// Refuses one that takes nothing on any more, and one of another version: what this version
-    /// stores it may not understand.
+    /// Fails if the daemon is stopping, or if it has another version, which may not understand the
+    /// data that this version stores.
     pub fn check_ready(&self) -> Result<(), Failure> {
         let (pid, version) = (self.notice.pid, &self.version);
         if self.stopping {
@@ -113,7 +113,7 @@ impl Daemon {
         ))
     }
 
-    /// Refuses a model that it cannot reach: its keys are those it was started with.
+    /// Fails if the daemon cannot use a model: it has only the keys that it was started with.
     pub async fn check_reach(&self, model: &str) -> Result<(), Failure> {
         self.ask(&Ask::Reach { model: model.to_owned() }).await.map(|_| ()).map_err(|failure| {
             failure.hint(

@@ -1,4 +1,4 @@
-//! Starting this program again as a process that stays when the terminal goes.
+//! Starts this program again as a process that outlives the terminal.
 
 use super::address::Address;
 use crate::environment::Environment;
@@ -9,11 +9,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The size from which on a log is put aside at the next start.
+/// The size at which the next start rotates the log.
 const LARGE: u64 = 1 << 20;
 
-/// Starts the daemon. It has nothing of this process but its environment, which holds the keys;
-/// what it says goes to its log. It leaves this session by itself.
+/// Starts the daemon. It inherits only the environment of this process, which holds the keys. Its
+/// output goes to its log. It leaves the session by itself.
 pub fn start(address: &Address, environment: &Environment) -> io::Result<Child> {
     posse::launch::keep_descriptors_private()?;
     put_aside(&address.log);
@@ -27,7 +27,7 @@ pub fn start(address: &Address, environment: &Environment) -> io::Result<Child> 
         .args(["daemon", "start", "--foreground", "--detached", "--db"].map(OsStr::new))
         .arg(&address.database)
         .current_dir("/")
-        // They are no longer in the environment of this process.
+        // The secrets are no longer in the environment of this process.
         .envs(environment.secret_variables())
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
@@ -41,12 +41,12 @@ pub fn leave_session() -> io::Result<()> {
     Ok(())
 }
 
-/// How far a log goes.
+/// The length of a log.
 pub fn end_of(log: &Path) -> u64 {
     std::fs::metadata(log).map_or(0, |found| found.len())
 }
 
-/// What a log says after `from`, of a large one the end only.
+/// The content of a log after `from`; for a large one, only the end.
 pub fn said_since(log: &Path, from: u64) -> String {
     const MOST: u64 = 4 << 10;
     let read = || -> io::Result<Vec<u8>> {
@@ -60,10 +60,10 @@ pub fn said_since(log: &Path, from: u64) -> String {
     String::from_utf8_lossy(&read().unwrap_or_default()).trim().to_owned()
 }
 
-/// Puts a large log aside, in place of the one before it.
+/// Renames a large log, which replaces the one before it.
 fn put_aside(log: &Path) {
     if end_of(log) > LARGE {
-        // A log that stays is only longer than it should be.
+        // If this fails, the log is only longer than it should be.
         let _ = std::fs::rename(log, log.with_extension("log.old"));
     }
 }

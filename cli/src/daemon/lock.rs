@@ -1,5 +1,5 @@
-//! The lock that makes a daemon the only one of its database, and what it tells others. The kernel
-//! drops it when the process dies, however it does.
+//! The lock that makes a daemon the only one of its database, and the description of the daemon in
+//! it. The kernel releases the lock when the process dies, in whatever way.
 
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -8,32 +8,32 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The largest notice that is read.
+/// The most bytes of a notice.
 const LARGEST: u64 = 64 << 10;
-/// How long whoever only looks may hold a lock.
+/// How long a process that only checks the lock may hold it.
 const A_LOOK: Duration = Duration::from_millis(500);
 
-/// What the holder of a lock tells of itself.
+/// The description of a daemon in its lock file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
-    /// Where it listens.
+    /// Its socket.
     pub socket: PathBuf,
-    /// Where it writes what happens; nothing when that is a terminal or a service manager.
+    /// Its log; `None` if it writes to a terminal or a service manager.
     pub log: Option<PathBuf>,
     /// Its version.
     pub version: String,
 }
 
-/// Who holds a lock.
+/// The holder of a lock.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// Nobody.
+    /// No process.
     Nobody,
-    /// Somebody who has not said who it is: it starts.
+    /// A daemon that is starting and has not written its notice.
     Starting,
-    /// This one.
+    /// This daemon.
     Daemon(Notice),
 }
 
@@ -41,7 +41,7 @@ pub enum Holder {
 pub struct Lock(File);
 
 impl Lock {
-    /// Takes the lock of the file at `path`; nothing when another process holds it.
+    /// Takes the lock of the file at `path`; `None` if another process holds it.
     pub fn take(path: &Path) -> io::Result<Option<Lock>> {
         let mut options = OpenOptions::new();
         let file = options.create(true).truncate(false).read(true).write(true).mode(0o600);
@@ -50,7 +50,7 @@ impl Lock {
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                // Somebody may just be looking who holds it.
+                // Another process may hold the lock only to check it.
                 Err(TryLockError::WouldBlock) if began.elapsed() < A_LOOK => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
@@ -58,12 +58,12 @@ impl Lock {
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
-        // What stands there is of one that is gone.
+        // The old content belongs to a daemon that is gone.
         file.set_len(0)?;
         Ok(Some(Lock(file)))
     }
 
-    /// Says who holds it.
+    /// Writes the notice of the holder.
     pub fn tell(&mut self, notice: &Notice) -> io::Result<()> {
         self.0.set_len(0)?;
         self.0.rewind()?;
@@ -73,12 +73,12 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The file stays: another may wait for its lock. What it says would be found out anyway.
+        // Keep the file, because another process may wait for its lock. An old notice does no harm.
         let _ = self.0.set_len(0);
     }
 }
 
-/// Who holds the lock of the file at `path`.
+/// The holder of the lock of the file at `path`.
 pub fn holder(path: &Path) -> io::Result<Holder> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Nobody),

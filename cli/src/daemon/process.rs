@@ -1,4 +1,4 @@
-//! The process that is the daemon, from its start to its end.
+//! The process of the daemon, from its start to its end.
 
 use super::VERSION;
 use super::address::Address;
@@ -18,10 +18,10 @@ use tokio::net::UnixListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// How long a gentle stop waits for the steps that are under way.
+/// How long a gentle stop waits for the present steps.
 pub const GRACE: Duration = Duration::from_secs(30);
 
-/// Executes runs until told to stop.
+/// Executes runs until it is asked to stop.
 pub async fn run(
     common: &Common,
     address: &Address,
@@ -66,7 +66,7 @@ pub async fn run(
     } else {
         runtime.shutdown().await;
     }
-    // Before the lock is free: whoever holds it next makes a new one.
+    // Remove the socket before the lock is free: the next holder makes a new one.
     let _ = std::fs::remove_file(&address.socket);
     drop(lock);
     told?;
@@ -74,10 +74,10 @@ pub async fn run(
     ended
 }
 
-/// A runtime that goes on with all runs, each with the agents and skills of its folder. Returns it
-/// and how many runs it executes at the same time.
+/// Opens a runtime that continues all runs, each with the agents and skills of its folder. Returns
+/// it and the number of its slots.
 async fn open(common: &Common) -> Result<(Runtime, usize), Failure> {
-    // A project's settings are for those who work in it.
+    // The settings of a project do not apply to the daemon.
     let config = common.user_config()?;
     let nowhere = LiveCatalog::from(posse::AgentCatalog::built_in());
     let place = common.clone();
@@ -93,7 +93,7 @@ async fn open(common: &Common) -> Result<(Runtime, usize), Failure> {
     };
     let slots = runtime.scheduling.max_concurrent;
     let runtime = Runtime::open(runtime).await?;
-    // One that can only read executes nothing.
+    // A daemon that can only read the database cannot execute runs.
     if let Err(error) = runtime.check_store() {
         runtime.shutdown().await;
         return Err(error.into());
@@ -101,7 +101,7 @@ async fn open(common: &Common) -> Result<(Runtime, usize), Failure> {
     Ok((runtime, slots))
 }
 
-/// Listens for this user only. Whoever listened there before is gone: its lock was free.
+/// Listens for this user only. The daemon that listened there before is gone, because its lock was free.
 fn listen(address: &Address) -> std::io::Result<UnixListener> {
     match std::fs::remove_file(&address.socket) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -112,7 +112,7 @@ fn listen(address: &Address) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Lets the runtime work until it is to stop, and stops it. Whoever asks again is in a hurry.
+/// Lets the runtime work until a stop is requested, and stops it. A second request stops it at once.
 async fn work(
     runtime: &Runtime,
     desk: &Desk,
@@ -122,7 +122,7 @@ async fn work(
     let mut haste = tokio::select! {
         error = runtime.store_lost() => {
             desk.stopping.cancel();
-            // What is under way cannot be stored any more.
+            // The present steps can no longer be stored.
             runtime.shutdown_within(Duration::ZERO).await;
             return Err(error.into());
         }
@@ -152,7 +152,7 @@ async fn work(
     Ok(Code::Done)
 }
 
-/// Waits until someone asks to stop now.
+/// Waits for a request to stop now.
 async fn hurried(asked: &mut mpsc::Receiver<Haste>) -> Haste {
     while let Some(haste) = asked.recv().await {
         if haste == Haste::Now {
@@ -162,7 +162,7 @@ async fn hurried(asked: &mut mpsc::Receiver<Haste>) -> Haste {
     std::future::pending().await
 }
 
-/// A line of the log.
+/// Writes a line to the log.
 fn note(text: &str) {
     print::note(format!("{} {text}", format::timestamp(format::now())));
 }

@@ -1,4 +1,4 @@
-//! What is said on the daemon's socket: one line of JSON in, one line of JSON out, then it closes.
+//! The protocol on the daemon's socket: one line of JSON in, one line of JSON out, then it closes.
 
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -6,94 +6,94 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-/// The form of what is said. A daemon answers no other.
+/// The version of the protocol. A daemon answers no other.
 pub const FORM: u32 = 1;
-/// The largest line.
+/// The most bytes of a line.
 const LARGEST: u64 = 256 << 10;
-/// How long either side waits for the other.
+/// How long each side waits for the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A line to the daemon, such as `{"posse":1,"ask":"status"}`.
+/// A request to the daemon, such as `{"posse":1,"ask":"status"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// [`FORM`].
+    /// The version of the protocol, [`FORM`].
     pub posse: u32,
     #[serde(flatten)]
     pub ask: Ask,
 }
 
-/// What can be asked for.
+/// The kind of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
-    /// Whether it is there.
+    /// Check that the daemon answers.
     Ping,
-    /// How it goes.
+    /// Return the status.
     Status,
-    /// To look at once for what there is to do.
+    /// Check at once for new work.
     Look,
-    /// Whether it can reach a model, by its key or server.
+    /// Check that the daemon can use a model, with its API key or server.
     Reach {
-        /// Which, as `vendor/name`.
+        /// The model, as `vendor/name`.
         model: String,
     },
-    /// To stop.
+    /// Stop.
     Stop {
-        /// In the middle of steps.
+        /// Do not wait for the end of the present steps.
         #[serde(default)]
         now: bool,
     },
 }
 
-/// A line from the daemon.
+/// An answer of the daemon.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// [`FORM`].
+    /// The version of the protocol, [`FORM`].
     pub posse: u32,
     /// The daemon's version.
     pub version: String,
-    /// The daemon's process.
+    /// The daemon's process id.
     pub pid: u32,
-    /// It was told to stop, and takes nothing on.
+    /// The daemon is stopping, and accepts no work.
     #[serde(default)]
     pub stopping: bool,
-    /// Why what was asked for is not done.
+    /// Why the request failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How it goes, if that was asked.
+    /// The status, if it was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
 }
 
-/// How it goes.
+/// The status of the daemon.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Since when it runs: milliseconds since 1970.
+    /// When it started: milliseconds since 1970.
     pub started_at: u64,
-    /// How long it has run.
+    /// How long it has run, in milliseconds.
     pub uptime_ms: u64,
     /// Its database.
     pub database: String,
-    /// Runs that it executes at the same time, at most.
+    /// The most runs that it executes at the same time.
     pub slots: u64,
-    /// What there is.
+    /// The numbers of unfinished runs.
     pub runs: Counts,
 }
 
-/// Unfinished runs of the database, by where they stand.
+/// The numbers of unfinished runs in the database, by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Executed by the daemon.
     pub running: u64,
     /// Executed by other processes.
     pub elsewhere: u64,
-    /// Have something to do and wait for a slot.
+    /// Have work to do and wait for a slot.
     pub queued: u64,
-    /// Wait for a message, a result or others below them.
+    /// Wait for a message, a result or their children.
     pub waiting: u64,
-    /// Held back until they are told to go on.
+    /// Paused until a person resumes them.
     pub paused: u64,
-    /// Interrupted by a person, and held back until they are told to go on.
+    /// Interrupted by a person, until a person resumes them.
     #[serde(default)]
     pub interrupted: u64,
 }
@@ -109,7 +109,7 @@ pub async fn write_line(
     to.flush().await
 }
 
-/// Reads a line, which may end with the stream.
+/// Reads a line. The end of the stream also ends it.
 pub async fn read_line(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     let mut from = from.take(LARGEST + 1);
@@ -128,7 +128,7 @@ pub async fn read_line(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8
     }
 }
 
-/// Refuses whoever is at the other end if it is another user.
+/// Fails if another user is at the other end.
 pub fn check_peer(stream: &UnixStream) -> io::Result<()> {
     let (own, other) = (rustix::process::geteuid().as_raw(), stream.peer_cred()?.uid());
     match is_trusted(own, other) {
@@ -140,7 +140,7 @@ pub fn check_peer(stream: &UnixStream) -> io::Result<()> {
     }
 }
 
-/// Nobody but the user, not even one who can do everything: who is root can become the user.
+/// Only the same user is trusted, not even root: root can become the user.
 fn is_trusted(own: u32, other: u32) -> bool {
     own == other
 }

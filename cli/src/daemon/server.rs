@@ -1,4 +1,4 @@
-//! The daemon's side of the socket.
+//! The daemon's end of the socket.
 
 use super::VERSION;
 use super::protocol::{
@@ -15,36 +15,36 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// Connections that are served at once; more wait.
+/// The most connections that are served at once. Further ones wait.
 const MOST: usize = 32;
-/// How long to wait when no connection can be taken, for want of descriptors.
+/// How long to wait if no connection can be accepted because file descriptors ran out.
 const EXHAUSTED: Duration = Duration::from_millis(200);
-/// Unfinished runs that are counted.
+/// The most unfinished runs that are counted.
 const COUNTED: usize = 1_000_000;
 
-/// How soon to stop.
+/// How to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Haste {
-    /// Each run after its step.
+    /// Stop each run after its present step.
     Gentle,
-    /// In the middle of steps.
+    /// Do not wait for the present steps.
     Now,
 }
 
-/// What answers are made of.
+/// The state from which requests are answered.
 pub struct Desk {
     runtime: Runtime,
     database: String,
     slots: u64,
     began: Instant,
     started_at: u64,
-    /// Hears that it is to stop.
+    /// Sends requests to stop.
     stop: mpsc::Sender<Haste>,
-    /// It is stopping.
+    /// Fires when the daemon is stopping.
     pub stopping: CancellationToken,
 }
 
-/// Answers whoever connects, until `end`.
+/// Answers requests until `end` fires.
 pub async fn serve(listener: UnixListener, desk: Arc<Desk>, end: CancellationToken) {
     let mut talks = JoinSet::new();
     loop {
@@ -55,7 +55,7 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>, end: CancellationTok
                 Ok((stream, _)) => {
                     let desk = desk.clone();
                     talks.spawn(async move {
-                        // Whoever is gone, slow or another user gets no answer.
+                        // A client that is gone, slow or of another user gets no answer.
                         let _ = timeout(PATIENCE, talk(stream, &desk)).await;
                     });
                 }
@@ -63,7 +63,7 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>, end: CancellationTok
             },
         }
     }
-    // The listener first: nobody is to connect who will not be heard.
+    // Drop the listener first, so that no client connects that would get no answer.
     drop(listener);
     while talks.join_next().await.is_some() {}
 }
@@ -78,7 +78,7 @@ async fn talk(mut stream: UnixStream, desk: &Desk) -> std::io::Result<()> {
     write_line(&mut stream, &desk.line(answer)).await
 }
 
-/// What a line asks for.
+/// The request in a line.
 fn understand(line: &[u8]) -> Result<Ask, String> {
     let value: serde_json::Value =
         serde_json::from_slice(line).map_err(|error| format!("not valid JSON: {error}"))?;
@@ -94,7 +94,7 @@ fn understand(line: &[u8]) -> Result<Ask, String> {
 }
 
 impl Desk {
-    /// A desk for `runtime`, which begins now.
+    /// A desk for `runtime`. The uptime starts now.
     pub fn new(
         runtime: Runtime,
         database: String,
@@ -112,7 +112,7 @@ impl Desk {
         }
     }
 
-    /// The line that tells what became of a request.
+    /// The answer to a request with this result.
     fn line(&self, result: Result<Option<Status>, String>) -> Answer {
         let (status, error) = match result {
             Ok(status) => (status, None),
@@ -136,7 +136,7 @@ impl Desk {
             Ask::Stop { now } => {
                 self.stopping.cancel();
                 let haste = if now { Haste::Now } else { Haste::Gentle };
-                // A full channel means that it was asked for often enough.
+                // If the channel is full, enough stop requests are waiting.
                 let _ = self.stop.try_send(haste);
                 Ok(None)
             }
@@ -147,7 +147,7 @@ impl Desk {
     async fn status(&self) -> Result<Status, String> {
         let filter = Filter { unfinished: Unfinished::Only, limit: COUNTED, ..Filter::default() };
         let rows = match self.stopping.is_cancelled() {
-            // The store may be closed any moment.
+            // The store may close at any moment.
             true => Vec::new(),
             false => self.runtime.list(&filter).await.map_err(|error| error.to_string())?,
         };

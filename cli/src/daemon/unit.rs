@@ -1,15 +1,15 @@
-//! The daemon as a unit of systemd.
+//! The systemd unit of the daemon.
 
 use std::path::Path;
 
 /// The name of the unit.
 pub const NAME: &str = "posse.service";
 
-/// A unit with which systemd keeps the daemon of `database` running. Keys come from `keys`, for a
-/// service has not the environment of a shell.
+/// A unit that keeps the daemon of `database` running. The API keys come from `keys`, because a
+/// service does not have the environment of a shell.
 pub fn text(executable: &Path, database: &Path, keys: &Path) -> String {
     let (executable, database) = (quoted(executable), quoted(database));
-    // Systemd takes the rest of the line as it is, but for specifiers.
+    // systemd takes the rest of the line verbatim, except specifiers.
     let keys = keys.display().to_string().replace('%', "%%");
     format!(
         "\
@@ -39,7 +39,7 @@ WantedBy=default.target
     )
 }
 
-/// A path as one word of a command line of systemd.
+/// A path as one word of a systemd command line.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let text =

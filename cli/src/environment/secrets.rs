@@ -1,5 +1,5 @@
-//! Secrets in the environment of this process: read once, then blotted out where others could see
-//! them.
+//! Secrets in the environment of this process: read once, then overwritten where other processes
+//! could see them.
 
 use linux_keyutils::{KeyRing, KeyRingIdentifier};
 use std::collections::BTreeMap;
@@ -7,13 +7,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// What names of variables hold that hold secrets.
+/// The parts of variable names that mark secrets.
 const MARKS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "WEBHOOK"];
-/// Bytes of a file with a key, at most.
+/// The most bytes of a file with a key.
 const FILE_BYTES: u64 = 64 << 10;
 
-/// The values of variables that hold secrets. What `/proc/PID/environ` shows of them afterwards is
-/// empty.
+/// Reads the values of secret variables. Afterwards `/proc/PID/environ` shows them empty.
 pub fn take() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (name, value) in std::env::vars_os() {
@@ -24,17 +23,17 @@ pub fn take() -> BTreeMap<String, String> {
             found.insert(name.to_owned(), value.to_owned());
         }
     }
-    // What cannot be blotted out is still hidden from other users, and from this one's processes.
+    // If this fails, the values are still hidden from other users and from the user's other processes.
     if !found.is_empty() {
         let _ = blot(&found);
     }
     found
 }
 
-/// The value in the file that `NAME_FILE` names, if one is named.
+/// The value in the file that `NAME_FILE` names, if that is set.
 ///
 /// # Errors
-/// Why that file holds none.
+/// Why the file has no value.
 pub fn of_file(name: &str) -> Result<Option<String>, String> {
     let Some(path) = super::text(&format!("{name}_FILE")) else { return Ok(None) };
     let read = || -> std::io::Result<String> {
@@ -71,7 +70,7 @@ pub fn of_keyring(name: &str) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// A name such as `ANTHROPIC_API_KEY`. One that names a file or a folder holds no secret.
+/// True for a name such as `ANTHROPIC_API_KEY`. The name of a file or folder is not a secret.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let names_path =
@@ -79,8 +78,8 @@ pub fn is_secret(name: &str) -> bool {
     MARKS.iter().any(|mark| name.contains(mark)) && !names_path
 }
 
-/// Overwrites the values where the kernel put them when this program began. Nothing in this process
-/// refers to them: whoever asks for such a variable afterwards finds nothing in it.
+/// Overwrites the values in the memory where the kernel put them at the start of this program.
+/// Later reads of such a variable in this process get an empty value.
 fn blot(found: &BTreeMap<String, String>) -> std::io::Result<()> {
     let mut memory = OpenOptions::new().read(true).write(true).open("/proc/self/mem")?;
     let Some((start, end)) = range()? else { return Ok(()) };
@@ -102,10 +101,10 @@ fn blot(found: &BTreeMap<String, String>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Where the environment stands in this process, as the kernel says.
+/// The address range of the environment in this process, from the kernel.
 fn range() -> std::io::Result<Option<(u64, u64)>> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    // The name of the program, in parentheses, may hold anything; fields are counted after it.
+    // The name of the program is in parentheses and may contain anything, so count fields after it.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     let numbers: Vec<Option<u64>> = fields.map(|field| field.parse().ok()).collect();
     // Fields 50 and 51 of proc_pid_stat(5); the first after the name is field 3.

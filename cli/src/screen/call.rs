@@ -1,5 +1,5 @@
-//! A tool call in one line, what came of it, and on a terminal the part of it that people look for:
-//! the change in a file, the end of a command's output.
+//! A tool call in one line with its result and, on a terminal, its most interesting part: the
+//! changed lines of a file, or the end of a command's output.
 
 use super::change;
 use super::line::Look;
@@ -10,24 +10,24 @@ use posse::agents::{ToolFacts, built_in_tools, tools_of};
 use posse::protocol::{Ending, Event, ToolCall, ToolFinished};
 use serde_json::Value;
 
-/// Lines of a command's output, from its end.
+/// The most lines of a command's output, from its end.
 const OUTPUT: usize = 5;
-/// The same of one that failed.
+/// The same for a failed command.
 const FAILED_OUTPUT: usize = 15;
 
-/// How Posse begins to tell what a command left for git to run, and does not lie there any more.
+/// The beginning of the note about files that git would have executed and that Posse moved away.
 const SET_ASIDE: &str = "[set aside: ";
 
-/// How much is told of a call.
+/// How much is shown of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// A line; two if it went wrong.
+    /// One line, or two for a failure.
     Line,
-    /// What it changed and what it printed besides.
+    /// Also what it changed and printed.
     Result,
 }
 
-/// What is known of the tools of a run.
+/// The facts about the tools of a run.
 pub struct Tools(Vec<ToolFacts>);
 
 impl Default for Tools {
@@ -37,7 +37,7 @@ impl Default for Tools {
 }
 
 impl Tools {
-    /// Learns of the tools of its host.
+    /// Learns the tools of the run's host.
     pub fn observe(&mut self, event: &Event) {
         if let Event::RunStarted(started) = event {
             self.0 = tools_of(&started.grant);
@@ -48,7 +48,7 @@ impl Tools {
         self.0.iter().find(|tool| tool.answers_to(&call.name))
     }
 
-    /// A call in one line: the tool, and what it says that the call is about.
+    /// A call in one line: the tool and the subject of the call.
     pub fn describe(&self, call: &ToolCall) -> String {
         let about = self.of(call).and_then(|tool| tool.line(&call.input));
         let about = about.unwrap_or_else(|| arguments(&call.input));
@@ -57,14 +57,14 @@ impl Tools {
     }
 }
 
-/// The arguments of a call of which nobody says what matters: the only one, if it is a text.
+/// The arguments of a call of an unknown tool: the only argument if it is a text, or all as JSON.
 fn arguments(input: &Value) -> String {
     let Some(all) = input.as_object().filter(|all| !all.is_empty()) else { return String::new() };
     let only = all.values().next().filter(|_| all.len() == 1).and_then(Value::as_str);
     only.map_or_else(|| input.to_string(), str::to_owned)
 }
 
-/// A call that has its result.
+/// The lines for a finished call.
 pub fn finished(
     tools: &Tools,
     call: Option<&ToolCall>,
@@ -101,7 +101,7 @@ pub fn finished(
         }
         (Detail::Line, true) => {}
     }
-    // What was changed behind the command's back is told to people too, whatever else is shown.
+    // Files that Posse moved away are always reported to people.
     if let Some(aside) = text.lines().rfind(|line| line.starts_with(SET_ASIDE)) {
         let told = clean_line(aside.trim_start_matches('['), 400);
         let told = told.split(". Git would").next().unwrap_or(&told).to_owned();
@@ -110,7 +110,7 @@ pub fn finished(
     lines.join("\n")
 }
 
-/// The last lines of what a command printed.
+/// The last lines of a command's output.
 fn output(text: &str, most: usize, look: Look) -> Vec<String> {
     let is_told_apart = |line: &str| line == "[no output]" || line.starts_with(SET_ASIDE);
     let printed: Vec<&str> = text.lines().filter(|line| !is_told_apart(line)).collect();
@@ -119,7 +119,7 @@ fn output(text: &str, most: usize, look: Look) -> Vec<String> {
     if earlier > 0 {
         lines.push(format!("… {}", format::count(earlier as u64, "earlier line")));
     }
-    // Of a line that was written over, what stood there in the end.
+    // For a line with carriage returns, only the last version.
     let last = |line: &&str| line.trim_end().rsplit('\r').next().map(clean).unwrap_or_default();
     lines.extend(printed[earlier..].iter().map(|line| last(line).replace('\t', "    ")));
     let room = look.columns.saturating_sub(2);

@@ -1,27 +1,27 @@
-//! What a call changes in a file: a unified difference in lines with the file's own numbers. Pure.
+//! Diffs of files: the lines of a unified diff with their line numbers. Pure.
 
 use crate::clean::clean_line;
 use crate::paint::Paint;
 use crate::screen::line::Look;
 use crate::terminal::fitted;
 
-/// Lines that are shown of a change that was made.
+/// The most lines of a diff.
 const MOST: usize = 20;
-/// Characters of a line that are looked at.
+/// The most characters of a line that are read.
 const LONGEST: usize = 400;
 
-/// A line of a difference.
+/// A line of a diff.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Row<'a> {
-    /// A line of the file as it was (`-`), as it is (`+`), or both (` `).
+    /// A line of the old file (`-`), of the new file (`+`), or of both (` `).
     Line { number: usize, mark: char, text: &'a str },
-    /// Lines of the file that stay as they are are left out here.
+    /// Unchanged lines are left out here.
     Gap,
-    /// What is said about the difference.
+    /// A remark about the diff.
     Remark(&'a str),
 }
 
-/// The lines of a unified difference, numbered.
+/// The lines of a unified diff, numbered.
 pub fn rows(difference: &str) -> Vec<Row<'_>> {
     let (mut before, mut after) = (0, 0);
     let mut rows = Vec::new();
@@ -55,14 +55,14 @@ pub fn rows(difference: &str) -> Vec<Row<'_>> {
     rows
 }
 
-/// The first lines, before and after, of the part that a line like `@@ -1,3 +2,4 @@` begins.
+/// The first old and new line number in a hunk header such as `@@ -1,3 +2,4 @@`.
 fn hunk(line: &str) -> Option<(usize, usize)> {
     let (old, new) = line.strip_prefix("@@ -")?.strip_suffix(" @@")?.split_once(" +")?;
     let first = |range: &str| range.split(',').next().and_then(|number| number.parse().ok());
     Some((first(old)?, first(new)?))
 }
 
-/// Where the difference begins in `text`.
+/// The part of `text` from the start of the diff.
 pub fn difference_in(text: &str) -> Option<&str> {
     match text.starts_with("@@ -") {
         true => Some(text),
@@ -70,7 +70,7 @@ pub fn difference_in(text: &str) -> Option<&str> {
     }
 }
 
-/// Columns of the largest number.
+/// The number of columns of the largest line number.
 pub fn number_width(rows: &[Row<'_>]) -> usize {
     let number = |row: &Row<'_>| match row {
         Row::Line { number, .. } => *number,
@@ -79,7 +79,7 @@ pub fn number_width(rows: &[Row<'_>]) -> usize {
     rows.iter().map(number).max().unwrap_or(0).to_string().len()
 }
 
-/// A row in colour; `text` is that of the row, made safe.
+/// A row in colour. `text` is the escaped text of the row.
 pub fn painted(row: &Row<'_>, text: &str, width: usize, paint: Paint) -> String {
     match row {
         Row::Line { number, mark, .. } => {
@@ -103,11 +103,11 @@ pub fn text_of<'a>(row: &Row<'a>) -> &'a str {
     }
 }
 
-/// A change that was made, in a few lines that fit the screen.
+/// A diff in a few lines that fit the screen.
 pub fn told(difference: &str, look: Look) -> Vec<String> {
     let mut rows = rows(difference);
     let mut more = rows.len().saturating_sub(MOST);
-    // What the tool itself has left out.
+    // The tool itself has left out lines.
     if let Some(Row::Remark(remark)) = rows.last()
         && let Some(left_out) = left_out(remark)
     {
@@ -132,7 +132,7 @@ pub fn told(difference: &str, look: Look) -> Vec<String> {
     lines
 }
 
-/// How many lines `[7 more lines of difference]` leaves out.
+/// The number of lines that `[7 more lines of difference]` leaves out.
 fn left_out(remark: &str) -> Option<usize> {
     remark.strip_prefix('[')?.strip_suffix(" more lines of difference]")?.parse().ok()
 }

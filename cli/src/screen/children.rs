@@ -1,5 +1,4 @@
-//! What is shown of the runs below: lines that stay, and lines that stand while they are at work.
-//! Pure: events in, lines out.
+//! The lines about subagents: permanent ones, and live ones while they work. Pure: events in, lines out.
 
 use super::line::{self, Look};
 use super::tree::{Change, Node, State, Sum, Tree};
@@ -8,16 +7,16 @@ use crate::spending;
 use posse::protocol::{CallId, Event, Record};
 use posse::{RunId, RunRow};
 
-/// Where lines go.
+/// The kind of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// To a terminal, where those at work stand at the bottom: one line stays of each child.
+    /// A terminal with live lines at the bottom: one permanent line per child.
     Live,
-    /// Into a file or a pipe: a line when a run starts, one when it ends.
+    /// A file or a pipe: one line when a run starts, and one when it ends.
     Plain,
 }
 
-/// Of so many siblings, those that do well are not told one by one.
+/// With this many siblings, successful ones have no line of their own.
 const MANY: usize = 24;
 
 pub struct Children {
@@ -28,13 +27,13 @@ pub struct Children {
     batch: Batch,
 }
 
-/// Children since the last time that none was at work.
+/// The children since the last time that none was active.
 #[derive(Default)]
 struct Batch {
     runs: Vec<RunId>,
     began: u64,
     open: usize,
-    /// Those that have done well and were not told.
+    /// The successful children without a line.
     untold: Vec<RunId>,
 }
 
@@ -48,7 +47,7 @@ impl Children {
         &self.tree
     }
 
-    /// Learns from an event. Returns the lines that stay.
+    /// Applies an event. Returns the permanent lines.
     pub fn observe(&mut self, record: &Record, look: Look) -> Vec<String> {
         if let Event::ChildStarted(child) = &record.event
             && record.run == self.tree.top()
@@ -62,19 +61,19 @@ impl Children {
         }
     }
 
-    /// Takes over from rows what no event has told yet. Returns the lines that stay.
+    /// Completes the states from `rows`, where no event has arrived yet. Returns the permanent lines.
     pub fn settle(&mut self, rows: &[RunRow], now: u64, look: Look) -> Vec<String> {
         let ended = self.tree.settle(rows);
         ended.into_iter().flat_map(|run| self.ended(run, now, look)).collect()
     }
 
-    /// True, once, when a child has answered this call or will.
+    /// Returns true once if a child has answered this call or will.
     pub fn answers(&mut self, call: &CallId) -> bool {
         let known = self.calls.iter().position(|known| known == call);
         known.map(|position| self.calls.remove(position)).is_some()
     }
 
-    /// True when a child is to answer this call.
+    /// True when a child will answer this call.
     pub fn will_answer(&self, call: &CallId) -> bool {
         self.calls.contains(call)
     }
@@ -128,7 +127,7 @@ impl Children {
         lines
     }
 
-    /// These runs and all below them, together.
+    /// The sum over these runs and their subagents.
     fn sum_of(&self, runs: &[RunId]) -> Sum {
         let mut sum = Sum::default();
         for run in runs {
@@ -139,7 +138,7 @@ impl Children {
         sum
     }
 
-    /// How those at work stand, in one line without its time; nothing when none is.
+    /// The states of the active children in one line, without the time; `None` if there are none.
     pub fn status(&self) -> Option<String> {
         if self.batch.open == 0 {
             return None;
@@ -160,8 +159,7 @@ impl Children {
         Some(format!("{} · {tools}, {tokens} tokens, {cost}", states.join(", ")))
     }
 
-    /// Those at work, in at most `rows` lines: all of them if they fit, else those that failed and
-    /// the newest.
+    /// The active subagents in at most `rows` lines: all if they fit, else the failed ones and the newest.
     pub fn lines(&self, now: u64, rows: usize, look: Look) -> Vec<String> {
         let mut shown: Vec<(usize, RunId, &Node)> = self
             .batch
@@ -182,14 +180,14 @@ impl Children {
         shown.iter().map(line).collect()
     }
 
-    /// Those at work, and those that failed below one at work.
+    /// True for active subagents, and for failed ones below an active one.
     fn is_shown(&self, node: &Node) -> bool {
         node.state.is_open() || node.state == State::Failed && self.is_open(node.parent)
     }
 }
 
-/// As many of `shown` as fit: a third for those that failed, the rest for the newest at work, those
-/// that wait for a slot last. In their order in the tree.
+/// As many of `shown` as fit: a third for failed runs, the rest for the newest active ones, with
+/// queued ones last. Returned in the order of the tree.
 fn chosen(shown: Vec<(usize, RunId, &Node)>, rows: usize) -> Vec<(usize, RunId, &Node)> {
     let urgency = |node: &Node| match node.state {
         State::Failed => 0,

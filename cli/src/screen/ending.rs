@@ -1,4 +1,4 @@
-//! How a run ended: its answer, its totals, and what to do next.
+//! The end of a run: its answer, its totals, and what to do next.
 
 use super::line::{self, Below};
 use super::{Screen, Volume};
@@ -10,12 +10,12 @@ use posse::RunId;
 use posse::protocol::Outcome;
 
 impl Screen {
-    /// Sets how many milliseconds the run took, for one that only was watched.
+    /// Sets how many milliseconds the run took, if it was only watched.
     pub fn took(&mut self, milliseconds: u64) {
         self.took = Some(milliseconds);
     }
 
-    /// Shows how the run ended, and the answer if it has not been shown.
+    /// Shows the outcome of the run, and the answer if it is not shown yet.
     pub fn finish(&mut self, run: RunId, outcome: &Outcome) -> Result<(), Failure> {
         self.pause();
         let shown = self.speech.has_shown(outcome.text());

@@ -1,45 +1,46 @@
-//! The lines at the end of the terminal that say what goes on: redrawn in place, taken away by the
-//! next output. Knows how many rows they fill, also after the terminal has become narrower.
+//! The foot: lines at the bottom of the terminal about the present work. They are redrawn in place,
+//! and cleared by the next output. The foot knows how many rows they fill, even after the terminal
+//! became narrower.
 
 use crate::print;
 use crate::terminal::{self, columns};
 use std::time::{Duration, Instant};
 
-/// How long what is drawn stands at least: thousands of events a second are not shown one by one.
+/// The least time between two redraws: thousands of events per second are not shown one by one.
 const STANDS: Duration = Duration::from_millis(80);
 
-/// Rows that are used at the most.
+/// The most rows of the foot.
 const MOST: usize = 12;
 
 #[derive(Default)]
 pub struct Foot {
-    /// Columns that each line fills that stands on the terminal; the cursor is behind the last.
+    /// The columns of each drawn line. The cursor is after the last one.
     drawn: Vec<usize>,
     at: Option<Instant>,
 }
 
 impl Foot {
-    /// Rows that may be filled: a third of the screen.
+    /// The rows that the foot may fill: a third of the screen.
     pub fn rows() -> usize {
         (terminal::height() / 3).clamp(1, MOST)
     }
 
-    /// Rows that a text may fill which is still being said: half of the screen.
+    /// The rows that an open text may fill: half of the screen.
     pub fn open_rows() -> usize {
         (terminal::height() / 2).max(1)
     }
 
-    /// True when what stands there has stood for long enough to be drawn anew.
+    /// True when the last redraw was long enough ago.
     pub fn is_due(&self) -> bool {
         self.at.is_none_or(|at| at.elapsed() >= STANDS)
     }
 
-    /// True when something stands there.
+    /// True when lines are drawn.
     pub fn stands(&self) -> bool {
         !self.drawn.is_empty()
     }
 
-    /// Draws `lines` in place of what stands there.
+    /// Draws `lines` in place of the old ones.
     pub fn draw(&mut self, lines: &[String]) {
         self.at = Some(Instant::now());
         if lines.is_empty() && self.drawn.is_empty() {
@@ -49,7 +50,7 @@ impl Foot {
         self.drawn = lines.iter().map(|line| columns(line)).collect();
     }
 
-    /// Prints `text`, whole lines that stay, above `lines`.
+    /// Prints `text`, which are permanent lines, above `lines`.
     pub fn print(&mut self, text: &str, lines: &[String]) {
         let text = format!("{text}\n");
         print::note_piece(&over(&self.drawn, terminal::width(), &text, lines));
@@ -57,15 +58,15 @@ impl Foot {
         self.at = Some(Instant::now());
     }
 
-    /// Takes it away.
+    /// Clears the foot.
     pub fn clear(&mut self) {
         self.draw(&[]);
         self.at = None;
     }
 }
 
-/// What makes a terminal of `width` columns, on which lines of `drawn` columns stand, show `text`
-/// and then `lines`. In one piece, and over what stands there, so that nothing flickers.
+/// The output that makes a terminal of `width` columns with old lines of `drawn` columns show
+/// `text` and then `lines`. It is one write that overwrites the old lines, so that nothing flickers.
 fn over(drawn: &[usize], width: usize, text: &str, lines: &[String]) -> String {
     let shown = format!("{text}{}", lines.join("\n"));
     let rows: usize = drawn.iter().map(|columns| columns.div_ceil(width).max(1)).sum();

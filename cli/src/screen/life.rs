@@ -1,4 +1,4 @@
-//! What a run took that was there before this command: with this command, and in its whole life.
+//! The totals of a run that existed before this command: with this command, and since its start.
 
 use super::line::{self, Below};
 use posse::protocol::Usd;
@@ -7,7 +7,7 @@ use posse::{RunId, RunRow};
 
 #[derive(Default)]
 pub struct Life {
-    /// What it and all below it had cost before.
+    /// The cost of the run and its subagents before this command.
     before: Usd,
     whole: Option<Whole>,
 }
@@ -19,19 +19,19 @@ struct Whole {
 }
 
 impl Life {
-    /// `rows` are the run and all below it, before anything is done.
+    /// Starts with `rows`, the run and its subagents before this command does anything.
     pub fn begin(&mut self, rows: &[RunRow]) {
         self.before = cost(rows);
     }
 
-    /// `rows` are the run `top` and all below it, now.
+    /// Sums up `rows`, the run `top` and its subagents now.
     pub fn sum_up(&mut self, rows: &[RunRow], top: RunId) {
         let own = rows.iter().find(|row| row.id == top).map(Spending::of);
         let (below, cost) = (Below::stored(rows, top), cost(rows));
         self.whole = own.map(|own| Whole { own, below, cost });
     }
 
-    /// In words, if it was summed up.
+    /// The totals in words, if they were summed up.
     pub fn totals(&self) -> Option<String> {
         let Whole { own, below, cost } = self.whole.as_ref()?;
         let whole = line::totals(own, None, below.as_ref());
@@ -39,7 +39,7 @@ impl Life {
     }
 }
 
-/// What `rows` have cost together, as far as that is known.
+/// The known cost of `rows` together.
 fn cost(rows: &[RunRow]) -> Usd {
     rows.iter().fold(Usd::ZERO, |sum, row| sum + Spending::of(row).cost())
 }

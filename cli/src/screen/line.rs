@@ -1,4 +1,4 @@
-//! One run of a tree in one line, which fits where it is printed. Pure.
+//! One run of a tree in one line that fits the output. Pure.
 
 use super::tree::{Node, State, Sum, Tree};
 use crate::clean::clean_line;
@@ -9,32 +9,32 @@ use crate::terminal::{columns, fitted};
 use posse::views::Spending;
 use posse::{RunId, RunRow};
 
-/// How lines look: in which colours, and how wide they may be.
+/// The colours and the width of lines.
 #[derive(Clone, Copy)]
 pub struct Look {
     pub paint: Paint,
     pub columns: usize,
 }
 
-/// A run in one line: what it is, and then what there is to say about it.
+/// A run in one line.
 pub struct Line<'a> {
-    /// What stands before it: indentation, branches.
+    /// The indentation or branches before it.
     pub before: String,
-    /// A picture of its state.
+    /// The symbol of its state.
     pub mark: &'static str,
     pub state: State,
     pub agent: &'a str,
     pub color: &'a str,
     pub label: &'a str,
-    /// What stands between the label and the rest.
+    /// The text between the label and the parts.
     pub apart: &'static str,
-    /// The rest; what does not fit is left out, the last first.
+    /// Further parts. If they do not fit, the last ones are left out first.
     pub parts: Vec<String>,
-    /// Why it ended as it did: cut rather than left out, if a few words of it fit.
+    /// Why it ended like this. It is cut rather than left out, if a few words fit.
     pub why: &'a str,
 }
 
-/// Columns of a label that are kept while something else can be left out.
+/// The least columns of a label while other parts can be left out.
 const LABEL: usize = 16;
 
 impl Line<'_> {
@@ -59,7 +59,7 @@ impl Line<'_> {
         let mut parts = &self.parts[..];
         let tail = |parts: &[String]| match parts {
             [] => String::new(),
-            // What stands in parentheses belongs to what is before it.
+            // Parentheses belong to the part before them.
             parts => format!("{}{}", self.apart, parts.join(" · ").replace(" · (", " (")),
         };
         while !parts.is_empty() && fixed + wanted + columns(&tail(parts)) > room {
@@ -67,7 +67,7 @@ impl Line<'_> {
         }
         let mut tail = tail(parts);
         let label = fitted(label, room.saturating_sub(fixed + columns(&tail)));
-        // What is cut says by itself that more would follow.
+        // A cut label already ends with an ellipsis.
         if label.ends_with('…')
             && let Some(rest) = tail.strip_prefix(" …")
         {
@@ -89,7 +89,7 @@ impl Line<'_> {
     }
 }
 
-/// A picture of a state.
+/// The symbol of a state.
 pub fn mark(state: State) -> &'static str {
     match state {
         State::Queued => "○",
@@ -101,12 +101,12 @@ pub fn mark(state: State) -> &'static str {
     }
 }
 
-/// Pictures of something that goes on, one after the other.
+/// The frames of the spinner.
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/// Milliseconds that each of them stands.
+/// Milliseconds per frame.
 const TURNS_EVERY: u64 = 100;
 
-/// A run that has not ended, as it stands at `now`.
+/// A run that has not ended, at the time `now`.
 pub fn open(node: &Node, sum: &Sum, now: u64, look: Look) -> String {
     let took = format::duration(tenths(node.took(now)));
     let mut parts = match node.state {
@@ -128,19 +128,19 @@ pub fn open(node: &Node, sum: &Sum, now: u64, look: Look) -> String {
     line(node, before, mark, " … ", parts).render(look)
 }
 
-/// A run that is being started, on a line of its own.
+/// A run that is starting.
 pub fn begun(run: RunId, node: &Node, look: Look) -> String {
     let before = indentation(node, look);
     line(node, before, mark(State::Queued), " · ", vec![format!("run {}", run.short())])
         .render(look)
 }
 
-/// A run that has ended, with `sum` of those below it.
+/// A run that has ended, with the `sum` over its subagents.
 pub fn ended(node: &Node, sum: &Sum, look: Look) -> String {
     ending(node, sum, look).render(look)
 }
 
-/// The same in two lines, if the reason needs one of its own.
+/// The same in two lines, if the reason needs its own line.
 pub fn ended_with_reason(node: &Node, sum: &Sum, look: Look) -> Vec<String> {
     let whole = ending(node, sum, look);
     let told = Line { why: "", ..whole }.render(look);
@@ -160,20 +160,20 @@ fn ending<'a>(node: &'a Node, sum: &Sum, look: Look) -> Line<'a> {
     Line { why: &node.remark, ..line(node, before, mark(node.state), " · ", parts) }
 }
 
-/// Several runs that have ended well and are not told one by one.
+/// Several successful runs without lines of their own.
 pub fn collapsed(sum: &Sum, took_ms: u64, look: Look) -> String {
     let line = format!("✓ {} more done · {}", sum.runs, spent(took_ms, &sum.spending));
     look.paint.dim(&fitted(&line, look.columns))
 }
 
-/// What something took, in few words.
+/// The tools, time, tokens and money of a run, in a few words.
 pub fn spent(took_ms: u64, spending: &Spending) -> String {
     let tools = format::count(spending.tool_calls, "tool");
     let (took, tokens) = (format::duration(took_ms), format::tokens(spending.tokens()));
     format!("{tools}, {took}, {tokens} tokens, {}", spending::money(spending))
 }
 
-/// What stands below a run, and what that took.
+/// The subagents of a run and their spending.
 pub struct Below {
     children: u64,
     runs: u64,
@@ -181,14 +181,14 @@ pub struct Below {
 }
 
 impl Below {
-    /// As `tree` has it; nothing where nobody stands below.
+    /// From `tree`; `None` without subagents.
     pub fn in_tree(tree: &Tree) -> Option<Self> {
         let sum = tree.sum(tree.top());
         let children = tree.children(tree.top()).len() as u64;
         (!tree.is_empty()).then_some(Below { children, runs: sum.runs, spending: sum.spending })
     }
 
-    /// As the store has it: `rows` are the run `top` and all below it.
+    /// From the store: `rows` are the run `top` and its subagents.
     pub fn stored(rows: &[RunRow], top: RunId) -> Option<Self> {
         let mut below = Below { children: 0, runs: 0, spending: Spending::default() };
         for row in rows.iter().filter(|row| row.id != top) {
@@ -200,8 +200,7 @@ impl Below {
     }
 }
 
-/// What a run took itself, and what it took with all that stand below it. Its time is left out where
-/// that is not known.
+/// The totals of a run, and of the run with its subagents. The time is left out if it is unknown.
 pub fn totals(own: &Spending, took_ms: Option<u64>, below: Option<&Below>) -> String {
     let mut totals = format!(
         "{} · {} · {} in / {} out · {}",
@@ -233,7 +232,7 @@ pub fn totals(own: &Spending, took_ms: Option<u64>, below: Option<&Below>) -> St
     totals
 }
 
-/// How many stand below, and what became of them if that is not usual.
+/// The number of subagents, and of the failed and cancelled ones.
 fn below(sum: &Sum) -> String {
     let mut words = format!("{} below", sum.runs);
     for (count, what) in [(sum.failed, "failed"), (sum.cancelled, "cancelled")] {
@@ -249,12 +248,12 @@ fn ended_below(sum: &Sum) -> Option<String> {
     (ended > 0).then(|| format!("{ended} of {} below ended", sum.runs))
 }
 
-/// A time in tenths of a second, so that a clock that ticks does not flicker.
+/// A time in tenths of a second, so that a running clock does not flicker.
 fn tenths(ms: u64) -> u64 {
     ms / 100 * 100
 }
 
-/// Two columns a level, of at most a quarter of the line.
+/// Two columns per level, at most a quarter of the line.
 fn indentation(node: &Node, look: Look) -> String {
     " ".repeat(((node.depth - 1) * 2).min(look.columns / 4))
 }
@@ -270,7 +269,7 @@ fn line<'a>(
     Line { before, mark, state: node.state, agent, color, label, apart, parts, why: "" }
 }
 
-/// A label for those that have none.
+/// The title, or a placeholder for a run without one.
 pub fn label(title: &str) -> String {
     match clean_line(title, 120) {
         title if title.is_empty() => "(nothing said yet)".to_owned(),

@@ -1,7 +1,7 @@
-//! Markdown for a terminal: text with marks becomes styled lines that fit its width. Pure.
+//! Markdown for a terminal: formats text as styled lines that fit its width. Pure.
 //!
-//! Colours mean the same on a light and on a dark background. Without colours the marks of headings,
-//! code and strong words stay. Whatever the text says, no control character comes out.
+//! The colours work on light and on dark backgrounds. Without colours, the marks of headings, code
+//! and strong text stay. The output has no control characters, whatever the text is.
 
 use crate::clean::clean;
 use crate::screen::line::Look;
@@ -14,9 +14,9 @@ use std::ops::Range;
 pub const CODE_INDENT: &str = "  ";
 /// Columns between the cells of a table.
 const GAP: usize = 2;
-/// Columns that a cell of a table gets at least.
+/// The least columns of a table cell.
 const NARROWEST_CELL: usize = 6;
-/// The longest rule across the page.
+/// The longest horizontal rule.
 const RULE: usize = 40;
 
 /// `source` as lines. Lines of code are not wrapped, so that they can be copied.
@@ -35,7 +35,7 @@ pub fn lines(source: &str, look: Look) -> Vec<String> {
     layout.out
 }
 
-/// The underscores of a name such as `a/__init__.py`, which Markdown takes for emphasis.
+/// The underscores of a name such as `a/__init__.py`, which Markdown parses as emphasis.
 fn mark_of_name(source: &str, event: &Event<'_>, range: Range<usize>) -> Option<&'static str> {
     let mark = match event {
         Event::Start(Tag::Strong) | Event::End(TagEnd::Strong) => "__",
@@ -49,30 +49,30 @@ fn mark_of_name(source: &str, event: &Event<'_>, range: Range<usize>) -> Option<
     let before = source[..range.start].chars().next_back();
     let mut after = source[range.end..].chars();
     let goes_on = match after.next() {
-        // A dot ends a sentence, or goes before more of the name.
+        // A dot ends a sentence, unless more of the name follows.
         Some('.') => after.next().is_some_and(char::is_alphanumeric),
         next => next.is_some_and(is_part),
     };
     (goes_on || before.is_some_and(|it| is_part(it) || it == '.')).then_some(mark)
 }
 
-/// A line of code as it is shown.
+/// A line of code with its indentation.
 pub fn code_line(line: &str) -> String {
     let line = clean(line).replace('\t', "    ");
     format!("{CODE_INDENT}{}", line.trim_end()).trim_end().to_owned()
 }
 
-/// What stands before the lines of a list item or a quote.
+/// The prefixes of the lines of a list item or a quote.
 struct Indent {
-    /// Before the next line, once.
+    /// The prefix of the next line, used once.
     first: Option<String>,
-    /// Before all others.
+    /// The prefix of all other lines.
     rest: String,
 }
 
 struct Link {
     url: String,
-    /// How many spans there were before its text.
+    /// The number of spans before its text.
     from: usize,
     is_plain: bool,
 }
@@ -88,9 +88,9 @@ struct Layout {
     links: Vec<Link>,
     code: Option<String>,
     table: Option<Vec<Vec<Vec<Span>>>>,
-    /// Of the columns of that table.
+    /// The alignments of the columns of that table.
     alignments: Vec<Alignment>,
-    /// Nothing has been put into the present item yet.
+    /// The present item has no content yet.
     fresh: bool,
 }
 
@@ -115,7 +115,7 @@ impl Layout {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
-            // Entities such as `&#27;` are control characters only now.
+            // Entities such as `&#27;` become control characters only here.
             Event::Text(text) => self.text(&clean(&text)),
             Event::Code(code) => {
                 let plain = !self.look.paint.on;
@@ -229,7 +229,7 @@ impl Layout {
                 self.lists.pop();
             }
             TagEnd::Item => {
-                // An item without text shows its number all the same.
+                // An item without text still shows its number.
                 if self.fresh && self.spans.is_empty() {
                     self.put("");
                 }
@@ -269,7 +269,7 @@ impl Layout {
         }
     }
 
-    /// The address of a link stands behind its text, unless it is its text.
+    /// Adds the address of a link after its text, unless both are the same.
     fn end_link(&mut self) {
         let Some(link) = self.links.pop() else { return };
         let said: String = self.spans[link.from..].iter().map(|span| span.text.as_str()).collect();
@@ -280,7 +280,7 @@ impl Layout {
         }
     }
 
-    /// An empty line stands between blocks, and none at the beginning of an item.
+    /// Adds an empty line between blocks, except at the beginning of an item.
     fn begin_block(&mut self) {
         self.end_block();
         if !self.fresh && !self.out.is_empty() {
@@ -290,7 +290,7 @@ impl Layout {
         self.fresh = false;
     }
 
-    /// Lays out what was said since the last block.
+    /// Formats the text since the last block.
     fn end_block(&mut self) {
         let spans = std::mem::take(&mut self.spans);
         if spans.iter().all(|span| span.text.trim().is_empty()) {
@@ -302,13 +302,13 @@ impl Layout {
         }
     }
 
-    /// Columns that are left for text.
+    /// The columns that are left for text.
     fn room(&self) -> usize {
         let indent: usize = self.indents.iter().map(|indent| columns(&indent.rest)).sum();
         self.look.columns.saturating_sub(indent).max(NARROWEST_CELL)
     }
 
-    /// Puts a line on the page.
+    /// Adds a line to the output.
     fn put(&mut self, line: &str) {
         self.fresh = false;
         let mut out = String::new();

@@ -1,32 +1,32 @@
-//! What the agent says while it is said: Markdown, block by block. Pure.
+//! The agent's text as it arrives: Markdown, block by block. Pure.
 //!
-//! A block is laid out for good when it has ended, a line of code as soon as it is whole. What is still
-//! open is laid out as far as it goes, to be drawn anew.
+//! A block gets its final layout when it has ended, a line of code when it is complete. The open block
+//! has a preliminary layout, which is redrawn.
 
 use super::line::Look;
 use super::markdown;
 use crate::terminal::fitted;
 
-/// Bytes of an open block; a longer one is laid out in parts.
+/// The most bytes of an open block. A longer one is formatted in parts.
 const LONGEST: usize = 16 << 10;
-/// Bytes of an open block that are laid out while it is open.
+/// The most bytes of an open block that are formatted while it is open.
 const OPEN: usize = 4 << 10;
 
 #[derive(Default)]
 pub struct Prose {
-    /// Whole lines of the open block.
+    /// The complete lines of the open block.
     block: String,
-    /// The line that is being said.
+    /// The incomplete last line.
     line: String,
     /// The open block has had an empty line.
     blank: bool,
-    /// Code at the top, until this closes it.
+    /// The fence of the open code block at the top level.
     code: Option<Fence>,
-    /// Code within the open block.
+    /// The fence of a code block within the open block.
     inner: Option<Fence>,
-    /// Something was laid out already.
+    /// Some text was already formatted.
     spoke: bool,
-    /// What comes belongs to what was laid out last.
+    /// The next text belongs to the text that was formatted last.
     goes_on: bool,
 }
 
@@ -52,7 +52,7 @@ impl Fence {
 }
 
 impl Prose {
-    /// Says more. Returns the lines that stay.
+    /// Adds text. Returns the permanent lines.
     pub fn hear(&mut self, text: &str, look: Look) -> Vec<String> {
         let mut out = Vec::new();
         for piece in text.split_inclusive('\n') {
@@ -83,7 +83,7 @@ impl Prose {
         out
     }
 
-    /// Nothing more is said. Returns what is left.
+    /// Ends the text. Returns the remaining lines.
     pub fn end(&mut self, look: Look) -> Vec<String> {
         let mut out = Vec::new();
         if !self.line.is_empty() {
@@ -95,7 +95,7 @@ impl Prose {
         out
     }
 
-    /// The last `rows` lines of what is still open.
+    /// The last `rows` lines of the open block.
     pub fn open(&self, look: Look, rows: usize) -> Vec<String> {
         if self.block.is_empty() && self.line.trim().is_empty() {
             return Vec::new();
@@ -112,7 +112,7 @@ impl Prose {
             }
         };
         lines.drain(..lines.len().saturating_sub(rows));
-        // What is drawn anew must not fill more rows than it has lines.
+        // A redrawn line must fill exactly one row.
         let fits = |line: String| match line.contains('\x1b') {
             true => line,
             false => fitted(&line, look.columns),
@@ -159,7 +159,7 @@ impl Prose {
         self.block.push_str(line);
     }
 
-    /// An empty line stands between blocks.
+    /// Adds an empty line between blocks.
     fn begin_block(&mut self, out: &mut Vec<String>) {
         if std::mem::replace(&mut self.spoke, true) && !std::mem::take(&mut self.goes_on) {
             out.push(String::new());

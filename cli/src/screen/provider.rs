@@ -1,18 +1,18 @@
-//! Who answers a run: which model, why that one, and what is done when it does not.
+//! The model of a run: its name, why the run has it, and what happens when it fails.
 
 use crate::clean::clean_line;
 use crate::offline::is_offline;
 use posse::RunId;
 use posse::protocol::{Event, ModelFailed, Remedy, RunStarted};
 
-/// What a person should know about the built-in model.
+/// The note about the built-in model.
 const OFFLINE: &str = "\nThis is the built-in offline model: it searches files and quotes them, but \
     does not reason.\nFor a language model set ANTHROPIC_API_KEY or another key, or start a local \
     server: `posse models`";
 
 #[derive(Default)]
 pub struct Provider {
-    /// Which model, and why, when the one who starts the run knows.
+    /// The model and the reason for it, if the command that starts the run knows.
     why: Option<(String, String)>,
     /// The model in use.
     model: String,
@@ -21,12 +21,12 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Remembers why the run that is about to start has the model it has.
+    /// Stores why the run that is about to start has this model.
     pub fn because(&mut self, model: &str, why: String) {
         self.why = Some((model.to_owned(), why));
     }
 
-    /// Learns from an event of the past.
+    /// Learns from a past event.
     pub fn recall(&mut self, event: &Event) {
         match event {
             Event::RunStarted(started) => self.model.clone_from(&started.model),
@@ -46,11 +46,11 @@ impl Provider {
         clean_line(&self.model, 80)
     }
 
-    /// What a run is, in one line; below it, what the built-in model is and is not.
+    /// The first line about a run, and a note about the built-in model if it is used.
     pub fn started(&mut self, run: RunId, started: &RunStarted) -> String {
         self.model.clone_from(&started.model);
         let agent = clean_line(started.agent.name.as_str(), 64);
-        // A run that was found by its key may have another model than one would have now.
+        // A run that was found by its key may have another model.
         let why = self.why.take().filter(|(model, _)| *model == started.model);
         let why = why.map_or_else(String::new, |(_, why)| format!(" ({})", clean_line(&why, 120)));
         let above = started.parent.as_ref();
@@ -60,7 +60,7 @@ impl Provider {
         format!("{agent} · {}{why} · run {}{above}{notice}", self.model(), run.short())
     }
 
-    /// What becomes of a model call that failed, in one line; nothing when the failure stands.
+    /// What happens after a failed model call, in one line; `None` if the run gives up.
     pub fn failed(&mut self, failed: &ModelFailed) -> Option<String> {
         let remedy = failed.remedy.as_ref()?;
         let why = match self.trouble == failed.reason {
@@ -73,13 +73,13 @@ impl Provider {
         Some(format!("◇ {why}; {}", told(remedy)))
     }
 
-    /// The model has answered: what was wrong before is over.
+    /// Clears the failure, because the model has answered.
     pub fn answered(&mut self) {
         self.trouble.clear();
     }
 }
 
-/// What is done about a failed call, for people.
+/// The remedy for a failed call, for people.
 fn told(remedy: &Remedy) -> String {
     match remedy {
         Remedy::Fallback { model, .. } => format!("continuing with {}", clean_line(model, 80)),

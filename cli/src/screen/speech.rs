@@ -1,41 +1,41 @@
-//! What the agent says: which of it is still to be shown, whole replies and pieces together. Pure.
+//! Decides which text of the agent is still to be shown, from deltas and whole replies. Pure.
 
 use posse::protocol::{Message, Part};
 
-/// Where what the agent says goes.
+/// Where the agent's text goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Voice {
-    /// To standard output, as it comes: a person reads it there.
+    /// To standard output as it arrives, for a person.
     Live,
-    /// To standard output, when a reply ends its turn.
+    /// To standard output when a reply ends its turn.
     AtTheEnd,
-    /// Nowhere: whoever asked takes it from the log.
+    /// Nowhere: the caller takes it from the log.
     Silent,
 }
 
-/// What is to be shown of a reply.
+/// The part of a reply that is still to be shown.
 #[derive(Debug, PartialEq)]
 pub enum Rest {
     Nothing,
-    /// This, after what was shown of it.
+    /// This rest, after the part that was shown.
     Goes(String),
-    /// All of it, on a line of its own.
+    /// All of it, on a new line.
     Whole(String),
-    /// These, as remarks: the answer is yet to come.
+    /// These texts as remarks: the answer is yet to come.
     Aside(Vec<String>),
 }
 
 pub struct Speech {
     pub voice: Voice,
-    /// What was shown of the present reply as it came.
+    /// The text of the present reply that was shown as it arrived.
     said: String,
-    /// Bytes of text that was shown with its reply and whose pieces are still to come: stored
-    /// events may overtake them.
+    /// Bytes of text that was shown with its reply and whose deltas are still to come. Stored
+    /// events may overtake deltas.
     owed: usize,
     last: String,
-    /// The last text has been shown on standard output.
+    /// The last text was shown on standard output.
     shown: bool,
-    /// It ended a turn: no tool was called with it.
+    /// The last text ended a turn, without a tool call.
     answers: bool,
 }
 
@@ -45,23 +45,22 @@ impl Speech {
         Speech { voice, said, owed: 0, last, shown: true, answers: false }
     }
 
-    /// A new reply is to come. Pieces of the one before that have not come were said while nobody
-    /// listened.
+    /// Expects a new reply. Missing deltas of the previous one were sent before this viewer started.
     pub fn expect_reply(&mut self) {
         self.owed = 0;
     }
 
-    /// What is to be shown of a piece of the present reply.
+    /// The part of a delta that is to be shown.
     pub fn hear<'a>(&mut self, text: &'a str) -> Option<&'a str> {
         let late = self.owed.min(text.len());
         self.owed -= late;
-        // Pieces are cut as they were sent: one is late as a whole, or not at all.
+        // Deltas are not split further: one is late as a whole, or not at all.
         let text = text.get(late..).filter(|text| !text.is_empty())?;
         self.said.push_str(text);
         Some(text)
     }
 
-    /// What is to be shown of a reply.
+    /// The part of a reply that is to be shown.
     pub fn replied(&mut self, message: &Message) -> Rest {
         let texts: Vec<&str> = message
             .parts
@@ -79,7 +78,7 @@ impl Speech {
         let said = std::mem::take(&mut self.said);
         let whole = texts.concat();
         match self.voice {
-            // A slow terminal may have missed pieces, and a watcher in another process gets none.
+            // A slow terminal may have missed deltas, and a viewer in another process gets none.
             Voice::Live => {
                 self.owed = whole.len().saturating_sub(said.len());
                 match whole.strip_prefix(said.as_str()) {
@@ -97,17 +96,17 @@ impl Speech {
         }
     }
 
-    /// The answer of the turn that is over, if it has not been shown; from now on it has.
+    /// The answer of the ended turn, if it is not shown yet. Marks it as shown.
     pub fn unshown_answer(&mut self) -> Option<&str> {
         if self.answers { self.unshown() } else { None }
     }
 
-    /// The last text could not be shown.
+    /// Marks the last text as not shown, after an error.
     pub fn keep_unshown(&mut self) {
         self.shown = false;
     }
 
-    /// The last text does not count as an answer: the agent is asked again.
+    /// The last text does not count as an answer, because the agent has to answer again.
     pub fn take_back(&mut self) {
         self.answers = false;
     }
@@ -117,13 +116,13 @@ impl Speech {
         &self.last
     }
 
-    /// The last text, if it has not been shown; from now on it has.
+    /// The last text, if it is not shown yet. Marks it as shown.
     pub fn unshown(&mut self) -> Option<&str> {
         let shown = std::mem::replace(&mut self.shown, true);
         (!shown).then_some(self.last.as_str())
     }
 
-    /// True when `text` is the last, and has been shown.
+    /// True when `text` is the last text and was shown.
     pub fn has_shown(&self, text: &str) -> bool {
         self.shown && self.last == text
     }
@@ -141,14 +140,14 @@ mod tests {
     #[test]
     fn late_pieces_of_a_reply_are_not_said_twice_and_those_of_the_next_are_said() {
         let mut speech = Speech::new(Voice::Live);
-        // The reply overtakes its pieces.
+        // The reply overtakes its deltas.
         assert_eq!(speech.hear("one "), Some("one "));
         assert_eq!(speech.replied(&reply("one two")), Rest::Goes("two".to_owned()));
         assert_eq!(speech.hear("two"), None);
         speech.expect_reply();
         assert_eq!(speech.hear("three"), Some("three"));
         assert_eq!(speech.replied(&reply("three")), Rest::Nothing);
-        // Nobody listened to this one: its pieces never come.
+        // The deltas of this reply were sent before the viewer started, and never arrive.
         speech.expect_reply();
         assert_eq!(speech.replied(&reply("four")), Rest::Whole("four".to_owned()));
         speech.expect_reply();

@@ -1,4 +1,4 @@
-//! The todo list of a run, as its log tells: that of the last call that was accepted.
+//! The todo list of a run, from the last accepted call in its log.
 
 use super::line::Look;
 use crate::clean::clean_line;
@@ -6,13 +6,13 @@ use crate::terminal::fitted;
 use posse::protocol::{CallId, Event};
 use posse::todo::{self, Status, Todo};
 
-/// Lines of a list.
+/// The most lines of a list.
 const ROWS: usize = 12;
 
 #[derive(Debug, Default)]
 pub struct Todos {
     list: Vec<Todo>,
-    /// Lists in calls that have no result yet.
+    /// The lists in open calls.
     asked: Vec<(CallId, Vec<Todo>)>,
 }
 
@@ -53,13 +53,13 @@ impl Todos {
         &self.list
     }
 
-    /// How many are done, of how many; nothing without a list.
+    /// The numbers of completed and of all items; `None` without a list.
     pub fn progress(&self) -> Option<(usize, usize)> {
         let done = self.list.iter().filter(|todo| todo.status == Status::Completed).count();
         (!self.list.is_empty()).then_some((done, self.list.len()))
     }
 
-    /// The list, in lines that stay.
+    /// The list as permanent lines.
     pub fn told(&self, look: Look) -> String {
         let room = look.columns.saturating_sub(2);
         let line = |line: &String| format!("  {}", fitted(&clean_line(line, 200), room));
@@ -69,12 +69,12 @@ impl Todos {
         std::iter::once(head).chain(lines.iter().map(line)).collect::<Vec<_>>().join("\n")
     }
 
-    /// The list in at most `rows` lines: what is done gives way first, then what is far off.
+    /// The list in at most `rows` lines. Completed items are left out first, then the last ones.
     fn lines(&self, rows: usize) -> Vec<String> {
         let all = self.list.len();
         let first = self.list.iter().position(|todo| todo.status != Status::Completed);
         let first = first.unwrap_or(all);
-        // Two lines may be needed to say what is left out.
+        // Two lines may be needed for the number of omitted items.
         let room = if all <= rows { all } else { rows.saturating_sub(2).max(1) };
         let from = first.min(all.saturating_sub(room));
         let shown = &self.list[from..(from + room).min(all)];

@@ -1,5 +1,5 @@
-//! The runs below the one that is shown, as events tell: who stands where, in what state, and what
-//! each has taken. Pure: time comes with the events, and from whoever asks.
+//! The subagents of the shown run, from events: their places, states and spending. Pure: the time
+//! comes with the events and from the caller.
 
 use super::todos::Todos;
 use crate::clean::clean_line;
@@ -8,7 +8,7 @@ use posse::views::Spending;
 use posse::{RunId, RunRow, Status};
 use std::collections::HashMap;
 
-/// Where a run stands, for people.
+/// The state of a run, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Waits for a slot.
@@ -19,7 +19,7 @@ pub enum State {
     /// Its process died, or a person interrupted it.
     Interrupted,
     Done,
-    /// Ended without its answer: failed, timed out, stopped at a limit, damaged.
+    /// Ended without an answer: failed, timed out, stopped at a limit, damaged.
     Failed,
     Cancelled,
 }
@@ -51,7 +51,7 @@ impl State {
     }
 }
 
-/// A run below.
+/// A subagent.
 #[derive(Debug)]
 pub struct Node {
     pub parent: RunId,
@@ -63,18 +63,18 @@ pub struct Node {
     pub state: State,
     pub spending: Spending,
     pub todos: Todos,
-    /// When it was set to work: milliseconds since 1970.
+    /// When its present work began: milliseconds since 1970.
     pub began: u64,
     pub ended: u64,
-    /// Why it ended without its answer, or what it does about a provider in trouble.
+    /// Why it ended without an answer, or what it does about a failed model call.
     pub remark: String,
-    /// Events of its earlier life are still to come, until the one that set it to work again.
+    /// Set while events from before its present work are still to come. Names the caller of that work.
     earlier: Option<Caller>,
     children: Vec<RunId>,
 }
 
 impl Node {
-    /// How long it has been, in milliseconds.
+    /// How long it has taken, in milliseconds.
     pub fn took(&self, now: u64) -> u64 {
         let until = if self.state.is_open() { now } else { self.ended };
         until.saturating_sub(self.began)
@@ -104,20 +104,20 @@ impl Node {
 
     fn end(&mut self, state: State, at: u64, why: &str) {
         (self.state, self.ended) = (state, at);
-        // That it failed is seen.
+        // The mark shows that it failed.
         let why = why.strip_prefix("failed: ").unwrap_or(why);
         self.remark = if state == State::Done { String::new() } else { clean_line(why, 300) };
     }
 }
 
-/// What an event means for the tree.
+/// A change of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Started(RunId),
     Ended(RunId),
 }
 
-/// Several runs together.
+/// The sums over several runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sum {
     pub runs: u64,
@@ -178,7 +178,7 @@ impl Tree {
         }
     }
 
-    /// Learns what an event of the run at the top, or of one below it, means for the tree.
+    /// Applies an event of the run at the top or of a subagent.
     pub fn observe(&mut self, record: &Record) -> Option<Change> {
         if let Some(node) = self.nodes.get_mut(&record.run) {
             let was_open = node.state.is_open();
@@ -200,7 +200,7 @@ impl Tree {
             self.add(run, parent, clean_line(child.agent.as_str(), 64), String::new(), at);
         }
         let node = self.nodes.get_mut(&run)?;
-        // Its own events may have been faster.
+        // The events of the child itself may have arrived first.
         let is_news = !known || !node.state.is_open();
         if !known && child.resumed {
             node.earlier = Some(Caller { call: child.call.clone(), ..Caller::of_run(parent) });
@@ -236,8 +236,8 @@ impl Tree {
         }
     }
 
-    /// Takes over from `rows`, the runs as they are stored, what no event has told yet. Returns
-    /// those that have ended.
+    /// Completes the states from `rows`, the stored runs, where no event has arrived yet. Returns
+    /// the runs that have ended.
     pub fn settle(&mut self, rows: &[RunRow]) -> Vec<RunId> {
         let mut ended = Vec::new();
         let top = self.top;
@@ -250,7 +250,7 @@ impl Tree {
                 self.add(row.id, parent, agent, label, row.created_at);
             }
             let Some(node) = self.nodes.get_mut(&row.id) else { continue };
-            // Whoever was told to stop does so, whether one waits for it or not.
+            // A run that was asked to cancel will stop, so show it as cancelled.
             let state = if row.state.stopping { State::Cancelled } else { State::of(row) };
             if node.state.is_open() && !state.is_open() {
                 node.spending = Spending::of(row);
@@ -261,7 +261,7 @@ impl Tree {
         ended
     }
 
-    /// All that stand below `run`, each before those below it.
+    /// All subagents of `run`, each before its own subagents.
     pub fn below(&self, run: RunId) -> Vec<RunId> {
         let mut found = Vec::new();
         let mut ahead: Vec<RunId> = self.children(run).iter().rev().copied().collect();
@@ -272,7 +272,7 @@ impl Tree {
         found
     }
 
-    /// All that stand below `run`, together.
+    /// The sums over all subagents of `run`.
     pub fn sum(&self, run: RunId) -> Sum {
         let mut sum = Sum::default();
         self.below(run).iter().filter_map(|run| self.node(*run)).for_each(|node| sum.add(node));

@@ -1,15 +1,15 @@
-//! Text of several styles in lines that are no wider than they may be. Pure.
+//! Wraps styled text into lines of a given width. Pure.
 //!
-//! Lines break between words. A word is cut only where it is wider than a whole line.
+//! Lines break between words. A word is cut only if it is wider than a whole line.
 
 use crate::paint::Paint;
 use crate::terminal::columns;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// What stands before the rest of a line that was broken.
+/// The indentation of the continuation of a line.
 const INDENT: &str = "  ";
 
-/// How a piece of text looks.
+/// The style of a piece of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     pub bold: bool,
@@ -45,7 +45,7 @@ impl Span {
         Span { style, text: text.into() }
     }
 
-    /// The same, bold if it is to be.
+    /// The same, bold if `bold` is set.
     pub fn with_bold(&self, bold: bool) -> Span {
         let style = Style { bold: self.style.bold || bold, ..self.style };
         Span { style, text: self.text.clone() }
@@ -57,7 +57,7 @@ pub fn width_of(spans: &[Span]) -> usize {
     spans.iter().map(|span| span.text.width()).sum()
 }
 
-/// A line with its colours.
+/// A line with colours.
 pub fn painted(spans: &[Span], paint: Paint) -> String {
     spans.iter().map(|span| paint.with(&span.style.codes(), &span.text)).collect()
 }
@@ -68,7 +68,7 @@ pub fn lines(text: &str, width: usize) -> Vec<String> {
     lines.iter().map(|line| line.iter().map(|span| span.text.as_str()).collect()).collect()
 }
 
-/// `lines`, colours and all, broken between words where one is wider than `width`.
+/// `lines` with their colours, wrapped between words where one is wider than `width`.
 pub fn folded(lines: &str, width: usize) -> String {
     let fold = |line: &str| {
         if columns(line) <= width {
@@ -97,7 +97,7 @@ pub fn folded(lines: &str, width: usize) -> String {
     lines.split('\n').map(fold).collect::<Vec<_>>().join("\n")
 }
 
-/// `spans` in lines of at most `width` columns. A line break in the text stays one.
+/// `spans` in lines of at most `width` columns. Line breaks in the text are kept.
 pub fn wrapped(spans: &[Span], width: usize) -> Vec<Vec<Span>> {
     let mut page = Lines { columns: width.max(1), lines: vec![Vec::new()], used: 0 };
     let mut word: Vec<Span> = Vec::new();

@@ -1,5 +1,5 @@
-//! Keys as they are pressed, while the screen belongs to something else: nothing is echoed, and Ctrl-C
-//! is a signal as ever. The terminal is put back when this is dropped.
+//! Reads single keys while the screen shows something else. Nothing is echoed, and Ctrl-C is still a
+//! signal. The mode of the terminal is restored on drop.
 
 use crate::print;
 use rustix::fs::{Mode, OFlags};
@@ -12,42 +12,42 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 
-/// How long the rest of a key's bytes may take: what follows later was pressed after Escape.
+/// How long the rest of a key's bytes may take. Later bytes are a new key after Escape.
 const ESCAPE: Duration = Duration::from_millis(60);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// Typed or pasted.
+    /// Typed or pasted text.
     Text(String),
     Enter,
-    /// Alt-Enter: a line break that is part of the text.
+    /// Alt-Enter: a line break within the text.
     NewLine,
     Backspace,
-    /// Ctrl-W: the last word goes.
+    /// Ctrl-W: delete the last word.
     LastWord,
-    /// Ctrl-U: all of it goes.
+    /// Ctrl-U: delete everything.
     Clear,
     Up,
     Down,
     Escape,
-    /// Ctrl-D: nothing more is typed.
+    /// Ctrl-D: the end of the input.
     End,
     /// Anything else.
     Other,
 }
 
 pub struct Keys {
-    /// Read like a pipe: whoever waits is woken when there is something.
+    /// The terminal, read like a pipe: waiting tasks wake up when there is input.
     terminal: Receiver,
     found: Termios,
     bytes: VecDeque<u8>,
 }
 
 impl Keys {
-    /// Listens to the keys of this process's terminal.
+    /// Starts to read the keys of this process's terminal.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is no terminal.
     pub fn listen() -> io::Result<Keys> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let terminal = rustix::fs::open("/dev/tty", flags, Mode::empty())?;
@@ -58,12 +58,12 @@ impl Keys {
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
         let terminal = Receiver::from_file_unchecked(File::from(terminal))?;
         tcsetattr(&terminal, OptionalActions::Now, &raw)?;
-        // What is pasted comes as one piece.
+        // Turn on bracketed paste, so that pasted text arrives as one piece.
         print::note_piece("\x1b[?2004h");
         Ok(Keys { terminal, found, bytes: VecDeque::new() })
     }
 
-    /// The next key; nothing when the terminal is gone. May be dropped while it waits.
+    /// The next key; `None` if the terminal is gone. The future may be dropped while it waits.
     pub async fn next(&mut self) -> Option<Key> {
         loop {
             if let Some(key) = decode(&mut self.bytes) {
@@ -108,7 +108,7 @@ impl Keys {
 impl Drop for Keys {
     fn drop(&mut self) {
         print::note_piece("\x1b[?2004l");
-        // A terminal that is gone needs nothing.
+        // If this fails, the terminal is gone.
         let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.found);
     }
 }
@@ -120,7 +120,7 @@ fn begins_paste(bytes: &VecDeque<u8>) -> bool {
     bytes.len() >= PASTE.len() && bytes.iter().zip(PASTE).all(|(byte, paste)| byte == paste)
 }
 
-/// Takes the first key from `bytes`; nothing when more of it is still to come.
+/// Takes the first key from `bytes`; `None` if more bytes of it are needed.
 fn decode(bytes: &mut VecDeque<u8>) -> Option<Key> {
     let held = bytes.make_contiguous();
     let (key, taken) = match *held.first()? {
@@ -166,7 +166,7 @@ fn arrow(last: u8) -> Key {
     }
 }
 
-/// Text up to the next key that is none.
+/// The text up to the next key that is not text.
 fn text(bytes: &[u8]) -> Option<(Key, usize)> {
     let is_key = |byte: &u8| *byte < 0x20 || *byte == 0x7f;
     let end = bytes.iter().position(is_key).unwrap_or(bytes.len());
@@ -176,7 +176,7 @@ fn text(bytes: &[u8]) -> Option<(Key, usize)> {
             let valid = error.valid_up_to();
             Some((Key::Text(String::from_utf8_lossy(&bytes[..valid]).into_owned()), valid))
         }
-        // The rest of a character is still to come, unless something else has.
+        // The rest of a character is still to come, unless other bytes follow.
         Err(error) if error.error_len().is_none() && end == bytes.len() => None,
         Err(_) => Some((Key::Other, 1)),
     }

@@ -1,23 +1,22 @@
-//! The facts about asking a person.
+//! Events about questions to a person.
 
 use crate::{CallId, Extra};
 use serde::{Deserialize, Serialize};
 
-/// A person is to decide about a call.
+/// A person has to decide about a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalAsked {
-    /// Which call.
+    /// The call.
     pub call: CallId,
-    /// The tool, by the name it is offered under.
+    /// The tool, with the name that the model sees.
     pub tool: String,
-    /// What an answer is bound to: a hash over the tool's name and the arguments as they will be
-    /// passed.
+    /// The hash that an answer must carry. It covers the tool's name and the arguments as they will be passed.
     pub digest: String,
-    /// What will run or change, whole: a command, a difference, arguments.
+    /// The full command, diff or arguments of the call.
     pub shown: String,
-    /// Why it is asked: a rule, or the mode.
+    /// The source of the question: a rule, or the mode.
     pub by: String,
-    /// The rule that would allow it, and what is like it, from then on.
+    /// The rule that would allow this call and similar ones from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// Fields of a later version.
@@ -25,25 +24,25 @@ pub struct ApprovalAsked {
     pub extra: Extra,
 }
 
-/// What a person said about a call.
+/// The answer of a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approval {
-    /// It may run, this once.
+    /// The call may run this time.
     Once,
-    /// It may run, and what this rule means too for the rest of the run.
+    /// The call may run, and so may all calls that match this rule, for the rest of the run.
     Run {
         /// The rule.
         rule: String,
     },
-    /// It may run, and what this rule means too from now on: it was written to the settings.
+    /// The call may run, and so may all calls that match this rule, from now on. The settings have the rule.
     Always {
         /// The rule.
         rule: String,
     },
-    /// It may not run.
+    /// The call may not run.
     Denied {
-        /// Why, for the agent to read. May be empty.
+        /// The reason, for the agent. May be empty.
         reason: String,
     },
 }
@@ -51,13 +50,13 @@ pub enum Approval {
 /// A person decided about a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalGiven {
-    /// Which call.
+    /// The call.
     pub call: CallId,
-    /// The digest of the question that was answered. An answer to any other has no effect.
+    /// The digest of the question. An answer with another digest has no effect.
     pub digest: String,
-    /// What was said.
+    /// The answer.
     pub answer: Approval,
-    /// Who said it.
+    /// The person who answered.
     pub by: String,
     /// Fields of a later version.
     #[serde(flatten)]

@@ -1,10 +1,10 @@
-//! The facts about calls: of the model, and of tools.
+//! Events about calls of the model and of tools.
 
 use crate::{CallId, Extra, Message, Seq, ToolOutput, Usage};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a model call is for.
+/// The purpose of a model call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -15,20 +15,20 @@ pub enum Purpose {
     Compaction,
 }
 
-/// A request to the model is about to be made.
+/// Posse is about to call the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelCalled {
-    /// What it may spend at most. Charged as it is if no reply was ever recorded.
+    /// The most that the call may spend. This is charged if no reply is ever recorded.
     pub reserved: Usage,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default)]
     pub purpose: Purpose,
-    /// Which model, as `vendor/name`. Empty in logs of before it was told: the one that the run
-    /// began with, or its last fallback.
+    /// The model, as `vendor/name`. Empty in old logs: then it is the model that the run began
+    /// with, or its last fallback.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub model: String,
-    /// Results that the model has not read yet are shown to it shortened to so many bytes each,
-    /// since together they are too long for its window.
+    /// The number of bytes to which each new result is shortened in the request, because together
+    /// they do not fit into the context window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<u64>,
     /// Fields of a later version.
@@ -36,45 +36,45 @@ pub struct ModelCalled {
     pub extra: Extra,
 }
 
-/// Why the model stopped.
+/// Why a reply ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It had said what it wanted to say.
+    /// The model was done.
     End,
-    /// It wants tools to be called.
+    /// The model calls tools.
     ToolUse,
-    /// It reached the output cap of the call.
+    /// The reply reached the most tokens it may have.
     MaxTokens,
-    /// It would not answer.
+    /// The model refused to answer.
     Refusal,
-    /// We stopped it; the reply holds the text so far.
+    /// Posse cancelled the call. The reply has the text so far.
     Cancelled,
-    /// Something else, in the provider's words.
+    /// Another reason, as the vendor names it.
     Other(String),
 }
 
-/// The model answered.
+/// The model replied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelReplied {
-    /// The last event the model had seen: what came later folds after the reply.
+    /// The last event that the model had seen. Later events fold after the reply.
     pub seen: Seq,
-    /// What it said.
+    /// The message.
     pub message: Message,
-    /// Why it stopped.
+    /// Why the reply ended.
     pub stop: Stop,
-    /// What it cost, as far as that is known.
+    /// The known cost.
     pub usage: Usage,
-    /// What it may have cost besides, if it was stopped before its end.
+    /// What it may have cost in addition, if it was cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncertain: Option<Usage>,
-    /// The provider's name for the request, for support.
+    /// The vendor's id of the request, for support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The tier the provider served it from, in its words.
+    /// The service tier, as the vendor names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
-    /// What the provider says is left of its rate limits.
+    /// What the vendor says is left of its rate limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limits: Option<RateLimits>,
     /// Time at work so far, in milliseconds.
@@ -84,7 +84,7 @@ pub struct ModelReplied {
     pub extra: Extra,
 }
 
-/// What is left of a provider's rate limits after a call.
+/// What is left of a vendor's rate limits after a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RateLimits {
@@ -102,27 +102,27 @@ pub struct RateLimits {
     pub extra: Extra,
 }
 
-/// What a run does about a model call that failed.
+/// What a run does after a failed model call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remedy {
-    /// The same call again, after so many milliseconds.
+    /// Retry the call.
     Retry {
-        /// How long to wait.
+        /// How long to wait, in milliseconds.
         after_ms: u64,
-        /// Which retry this is, counted from 1; 0 when that was not stored.
+        /// The number of this retry, counted from 1; 0 in old logs.
         #[serde(default, skip_serializing_if = "is_zero")]
         attempt: u32,
-        /// How many there are at the most; 0 when that was not stored.
+        /// The most retries; 0 in old logs.
         #[serde(default, skip_serializing_if = "is_zero")]
         of: u32,
         /// Fields of a later version.
         #[serde(flatten)]
         extra: Extra,
     },
-    /// The same call to another model, which the run then keeps to.
+    /// Make the same call to a fallback, which the run then keeps.
     Fallback {
-        /// Which, as `vendor/name`.
+        /// The model, as `vendor/name`.
         model: String,
         /// Fields of a later version.
         #[serde(flatten)]
@@ -130,27 +130,27 @@ pub enum Remedy {
     },
 }
 
-/// What the words for remedies begin with.
+/// The beginnings of the texts about remedies.
 const AGAIN: &str = "tries again";
 const ELSEWHERE: &str = "goes on with";
 
 impl Remedy {
-    /// The same call again, after so many milliseconds.
+    /// A retry after `after_ms` milliseconds.
     pub fn retry(after_ms: u64) -> Self {
         Remedy::retry_of(after_ms, 0, 0)
     }
 
-    /// The same, for this retry `of` so many.
+    /// The same, as retry number `attempt` of at most `of`.
     pub fn retry_of(after_ms: u64, attempt: u32, of: u32) -> Self {
         Remedy::Retry { after_ms, attempt, of, extra: Extra::default() }
     }
 
-    /// True when `note` begins with the words for a remedy.
+    /// True when `note` begins like the text about a remedy.
     pub fn begins(note: &str) -> bool {
         note.starts_with(AGAIN) || note.starts_with(ELSEWHERE)
     }
 
-    /// The same call to `model`, which the run then keeps to.
+    /// A fallback to `model`, which the run then keeps.
     pub fn fallback(model: impl Into<String>) -> Self {
         Remedy::Fallback { model: model.into(), extra: Extra::default() }
     }
@@ -160,7 +160,7 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// These words are stored with runs: lists show them, and a check compares them with the log.
+/// Rows store this text. Lists show it, and a check compares it with the log.
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -175,33 +175,32 @@ impl fmt::Display for Remedy {
     }
 }
 
-/// What kind of failure a model call ended with.
+/// The kind of failure of a model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// The transcript does not fit the model's window: compacting may help.
+    /// The transcript does not fit into the model's context window. Compacting may help.
     ContextOverflow,
-    /// We stopped it before it said anything.
+    /// Posse cancelled the call before any text arrived.
     Cancelled,
-    /// Anything else that trying again will not mend.
+    /// Any other failure.
     Other,
 }
 
-/// The call to the model ended without an answer.
+/// A model call ended without a reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelFailed {
-    /// What kind of failure.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// What went wrong and what to do about it.
+    /// What went wrong, and how to fix it.
     pub reason: String,
-    /// What it may have cost all the same, at most. Limits count this.
+    /// The most that the call may have cost. Limits count this.
     #[serde(default)]
     pub usage: Usage,
-    /// What of that is not known to have been spent. Logs from before this was recorded do not say
-    /// it: then all of it.
+    /// The part of `usage` that is uncertain. Old logs do not record it: then all of it is uncertain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncertain: Option<Usage>,
-    /// What is done about it; nothing when the failure stands.
+    /// What the run does about it; `None` if it gives up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Remedy>,
     /// Time at work so far, in milliseconds.
@@ -214,14 +213,14 @@ pub struct ModelFailed {
 /// A tool is about to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolStarted {
-    /// Which call.
+    /// The call.
     pub call: CallId,
-    /// The tool, by the name it is offered under.
+    /// The tool, with the name that the model sees.
     pub tool: String,
-    /// It may run again if the process dies before the result is recorded.
+    /// The call may run again if the process dies before the result is recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeatable: bool,
-    /// What let it run: a rule, an approval, the mode.
+    /// The source of the permission: a rule, an approval, the mode.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
     /// Fields of a later version.
@@ -229,46 +228,46 @@ pub struct ToolStarted {
     pub extra: Extra,
 }
 
-/// A tool answered that its result will be appended later, by someone else.
+/// A tool call is pending: another process or run will append its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolPending {
-    /// Which call.
+    /// The call.
     pub call: CallId,
-    /// What it waits for, in words for people.
+    /// What it waits for, for people to read.
     pub waits_for: String,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// Where a result came from.
+/// How a tool call ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// The tool ran and returned.
     #[default]
     Returned,
-    /// It was not run: outside the grant, or not a call that can be understood.
+    /// It did not run: it was denied, outside the grant, or not a valid call.
     Refused,
-    /// It was not run: the limit of tool calls was reached.
+    /// It did not run: the limit of tool calls was reached.
     OverLimit,
     /// It was stopped before it returned.
     Stopped,
-    /// The process died while it ran: whether it had its effect is not known.
+    /// The process died while the call ran. Whether it had its effect is unknown.
     Interrupted,
 }
 
-/// A call has its result.
+/// A tool call has its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolFinished {
-    /// Which call.
+    /// The call.
     pub call: CallId,
-    /// What the model is told.
+    /// The result for the model.
     pub output: ToolOutput,
-    /// Where the result came from.
+    /// How the call ended.
     #[serde(default)]
     pub ending: Ending,
-    /// What refused it, if that is so: a rule, a person, the mode, the grant.
+    /// What denied it, if it was denied: a rule, a person, the mode, the grant.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
     /// How long the tool ran, in milliseconds.

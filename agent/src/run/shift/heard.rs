@@ -1,5 +1,4 @@
-//! What arrived of a model call before it ended, and what the call is charged if it ended without an
-//! answer.
+//! The deltas of a model call, and the charge for a call that ended without a reply.
 
 use crate::step::reservation;
 use crate::transcript::BYTES_PER_TOKEN;
@@ -7,23 +6,23 @@ use crate::{ModelError, Reply};
 use posse_protocol::{Charge, Delta, Message, Part, Price, Role, Stop, Usage};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Listens to a call while it is under way.
+/// Collects the deltas of a call.
 #[derive(Default)]
 pub(super) struct Listener(Mutex<Heard>);
 
-/// What arrived of a call.
+/// The parts of a reply that have arrived.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heard {
     /// The text of the reply.
     pub(super) text: String,
-    /// Bytes of reasoning, and of the input of calls.
+    /// Bytes of reasoning and of tool calls.
     unshown: usize,
-    /// What the provider has counted.
+    /// The usage that the vendor has reported.
     counted: Usage,
 }
 
 impl Listener {
-    /// Takes note of a delta. Returns it if it is to be shown.
+    /// Records a delta. Returns it if it should be shown.
     pub(super) fn hear(&self, delta: Delta) -> Option<Delta> {
         let mut heard = self.heard();
         match &delta {
@@ -52,10 +51,10 @@ impl Listener {
 }
 
 impl Heard {
-    /// What a call that reserved `reserved` and ended with `error` is charged.
+    /// The charge for a call that reserved `reserved` and ended with `error`.
     ///
-    /// Nothing if the provider heard nothing of it, and nothing but what arrived if the provider
-    /// itself ended it. Otherwise it may have gone on without us, up to what was reserved.
+    /// The charge is zero if the vendor did not get the request. If the vendor ended the call, the
+    /// charge covers what arrived. Otherwise the vendor may have continued, up to the reserved amount.
     pub(super) fn charge(&self, error: &ModelError, reserved: &Usage, price: &Price) -> Charge {
         let known = self.known(reserved, price);
         let may_go_on = match error {
@@ -86,7 +85,7 @@ impl Heard {
         Charge { known, uncertain }
     }
 
-    /// What the model had said when we stopped it, as its reply.
+    /// The text that the model had written before it was cancelled, as its reply.
     pub(super) fn into_reply(self, usage: Usage) -> Reply {
         Reply {
             message: Message::new(Role::Assistant, vec![Part::text(self.text)]),
@@ -98,7 +97,7 @@ impl Heard {
         }
     }
 
-    /// What arrived, as the provider counted it, or else by estimate.
+    /// The usage for what arrived, as the vendor counted it or as estimated.
     fn known(&self, reserved: &Usage, price: &Price) -> Usage {
         let estimated = match self.text.len() + self.unshown {
             0 => 0,
@@ -114,8 +113,7 @@ impl Heard {
     }
 }
 
-/// `reply` with an estimate of what the provider did not count: a call is never free because nobody
-/// said what it cost.
+/// `reply` with estimates where the vendor reported no usage, so that no call counts as free.
 pub(super) fn counted(mut reply: Reply, reserved: &Usage, price: &Price) -> Reply {
     let said: usize = reply.message.parts.iter().map(bytes_of).sum();
     let usage = &mut reply.usage;
@@ -133,7 +131,7 @@ pub(super) fn counted(mut reply: Reply, reserved: &Usage, price: &Price) -> Repl
     reply
 }
 
-/// Bytes that a model has written for a part.
+/// Bytes that the model wrote for `part`.
 fn bytes_of(part: &Part) -> usize {
     match part {
         Part::Text(text) => text.text.len(),

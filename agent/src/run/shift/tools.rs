@@ -1,5 +1,5 @@
-//! Running the tools that a reply calls: what lets each run, those side by side that may be, and what
-//! comes of them.
+//! Runs the tools that a reply calls: checks each call, runs calls in parallel where possible, and
+//! records the results.
 
 use super::Shift;
 use crate::calls::CallState;
@@ -17,21 +17,21 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What the model is told of a call that was dropped.
+/// The result of a call that was dropped.
 const NOT_ENDED: &str =
     "stopped: it did not end when told to; whether it had its effect is not known";
 
-/// How long a tool may take to say what a call would do, and in how many bytes.
+/// How long the preview of a call may take, and how many bytes it may have.
 const PREVIEW_TIME: Duration = Duration::from_secs(3);
 const PREVIEW_BYTES: usize = 256 * 1024;
 
-/// How long looking may take before the reply that asked for it is stored.
+/// How long read-only calls may take before the reply that made them is stored.
 const SOON: Duration = Duration::from_millis(10);
 
 /// A call that may run.
 struct Admitted {
     call: ToolCall,
-    /// What lets it.
+    /// The source of the permission.
     by: String,
 }
 
@@ -46,7 +46,7 @@ impl Shift<'_> {
                     if let Some(by) = self.admit(&call, tool).await? {
                         runnable.push((Admitted { call, by }, tool));
                     }
-                    // Someone asked to stop, or the time is up: nothing has begun yet.
+                    // A cancel request came or the time is up. No call has started yet.
                     if self.desk.interrupts() > before || self.is_out_of_time() {
                         return Ok(());
                     }
@@ -66,7 +66,7 @@ impl Shift<'_> {
         Ok(())
     }
 
-    /// What lets `call` run. If nothing does, that is noted: a question, or a refusal.
+    /// The source of the permission for `call`. If there is none, notes a question or a refusal.
     async fn admit(
         &mut self,
         call: &ToolCall,
@@ -80,7 +80,7 @@ impl Shift<'_> {
         let again = matches!(state, Some(CallState::Started { .. }));
         match self.agent.guard.judge(call, tool.spec(), &transcript.standing) {
             Ruling::Allow { by } => Ok(Some(by)),
-            // It was let run before the process died.
+            // It was allowed before the process died.
             Ruling::Ask { by, .. } if again => Ok(Some(by)),
             Ruling::Ask { by, rule } => {
                 let shown = match self.foresee(call, tool).await? {
@@ -110,18 +110,18 @@ impl Shift<'_> {
         }
     }
 
-    /// What `tool` says of `call` before a person is asked: nothing if it says too much or takes too
-    /// long. `None` when the run is told to stop meanwhile.
+    /// Asks `tool` about `call` before Posse asks a person. A preview that is too long or too slow is
+    /// ignored. `None` when the run has to stop meanwhile.
     async fn foresee(
         &mut self,
         call: &ToolCall,
         tool: &Arc<dyn crate::Tool>,
     ) -> Result<Option<Outlook>, JournalError> {
-        // A call before it that is open may still read the file that this one is about.
+        // An earlier open call may still read the file that this call is about.
         let transcript = &self.desk.transcript;
         let is_first = transcript.open_calls().next() == Some(&call.id);
         let seen = is_first.then(|| transcript.seen.clone());
-        // It may take seconds: the reply that asked for the call is not lost meanwhile.
+        // The preview may take seconds. Store the reply first, so that a crash does not lose it.
         self.desk.store().await?;
         let token = CancellationToken::new();
         let work = async {
@@ -148,20 +148,20 @@ impl Shift<'_> {
         self.desk.note(Event::ToolFinished(ToolFinished { by, ..answer }));
     }
 
-    /// Time at work at which the time is up, if it is limited.
+    /// The time at work at which the time limit is reached, if there is one.
     fn wall_end_ms(&self) -> Option<u64> {
         let transcript = &self.desk.transcript;
         let limit = transcript.wall_ms(&self.bounds.limits)?;
         Some(transcript.leg_began_ms().saturating_add(limit))
     }
 
-    /// The time is up, and the log says so.
+    /// True when the time is up according to the log.
     fn is_out_of_time(&self) -> bool {
         let transcript = &self.desk.transcript;
         transcript.wall_ms(&self.bounds.limits).is_some_and(|limit| transcript.leg_ms() >= limit)
     }
 
-    /// Runs calls side by side, recording each result as it comes, if a budget has what they take.
+    /// Runs calls in parallel and records each result as it arrives, if the budgets cover the calls.
     async fn run_group(
         &mut self,
         group: Vec<(Admitted, &Arc<dyn crate::Tool>)>,
@@ -178,8 +178,8 @@ impl Shift<'_> {
             })
         });
         let started: Vec<Event> = started.collect();
-        // Looking has no effect, so it need not wait for the disk: what it saw is stored with the
-        // next request, in one commit, unless it takes long.
+        // A read has no effect, so it need not wait for the disk. Its events are stored with the next
+        // request, in one commit, unless the read takes long.
         let looks =
             |tool: &dyn crate::Tool| tool.spec().effect == Effect::Read && tool.spec().idempotent;
         let counted = self.bounds.allowance.of(Limit::ToolCalls).is_some();
@@ -197,8 +197,8 @@ impl Shift<'_> {
             group.iter().map(|(call, _)| Some(call.id.clone())).collect();
         let mut left = open.len();
         if self.desk.interrupts() > before {
-            // Someone asked to stop while that was stored: nothing has begun yet. What may run
-            // again may have begun in a process that died: then the answer may still come.
+            // A cancel request came while the events were stored; no call has started here. A
+            // repeatable call may have started in a process that died, so its answer may still come.
             let why = "cancelled before it began";
             let (again, once): (Vec<_>, Vec<_>) =
                 group.into_iter().partition(|(_, tool)| tool.spec().idempotent);
@@ -260,7 +260,7 @@ impl Shift<'_> {
             };
             open[index] = None;
             left -= 1;
-            // Whoever will append the result knows of the call: nothing is lost with the note.
+            // The run or process that will append the result knows of the call, so the note need not be stored.
             let lasting = matches!(answer, Answer::Done(_));
             match answer {
                 Answer::Done(output) => {

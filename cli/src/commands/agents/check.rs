@@ -1,4 +1,4 @@
-//! `posse agents check`: what is wrong with definitions, and where.
+//! `posse agents check`: problems in definitions, and their places.
 
 use super::super::{Common, folder};
 use crate::args::CatalogOptions;
@@ -57,7 +57,7 @@ fn tell(common: &Common, agents: u64, problems: &[Problem]) -> Result<(), Failur
     Ok(())
 }
 
-/// How many definitions there are in a file or folder, and what is wrong with them.
+/// The number of definitions in a file or folder, and their problems.
 fn look(
     catalog: &AgentCatalog,
     path: &Path,
@@ -71,7 +71,7 @@ fn look(
     if found.0 > 0 || !found.1.is_empty() {
         return Ok(found);
     }
-    // It stands where nobody looks: read it as if the user had put it among his own.
+    // Posse does not read agents from there, so check it like the user's own agents.
     let mut sources = Sources::default();
     match real.extension().and_then(|extension| extension.to_str()) {
         _ if real.is_dir() => sources.user_folders.push(real.clone()),
@@ -91,7 +91,8 @@ fn look(
     Ok(found)
 }
 
-/// What of `catalog` stands in the file or folder at `place`, which is canonical.
+/// The number of definitions of `catalog` in the file or folder at `place`, which is canonical, and
+/// their problems.
 fn within(catalog: &AgentCatalog, place: &Path, config: &Config) -> (usize, Vec<Problem>) {
     let is_there = |path: &Option<PathBuf>| {
         path.as_ref()
@@ -105,7 +106,7 @@ fn within(catalog: &AgentCatalog, place: &Path, config: &Config) -> (usize, Vec<
     (entries.len(), problems.chain(unknown).collect())
 }
 
-/// What of Claude Code's settings for `folder` has no effect, and what is wrong with them.
+/// The parts of Claude Code's settings for `folder` that have no effect, and their problems.
 fn of_claude(common: &Common, folder: &Path) -> Vec<Problem> {
     let problem = |path: &Path, level: Level, reason: String| Problem {
         path: Some(path.to_owned()),
@@ -137,7 +138,7 @@ fn of_claude(common: &Common, folder: &Path) -> Vec<Problem> {
     }
 }
 
-/// That an agent names a model that nobody knows here.
+/// The problem that an agent names an unknown model, if it does.
 fn unknown(entry: &Entry, config: &Config) -> Option<Problem> {
     entry.agent.as_ref()?;
     let named = entry.named_models();

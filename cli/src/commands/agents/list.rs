@@ -30,8 +30,8 @@ pub fn run(common: &Common, options: &CatalogOptions) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// Those in force in the order in which models are told of them, each followed by those it shadows;
-/// then those that cannot be used.
+/// The agents in the order in which models see them, each followed by the ones it shadows; then the
+/// ones that cannot be used.
 fn in_order(catalog: &AgentCatalog) -> impl Iterator<Item = &Entry> {
     let usable = catalog.iter().map(|agent| &agent.name);
     let unusable = catalog.entries().iter().filter(|entry| entry.agent.is_none());
@@ -75,7 +75,7 @@ fn row(entry: &Entry) -> [String; 5] {
     }
 }
 
-/// That it is read-only, if its folder is not trusted.
+/// A note that the agent is read-only, if its folder is not trusted.
 pub fn standing(entry: &Entry) -> String {
     match entry.standing.as_ref().filter(|standing| !standing.is_trusted()) {
         Some(standing) => format!("({}: read-only)", clean_line(&standing.to_string(), 200)),
@@ -83,7 +83,7 @@ pub fn standing(entry: &Entry) -> String {
     }
 }
 
-/// A definition, as `--json` prints it.
+/// A definition in the output of `--json`.
 #[derive(Serialize)]
 pub struct EntryView<'a> {
     name: &'a str,
@@ -93,7 +93,7 @@ pub struct EntryView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     usable: bool,
-    /// What is thought of the folder that brings it along.
+    /// The trust status of the folder that it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     standing: Option<&'a Standing>,
     shadowed_by: Option<&'a Source>,
@@ -104,7 +104,7 @@ pub struct EntryView<'a> {
 }
 
 impl<'a> EntryView<'a> {
-    /// Where it comes from: the source, and the file and line.
+    /// Its source, file and line.
     pub fn place(&self) -> String {
         let line = self.line.map_or_else(String::new, |line| format!(":{line}"));
         let file = self.path.map(|path| format!(": {}{line}", path.display()));

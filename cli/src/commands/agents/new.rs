@@ -1,4 +1,4 @@
-//! `posse agents new`: a file to begin an agent with.
+//! `posse agents new`: creates the file of a new agent.
 
 use super::super::{Common, folder};
 use crate::exit::{Code, Failure};
@@ -10,11 +10,11 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Where the file goes.
+/// The folder for the file.
 pub enum Place {
-    /// Into the project's folder.
+    /// The folder of the project.
     Project(Option<PathBuf>),
-    /// Into the user's own.
+    /// The user's own folder.
     User,
 }
 
@@ -77,7 +77,7 @@ pub fn run(common: &Common, name: &str, place: &Place) -> Result<Code, Failure> 
     Ok(Code::Done)
 }
 
-/// Writes a file that is not there yet, and the folders it is in.
+/// Writes a new file, and creates its folders. Fails if the file exists.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let cannot =
         |error: std::io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));

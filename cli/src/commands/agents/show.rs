@@ -1,4 +1,4 @@
-//! `posse agents show`: an agent as it is used.
+//! `posse agents show`: an agent as Posse uses it.
 
 use super::super::{Common, folder};
 use super::list::{EntryView, standing};
@@ -14,7 +14,7 @@ use posse::protocol::{Context, DelegationStrategy, Effect, Limit, Limits, Networ
 use posse::{AgentCatalog, AgentName, AgentSpec, LiveCatalog, RunSpec};
 use serde::Serialize;
 
-/// The grant that a run of the agent would begin with here, as its log would hold it.
+/// Prints the grant that a run of the agent would have here, as its log would store it.
 pub async fn grant(common: &Common, name: &str, options: &CatalogOptions) -> Result<Code, Failure> {
     let folder = folder(options.cwd.as_ref())?;
     let config = common.config(&folder)?;
@@ -78,19 +78,19 @@ pub fn run(common: &Common, name: &str, options: &CatalogOptions) -> Result<Code
     Ok(Code::Done)
 }
 
-/// What is shown of an agent, as `--json` prints it.
+/// An agent in the output of `--json`.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
     entry: EntryView<'a>,
-    /// As it is written.
+    /// The definition as written.
     #[serde(skip_serializing_if = "Option::is_none")]
     definition: Option<&'a AgentDefinition>,
     /// The tools it has when a person starts it.
     granted_tools: Vec<String>,
-    /// Whom it may then hand work to.
+    /// The agents that it may then call.
     may_call: Vec<String>,
-    /// Those that have its name and are not used.
+    /// The unused definitions with the same name.
     shadows: Vec<String>,
     problems: Vec<&'a Problem>,
     #[serde(skip)]
@@ -161,7 +161,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What the name of a role stands for.
+/// The model that the name of a role stands for.
 fn meaning(agent: &AgentSpec, config: &Config) -> String {
     let Some(setting) = agent.model.as_deref().and_then(|model| config.role(model)) else {
         return String::new();

@@ -1,18 +1,18 @@
-//! What of a question a person sees beside the prompt, whatever its size: nothing that is run may be
-//! pushed off the screen without a word.
+//! Shows the important parts of a question next to the prompt, whatever its size, so that no part of
+//! a command scrolls off the screen unnoticed.
 
 use unicode_width::UnicodeWidthChar;
 
-/// Blanks in a row that are shown as they are.
+/// The most blanks in a row that are shown as they are.
 const BLANKS: usize = 60;
-/// Characters of a word that are shown in short.
+/// The most characters of a word in the short form.
 const WORD: usize = 48;
-/// Rows of a screen that a command in short may fill.
+/// The most rows of the screen for the short form of a command.
 const ROWS: usize = 4;
-/// Columns between the stops of a tab.
+/// Columns between two tab stops.
 const TAB: usize = 8;
 
-/// A screen.
+/// The size of a screen.
 #[derive(Clone, Copy)]
 pub(super) struct Screen {
     pub(super) width: usize,
@@ -20,12 +20,12 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// That of the terminal.
+    /// The size of the terminal.
     pub(super) fn now() -> Screen {
         Screen { width: crate::terminal::width(), height: crate::terminal::height() }
     }
 
-    /// How many rows `text` fills.
+    /// The number of rows that `text` fills.
     pub(super) fn rows(self, text: &str) -> usize {
         let width = self.width.max(1);
         let columns = |line: &str| {
@@ -38,19 +38,19 @@ impl Screen {
     }
 }
 
-/// `line` with the number of its blanks in place of many in a row.
+/// `line` with long runs of blanks replaced by their number.
 pub(super) fn counted(line: &str) -> String {
     shortened(line, BLANKS, usize::MAX)
 }
 
-/// What a command says, on a few rows of `screen`: many blanks are counted, and long words have their
-/// length in their middle.
+/// A command in a few rows of `screen`: runs of blanks are replaced by their number, and long words
+/// by their ends and their length.
 pub(super) fn short(text: &str, screen: Screen) -> String {
     let line = shortened(&text.replace('\n', " ↵ "), TAB, WORD);
     middle_cut(&line, screen.width.max(20) * ROWS)
 }
 
-/// `text` with its length in its middle, if it has more characters than `most`.
+/// `text` with its middle replaced by its length, if it has more than `most` characters.
 pub(super) fn middle_cut(text: &str, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {
@@ -62,7 +62,7 @@ pub(super) fn middle_cut(text: &str, most: usize) -> String {
     format!("{head}…({} characters)…{tail}", count - first - last)
 }
 
-/// `line`, in which at most `blanks` stand in a row and words have at most `longest` characters.
+/// `line` with runs of at most `blanks` blanks, and words of at most `longest` characters.
 fn shortened(line: &str, blanks: usize, longest: usize) -> String {
     let mut out = String::with_capacity(line.len().min(4_096));
     let mut rest = line;

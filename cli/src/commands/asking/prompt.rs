@@ -1,5 +1,4 @@
-//! The line in which a person answers: keys, as they are pressed, or whole lines on a terminal that
-//! can do no more.
+//! The prompt for an answer: reads single keys, or whole lines on a simple terminal.
 
 use crate::commands::typing::ending;
 use crate::print;
@@ -13,37 +12,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::JoinHandle;
 
-/// The longest answer that is read.
+/// The most bytes of an answer.
 const LONGEST: usize = 4_096;
 
 const WORDS: &str = "  allow it? ";
 
-/// What a person does.
+/// What the person did.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said {
     Line(String),
-    /// Pressed Escape.
+    /// They pressed Escape.
     No,
-    /// Types.
+    /// They are still typing.
     Nothing,
-    /// Has ended the input: there is nobody.
+    /// They closed the input.
     Gone,
 }
 
-/// Reads what is typed until it is dropped.
+/// Reads the terminal until it is dropped.
 pub enum Prompt {
     Keys { keys: Keys, typed: String },
     Lines(Lines),
 }
 
-/// What the terminal itself lets a person edit.
+/// Lines that the terminal itself lets a person edit.
 pub struct Lines {
     next: JoinHandle<Option<String>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Prompt {
-    /// Hears keys, if the lines of the terminal can be drawn anew.
+    /// Opens the prompt. It reads single keys if the terminal can redraw lines.
     pub fn open(is_dumb: bool) -> Prompt {
         forget_typed();
         match Keys::listen() {
@@ -52,7 +51,7 @@ impl Prompt {
         }
     }
 
-    /// What stands on the terminal, if this is for somebody else to draw.
+    /// The text of the prompt, if the screen has to draw it.
     pub fn line(&self) -> Option<String> {
         match self {
             Prompt::Keys { typed, .. } => {
@@ -63,7 +62,7 @@ impl Prompt {
         }
     }
 
-    /// The next thing that the person does. May be dropped while it waits.
+    /// The next action of the person. The future may be dropped while it waits.
     pub async fn next(&mut self) -> Said {
         match self {
             Prompt::Keys { keys, typed } => match keys.next().await {
@@ -72,7 +71,7 @@ impl Prompt {
             },
             Prompt::Lines(lines) => match (&mut lines.next).await.ok().flatten() {
                 Some(line) => {
-                    // Of Escape the terminal makes a part of the line.
+                    // The terminal makes Escape a part of the line.
                     let typed = line.replace('\x1b', "");
                     let is_escape = typed.trim().is_empty() && typed != line;
                     if is_escape { Said::No } else { Said::Line(typed) }
@@ -82,14 +81,14 @@ impl Prompt {
         }
     }
 
-    /// Reads on after a line that was not understood.
+    /// Reads another line, after one that was not understood.
     pub fn again(&mut self) {
         if let Prompt::Lines(lines) = self {
             *lines = Lines::read();
         }
     }
 
-    /// From now on somebody else reads the terminal, who gets nothing that was typed here.
+    /// Stops reading, so that the next reader of the terminal gets nothing typed here.
     pub async fn close(mut self) {
         if let Prompt::Lines(lines) = &mut self {
             lines.stop.store(true, Ordering::Relaxed);
@@ -128,7 +127,7 @@ fn take(typed: &mut String, key: Key) -> Said {
             let kept = kept.rfind(char::is_whitespace).map_or(0, |space| space + 1);
             typed.truncate(kept);
         }
-        // It is about what is typed first.
+        // Escape first clears the text.
         Key::Escape if typed.is_empty() => return Said::No,
         Key::Clear | Key::Escape => typed.clear(),
         Key::End if typed.is_empty() => return Said::Gone,
@@ -137,7 +136,7 @@ fn take(typed: &mut String, key: Key) -> Said {
     Said::Nothing
 }
 
-/// Throws away what was typed before a question is shown: it was meant for something else.
+/// Discards what was typed before a question is shown, because it was not meant as an answer.
 pub fn forget_typed() {
     if let Ok(terminal) = File::open("/dev/tty") {
         let _ = tcflush(&terminal, QueueSelector::IFlush);

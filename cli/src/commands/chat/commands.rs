@@ -1,4 +1,4 @@
-//! The commands of a chat. What they print goes to standard error: standard output holds answers.
+//! The commands of a chat. They print to standard error, because standard output is for answers.
 
 use super::super::Common;
 use super::super::follow::{Followee, Viewer};
@@ -22,17 +22,17 @@ use posse::{Extent, RunId, RunRow, Runtime};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
-/// Where commands are given.
+/// The context of a command.
 pub struct Chat<'a> {
     pub common: &'a Common,
     pub runtime: &'a Runtime,
     pub session: RunId,
-    /// This command may spend so much and no more, whatever it talks to.
+    /// The cost of this command is limited over all its chats.
     pub is_limited: bool,
 }
 
 impl Chat<'_> {
-    /// Other conversations have budgets of their own.
+    /// Fails if the cost is limited, because other chats have their own budgets.
     pub fn check_money(&self, root: Option<RunId>) -> Result<(), Failure> {
         if !self.is_limited || root == Some(self.session) {
             return Ok(());
@@ -44,13 +44,13 @@ impl Chat<'_> {
     }
 }
 
-/// Lines of a table of costs.
+/// The most rows of a table of costs.
 const MOST: usize = 15;
 
-/// Columns that an explanation has at least.
+/// The least number of columns for an explanation.
 const NARROW: usize = 16;
 
-/// What keys do.
+/// The keys and what they do.
 const KEYS: [(&str, &str); 5] = [
     ("@path", "name a file or folder; Tab completes it"),
     ("\\ or Alt-Enter", "continue on the next line"),
@@ -59,14 +59,14 @@ const KEYS: [(&str, &str); 5] = [
     ("Ctrl-D", "leave the chat"),
 ];
 
-/// What else there is to know.
+/// Further notes.
 const NOTES: &str = "\
 What you type while the agent works is sent when it has finished.
 Start a line with `//` to send a text that begins with `/`.
 The chat is kept: `posse chat --resume` continues it.";
 
 impl Chat<'_> {
-    /// Does what a command says. What goes wrong is told, and the chat goes on.
+    /// Executes a command. Errors are shown, and the chat continues.
     pub async fn obey(&self, command: Command<'_>, viewer: &mut Viewer) -> Result<Turn, Failure> {
         let done = match command {
             Command::Help => {
@@ -78,7 +78,7 @@ impl Chat<'_> {
                 Ok(Turn::Over(Code::Done))
             }
             Command::Permissions => self.permissions().await,
-            // What changes the conversation itself is done where it is led.
+            // The chat itself handles the commands that change the conversation.
             Command::Quit
             | Command::Switch
             | Command::Clear
@@ -101,12 +101,12 @@ impl Chat<'_> {
         Look { paint, columns: if is_terminal { terminal::width() } else { usize::MAX } }
     }
 
-    /// Prints a line, broken between words where it is too long.
+    /// Prints a line, wrapped between words.
     pub fn tell(&self, line: &str) {
         print::note(wrap::folded(line, self.look().columns));
     }
 
-    /// Prints why something could not be done.
+    /// Prints an error.
     pub fn complain(&self, failure: &Failure) {
         self.tell(&print::in_words(failure));
     }
@@ -127,7 +127,7 @@ impl Chat<'_> {
         }
     }
 
-    /// The model that answers now, or `next`, the one from the next message on.
+    /// Prints the present model, and `next`, the model from the next message on.
     pub async fn model(&self, next: Option<&str>) -> Result<(), Failure> {
         let model = clean_line(&self.row().await?.about.model, 100);
         let next =
@@ -242,7 +242,7 @@ impl Chat<'_> {
         Ok(Turn::Over(Code::Done))
     }
 
-    /// Stops what this session has at work.
+    /// Cancels the work of this session.
     async fn cancel_own(&self) -> Result<String, Failure> {
         let row = self.row().await?;
         let family = Tree::of(self.runtime, &row).await?;
@@ -256,7 +256,7 @@ impl Chat<'_> {
         Ok(format!("{} told to stop", format::count(below, "run")))
     }
 
-    /// Goes on with a run and shows it, as if it were the one that is talked to.
+    /// Continues a run and shows it like the present chat.
     async fn resume(
         &self,
         run: &str,
@@ -306,12 +306,12 @@ fn help(look: Look) {
     COMMANDS.iter().for_each(row);
 }
 
-/// What is told of a command that there is not.
+/// The error for an unknown command.
 pub fn unknown(word: &str) -> String {
     format!("there is no {}; there are: {}", clean_line(word, 40), names())
 }
 
-/// Sums over those of `rows` that have the same name, the dearest first.
+/// The sums over `rows` with the same name, the most expensive first.
 fn sums(rows: &[&RunRow], name: impl Fn(&RunRow) -> String) -> Vec<(String, u64, Spending)> {
     let mut groups: BTreeMap<String, (u64, Spending)> = BTreeMap::new();
     for row in rows {

@@ -1,4 +1,4 @@
-//! What Tab completes at the prompt of a chat: commands, and files after an `@`. And which lines go on.
+//! Tab completion at the prompt of a chat: commands, and files after an `@`. Also decides which lines continue.
 
 use super::words;
 use rustyline::completion::{Completer, Pair};
@@ -8,12 +8,12 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
 use std::path::{Path, PathBuf};
 
-/// Files that are looked at when a name is looked for below the folder.
+/// The most files to search for a name.
 const LOOKED_AT: usize = 20_000;
-/// Candidates that are offered.
+/// The most candidates.
 const OFFERED: usize = 100;
 
-/// Helps whoever types.
+/// Completes the line that a person types.
 pub struct Completion {
     pub folder: PathBuf,
 }
@@ -26,7 +26,7 @@ impl Hinter for Completion {
 }
 
 impl Validator for Completion {
-    /// A backslash at the end of a line makes another line.
+    /// A backslash at the end of a line continues it on the next one.
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(match context.input().ends_with('\\') {
             true => ValidationResult::Incomplete,
@@ -49,7 +49,7 @@ impl Completer for Completion {
 }
 
 impl Completion {
-    /// Where the last word of `typed` begins that can be completed, and what it can become.
+    /// The start of the last word of `typed`, and its completions.
     fn candidates(&self, typed: &str) -> (usize, Vec<Pair>) {
         let start = typed.rfind(char::is_whitespace).map_or(0, |space| space + 1);
         let word = &typed[start..];
@@ -64,8 +64,8 @@ impl Completion {
     }
 }
 
-/// Files and folders of `folder` whose path begins with `typed`; if there are none, files anywhere
-/// below whose name does. What git ignores is left out.
+/// The files and folders of `folder` whose path begins with `typed`; if there are none, files anywhere
+/// below it whose name does. Files that git ignores are left out.
 fn files(folder: &Path, typed: &str) -> Vec<String> {
     let (parent, name) = typed.rsplit_once('/').unwrap_or(("", typed));
     if Path::new(parent).is_absolute() || parent.split('/').any(|part| part == "..") {

@@ -18,26 +18,26 @@ pub enum Line {
     Interrupted,
     /// Ctrl-D, or the end of the input.
     End,
-    /// The input cannot be read, and why.
+    /// The input cannot be read, for this reason.
     Unreadable(String),
     /// A signal other than Ctrl-C.
     Killed,
 }
 
-/// Read on a thread of their own, because reading blocks.
+/// Reads lines on a separate thread, because reading blocks.
 pub struct Lines {
     wanted: mpsc::Sender<Wanted>,
-    /// What the next line begins with.
+    /// The beginning of the next line.
     draft: String,
     /// Lines that were typed elsewhere, for the history.
     typed: Vec<String>,
-    /// The line that is being read.
+    /// The line that the thread is reading.
     reading: Option<oneshot::Receiver<Line>>,
-    /// Writes above the line that a person types.
+    /// Prints above the line that a person types.
     printer: Option<Box<dyn ExternalPrinter + Send>>,
 }
 
-/// A line that somebody wants to read.
+/// A request for a line.
 struct Wanted {
     draft: String,
     typed: Vec<String>,
@@ -45,7 +45,7 @@ struct Wanted {
 }
 
 impl Lines {
-    /// Reads lines about `folder`.
+    /// Opens the input for a chat in `folder`.
     pub fn open(history: Option<PathBuf>, folder: PathBuf) -> Self {
         let (wanted, mut requests) = mpsc::channel::<Wanted>(1);
         let mut source = Source::open(history, folder);
@@ -61,19 +61,19 @@ impl Lines {
         Lines { wanted, draft: String::new(), typed: Vec::new(), reading: None, printer }
     }
 
-    /// The next line begins with `draft`, which the person goes on with.
+    /// Starts the next line with `draft`, for the person to continue.
     pub fn begin_with(&mut self, draft: String) {
         if !draft.is_empty() {
             self.draft = draft;
         }
     }
 
-    /// Puts a line that was typed elsewhere into the history.
+    /// Adds a line that was typed elsewhere to the history.
     pub fn remember(&mut self, line: &str) {
         self.typed.push(line.to_owned());
     }
 
-    /// The next line. May be dropped while it waits: what is being typed is not lost.
+    /// The next line. The future may be dropped while it waits: typed text is not lost.
     pub async fn next(&mut self, signals: &mut Signals) -> Result<Line, Failure> {
         let gone = || Failure::internal("the input is gone");
         let line = match &mut self.reading {
@@ -94,7 +94,7 @@ impl Lines {
                     return line.map_err(|_| gone());
                 }
                 signal = signals.next() => match signal {
-                    // The editor sees the key itself; a pipe has nothing to interrupt.
+                    // The editor sees the key itself. A pipe has nothing to interrupt.
                     Signal::Interrupt if is_interactive() => {}
                     _ => return Ok(Line::Killed),
                 },
@@ -104,21 +104,21 @@ impl Lines {
 }
 
 impl Lines {
-    /// Says something above the line that a person types. A pipe has nobody who types.
+    /// Prints a text above the line that a person types. Does nothing for a pipe.
     pub fn say(&mut self, text: &str) {
         if let Some(printer) = &mut self.printer {
-            // A terminal that is gone ends the input, too.
+            // If the terminal is gone, the input ends, too.
             let _ = printer.print(format!("{text}\n"));
         }
     }
 }
 
-/// A person types, and sees the prompt.
+/// True when a person types and sees the prompt.
 pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// How long the rest of a key takes that a terminal sends as Esc and more.
+/// How long the rest of a key may take after its Esc.
 const KEYS_BELONG_TOGETHER_MS: u16 = 100;
 
 enum Source {
@@ -135,14 +135,14 @@ impl Source {
         let config = Config::builder()
             .auto_add_history(true)
             .completion_type(CompletionType::List)
-            // Keys that belong together arrive together: Esc alone is not the beginning of one.
+            // The bytes of one key arrive together, so Esc alone is a key of its own.
             .keyseq_timeout(Some(KEYS_BELONG_TOGETHER_MS))
             .max_history_size(1_000);
         let editor = config.map(|config| Editor::with_config(config.build()));
         match editor {
             Ok(Ok(mut editor)) => {
                 if let Some(path) = &history {
-                    // No history yet is fine.
+                    // There may be no history yet.
                     let _ = editor.load_history(path);
                 }
                 editor.set_helper(Some(Completion { folder }));
@@ -168,7 +168,7 @@ impl Source {
 
     fn remember(&mut self, line: &str) {
         if let Source::Editor(editor, _) = self {
-            // Without it, it cannot be recalled: no reason not to talk.
+            // The line then cannot be recalled, but the chat works.
             let _ = editor.add_history_entry(line);
         }
     }
@@ -190,7 +190,7 @@ impl Source {
                             // Rustyline makes the file readable by its owner only.
                             let _ = editor.save_history(path);
                         }
-                        // A backslash made another line.
+                        // A backslash continued the line.
                         Line::Text(line.replace("\\\n", "\n"))
                     }
                     Err(ReadlineError::Interrupted) => Line::Interrupted,

@@ -1,4 +1,4 @@
-//! Choosing a session: those of this folder, the newest first.
+//! Chooses a session of this folder, the newest first.
 
 use super::super::Common;
 use crate::clean::clean_line;
@@ -13,10 +13,10 @@ use posse::store::{Filter, Kin};
 use posse::{RunRow, Runtime};
 use std::path::Path;
 
-/// Rows of the terminal that the list leaves alone.
+/// The rows of the terminal that the list leaves free.
 const AROUND: usize = 4;
 
-/// The sessions of `folder` in which something was said, the newest first.
+/// The sessions of `folder` with messages, the newest first.
 pub async fn sessions(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, Failure> {
     let workspace = Some(folder.display().to_string());
     let filter = Filter { workspace, kin: Kin::Roots, limit: 10_000, ..Filter::default() };
@@ -27,18 +27,18 @@ pub async fn sessions(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, F
             && row.log.damaged.is_none()
             && !row.state.archived
     });
-    // The one that was last talked to is the one that is meant.
+    // Sort by the last activity: the person most probably wants that session.
     rows.sort_by_key(|row| std::cmp::Reverse(row.updated_at));
     Ok(rows)
 }
 
-/// What is told where there is none.
+/// The error for a folder without sessions.
 pub fn none(folder: &Path) -> Failure {
     Failure::usage(format!("there is no chat in {} yet", folder.display()))
         .hint("`posse chat` starts one; `posse -p -c \"…\"` continues the last run of this folder")
 }
 
-/// Lets the person choose one of `rows`; nothing if none is wanted.
+/// Lets the person choose one of `rows`. `None` if they choose none.
 pub async fn pick(common: &Common, rows: &[RunRow], signals: &mut Signals) -> Option<usize> {
     let paint = Paint { on: !common.environment.no_color };
     let mut keys = Keys::listen().ok()?;
@@ -61,7 +61,7 @@ pub async fn pick(common: &Common, rows: &[RunRow], signals: &mut Signals) -> Op
 }
 
 struct List {
-    /// The row that is chosen.
+    /// The index of the selected row.
     at: usize,
     count: usize,
 }

@@ -1,4 +1,4 @@
-//! What was said last in a session that is continued.
+//! Shows the last messages of a session that is continued.
 
 use super::super::follow::{Viewer, read};
 use crate::clean::clean;
@@ -7,26 +7,26 @@ use crate::format;
 use posse::protocol::{Event, Message, Part, Sender};
 use posse::{RunRow, Runtime};
 
-/// Exchanges that are shown.
+/// The number of exchanges to show.
 const EXCHANGES: usize = 2;
-/// Lines of one message that are shown.
+/// The most lines of one message.
 const LINES: usize = 30;
 
-/// Something that was said, by the person or by the agent.
+/// A message of the person or of the agent.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
     ByPerson(String),
     ByAgent(String),
 }
 
-/// Shows the end of the conversation, as the log of `row` has it.
+/// Shows the end of the conversation in the log of `row`.
 pub async fn show(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<(), Failure> {
     let mut said = Vec::new();
     read(runtime, row, |record| match &record.event {
         Event::MessageReceived(received) if received.from == Sender::User => {
             said.extend(first_text(&received.message).map(Said::ByPerson));
         }
-        // What it said on its way to an answer is left out.
+        // Replies with tool calls are left out; they are not answers.
         Event::ModelReplied(replied) if replied.message.tool_calls().next().is_none() => {
             let text = replied.message.text();
             said.extend((!text.trim().is_empty()).then_some(Said::ByAgent(text)));
@@ -54,7 +54,7 @@ pub async fn show(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Resul
     Ok(())
 }
 
-/// What the person typed; remarks of the runtime stand after it.
+/// The text that the person typed; remarks of the runtime follow it.
 fn first_text(message: &Message) -> Option<String> {
     message.parts.iter().find_map(|part| match part {
         Part::Text(text) if !text.text.trim().is_empty() => Some(text.text.clone()),
@@ -62,7 +62,7 @@ fn first_text(message: &Message) -> Option<String> {
     })
 }
 
-/// Where the last exchanges begin.
+/// The index where the last exchanges begin.
 fn beginning(said: &[Said]) -> usize {
     let by_person = |(_, said): &(usize, &Said)| matches!(said, Said::ByPerson(_));
     let mut questions = said.iter().enumerate().rev().filter(by_person);

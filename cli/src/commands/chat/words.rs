@@ -1,15 +1,15 @@
-//! What a line of a chat means: a command, or something to say. Pure.
+//! Parses a line of a chat: a command, or a message. Pure.
 
-/// A line that was typed.
+/// The meaning of a typed line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Meaning<'a> {
     Nothing,
-    /// This is said to the agent.
+    /// A message to the agent.
     Say(&'a str),
     Command(Command<'a>),
-    /// There is no such command.
+    /// An unknown command.
     Unknown(&'a str),
-    /// There is, and this is how it is used.
+    /// A known command with wrong arguments, and its usage.
     Misused(&'static str),
 }
 
@@ -25,9 +25,9 @@ pub enum Command<'a> {
         run: &'a str,
         text: Option<&'a str>,
     },
-    /// Another session in place of this one.
+    /// Switch to another session.
     Switch,
-    /// A new session in place of this one.
+    /// Start a new session.
     Clear,
     Compact,
     Model {
@@ -38,7 +38,7 @@ pub enum Command<'a> {
     Quit,
 }
 
-/// Every command: how it is used, and what it does.
+/// All commands, with their usage and what they do.
 pub const COMMANDS: [(&str, &str); 12] = [
     ("/agents", "list the agents this one can delegate to"),
     ("/runs", "show the runs of this session as a tree"),
@@ -62,7 +62,7 @@ pub fn all_names() -> impl Iterator<Item = &'static str> {
     names.into_iter()
 }
 
-/// The same in one line.
+/// The names of all commands in one line.
 pub fn names() -> String {
     all_names().collect::<Vec<_>>().join(" ")
 }
@@ -73,7 +73,7 @@ impl<'a> Meaning<'a> {
         if line.is_empty() {
             return Meaning::Nothing;
         }
-        // Two slashes say one.
+        // Two slashes stand for one.
         if let Some(text) = line.strip_prefix('/').filter(|text| text.starts_with('/')) {
             return Meaning::Say(text);
         }
@@ -112,7 +112,7 @@ impl<'a> Meaning<'a> {
     }
 }
 
-/// True for what looks like a command of ours, and not like a path.
+/// True for a word that looks like a command, and not like a path.
 fn is_command(word: &str) -> bool {
     word.strip_prefix('/').is_some_and(|word| {
         !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic() || c == '-')

@@ -10,15 +10,15 @@ use crate::print;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// How soon to look again.
+/// The interval between two checks.
 const A_MOMENT: Duration = Duration::from_millis(20);
 
-/// Executes runs in this process.
+/// Runs the daemon in this process, in the foreground.
 pub async fn here(common: &Common) -> Result<Code, Failure> {
     process::run(common, &Address::of(common)?, None).await
 }
 
-/// Executes runs in this process, which has no terminal.
+/// Runs the daemon in this process, without a terminal.
 pub async fn detached(common: &Common) -> Result<Code, Failure> {
     detach::leave_session()
         .map_err(|error| Failure::internal(format!("cannot leave the session: {error}")))?;
@@ -26,7 +26,7 @@ pub async fn detached(common: &Common) -> Result<Code, Failure> {
     process::run(common, &address, Some(address.log.clone())).await
 }
 
-/// Starts a process that executes runs, and waits until it answers.
+/// Starts the daemon as a new process, and waits until it answers.
 pub async fn in_background(common: &Common) -> Result<Code, Failure> {
     let address = Address::of(common)?;
     let began = Instant::now();
@@ -37,7 +37,7 @@ pub async fn in_background(common: &Common) -> Result<Code, Failure> {
                 daemon.check_ready()?;
                 return tell(common, &address, &daemon, "runs already");
             }
-            // One that is just starting was asked for by somebody else.
+            // Another command is just starting a daemon.
             Found::Silent { pid: None, .. } if began.elapsed() < COMING_UP => {
                 tokio::time::sleep(A_MOMENT).await;
             }
@@ -54,7 +54,7 @@ pub async fn in_background(common: &Common) -> Result<Code, Failure> {
             if daemon.pid() == child.id() {
                 return tell(common, &address, &daemon, "runs");
             }
-            // Somebody else was faster. This one would wait for its place.
+            // Another daemon was faster, and this one would only wait for the lock.
             let _ = child.kill();
             let _ = child.wait();
             return tell(common, &address, &daemon, "runs already");
@@ -76,7 +76,7 @@ pub async fn in_background(common: &Common) -> Result<Code, Failure> {
     }
 }
 
-/// Why it did not come up, in its own last words.
+/// The error for a daemon that did not start, with the last lines of its log.
 fn failed(what: &str, address: &Address, from: u64) -> Failure {
     let said = detach::said_since(&address.log, from);
     let lines: Vec<&str> = said.lines().collect();

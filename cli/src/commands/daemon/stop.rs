@@ -15,12 +15,12 @@ use posse::{LiveCatalog, Status};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// How much longer than the steps may take to end the end of the process may take.
+/// How long the process may take to end after its last step.
 const SLACK: Duration = Duration::from_secs(20);
-/// How soon to look again.
+/// The interval between two checks.
 const A_MOMENT: Duration = Duration::from_millis(20);
 
-/// Stops the daemon as `ask` says, and waits until it is gone.
+/// Stops the daemon with `ask`, and waits until it is gone.
 pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
     let address = Address::of(common)?;
     let daemon = match come_up(&address).await? {
@@ -36,7 +36,7 @@ pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
         }
     };
     let pid = daemon.pid();
-    // One of another version may tell it otherwise, and is to stop all the same.
+    // A daemon of another version may answer in another format. Stop it all the same.
     let status = daemon.ask(&Ask::Status).await.ok().and_then(|answer| answer.status);
     let at_work = status.map_or(0, |status| status.runs.running);
     daemon.ask(&ask).await?;
@@ -75,7 +75,7 @@ pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// Looks for the daemon. One that is just starting can be told to stop when it has.
+/// Finds the daemon. Waits for one that is just starting, so that it can be stopped.
 async fn come_up(address: &Address) -> Result<Found, Failure> {
     let began = Instant::now();
     loop {
@@ -88,7 +88,7 @@ async fn come_up(address: &Address) -> Result<Found, Failure> {
     }
 }
 
-/// True while that process is the daemon.
+/// True while the process `pid` is the daemon.
 fn is_held_by(address: &Address, pid: u32) -> Result<bool, Failure> {
     match holder(&address.lock) {
         Ok(Holder::Daemon(notice)) => Ok(notice.pid == pid),
@@ -100,7 +100,7 @@ fn is_held_by(address: &Address, pid: u32) -> Result<bool, Failure> {
     }
 }
 
-/// How many runs have something to do that nobody does now.
+/// The number of runs that have work to do and no worker.
 async fn unfinished(common: &Common) -> Result<u64, Failure> {
     let config = common.user_config()?;
     let agents = LiveCatalog::from(posse::AgentCatalog::built_in());

@@ -9,12 +9,12 @@ use serde_json::json;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The unit, and what belongs to it.
+/// The systemd unit and its files.
 struct Unit {
     text: String,
-    /// Where systemd looks for it.
+    /// The path where systemd looks for it.
     path: PathBuf,
-    /// Where keys are expected.
+    /// The file for API keys.
     keys: PathBuf,
 }
 
@@ -32,7 +32,7 @@ impl Unit {
         Ok(Unit { text, path, keys })
     }
 
-    /// What to do with it, after `first`.
+    /// Instructions, after the line `first`.
     fn how(&self, first: &str) -> String {
         let keys = self.keys.display();
         format!(
@@ -43,7 +43,7 @@ impl Unit {
     }
 }
 
-/// Prints it.
+/// Prints the unit.
 pub fn show(common: &Common) -> Result<Code, Failure> {
     let unit = Unit::of(common)?;
     if common.global.json {
@@ -57,7 +57,7 @@ pub fn show(common: &Common) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// Writes it to where systemd finds it.
+/// Writes the unit to the folder where systemd finds it.
 pub fn install(common: &Common) -> Result<Code, Failure> {
     let unit = Unit::of(common)?;
     write(&unit.path, &unit.text)?;
@@ -76,7 +76,7 @@ fn tell(unit: &Unit, done: &str) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// Writes the unit, unless another of that name is there.
+/// Writes the unit, unless a different file exists at `path`.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let shown = path.display();
     let cannot =

@@ -1,4 +1,4 @@
-//! `posse doctor --rebuild` and `--restore`: a database made anew from its logs, or a backup in its place.
+//! `posse doctor --rebuild` and `--restore`: rebuilds a database from its logs, or replaces it with a backup.
 
 use super::super::Common;
 use crate::exit::{Code, Failure};
@@ -9,7 +9,7 @@ use posse::{Error, Extent, LiveCatalog};
 use serde_json::json;
 use std::path::Path;
 
-/// Who pauses runs, as their logs say.
+/// The name of this command in the logs of the runs that it pauses.
 const BY: &str = "posse doctor";
 
 pub async fn rebuild(common: &Common) -> Result<Code, Failure> {
@@ -35,7 +35,7 @@ pub async fn restore(common: &Common, backup: &Path) -> Result<Code, Failure> {
     tell(common, &mended, &format!("restored from {}", backup.display())).await
 }
 
-/// Why the database could not be repaired, and what to do next.
+/// The error for a failed repair, with advice.
 fn failure(error: StoreError) -> Failure {
     let hint = match &error {
         StoreError::Unusable { .. } => {
@@ -50,8 +50,8 @@ fn failure(error: StoreError) -> Failure {
     }
 }
 
-/// Says what was done. Runs of a database that has forgotten something do not go on by themselves: they
-/// might do again what they have done.
+/// Prints what was done. If the database has lost events, its runs are paused, because they might
+/// repeat what they have done.
 async fn tell(common: &Common, mended: &Mended, what: &str) -> Result<Code, Failure> {
     let paused = if mended.forgets { pause(common).await? } else { 0 };
     if common.global.json {
@@ -75,7 +75,7 @@ async fn tell(common: &Common, mended: &Mended, what: &str) -> Result<Code, Fail
     Ok(Code::Done)
 }
 
-/// Pauses every run that has not ended, and says how many there are.
+/// Pauses every run that has not ended, and returns how many.
 async fn pause(common: &Common) -> Result<u64, Failure> {
     let agents = LiveCatalog::from(posse::AgentCatalog::built_in());
     let runtime = common.runtime(&common.user_config()?, agents).await?;
@@ -85,7 +85,7 @@ async fn pause(common: &Common) -> Result<u64, Failure> {
         for row in runtime.list(&filter).await? {
             match runtime.pause(row.id, BY, Extent::Alone).await {
                 Ok(_) => paused += 1,
-                // It is paused already, or cannot go on anyway.
+                // The run is paused already, or cannot continue anyway.
                 Err(Error::NotNow { .. } | Error::Store(_)) => {}
                 Err(error) => return Err(error),
             }

@@ -1,5 +1,5 @@
-//! Asking what a run wants to know while it is followed. What happens meanwhile is shown above the
-//! line in which the person answers.
+//! Asks the questions of a run while it is followed. Events are shown above the line in which the
+//! person answers.
 
 use super::{Followee, Viewer};
 use crate::commands::asking::{self, Asker, Said, understood};
@@ -9,21 +9,21 @@ use crate::signals::Signal;
 use posse::protocol::{Approval, CallId, Event};
 use posse::{Question, RunId, Runtime, Update};
 
-/// What came of asking.
+/// The result of asking.
 enum Replied {
     /// Every question has its answer.
     Answered,
-    /// A signal came instead.
+    /// A signal came first.
     Signal(Signal),
-    /// The input has ended: there is nobody.
+    /// The input has ended, so no person can answer.
     Gone,
 }
 
-/// Calls that are asked about.
+/// The calls with open questions.
 type Known = Vec<(RunId, CallId)>;
 
 impl Viewer {
-    /// Asks what the tree of the run wants to know, if there is somebody. Returns the signal that
+    /// Asks the open questions of the run's tree, if a person is there. Returns the signal that
     /// came instead of an answer.
     pub(super) async fn ask(
         &mut self,
@@ -31,7 +31,7 @@ impl Viewer {
         followee: &mut Followee,
     ) -> Result<Option<Signal>, Failure> {
         let Some(asker) = self.asker.take() else { return Ok(None) };
-        // The question reads the terminal itself; what was typed before does not answer it.
+        // The question reads the terminal itself. Text that was typed before must not answer it.
         let is_typing = self.typing.is_listening();
         self.typing.stop();
         self.screen.show_typed(Vec::new());
@@ -43,7 +43,7 @@ impl Viewer {
             self.screen.show_typed(self.typing.lines(self.screen.paint()));
         }
         match replied? {
-            // Nobody answers what is typed as long as the question is open.
+            // A chat cannot continue while the question is open.
             Replied::Gone if self.leaves_questions => {
                 self.asker = Some(asker);
                 self.screen
@@ -57,7 +57,7 @@ impl Viewer {
             }
             Replied::Signal(signal) => {
                 self.asker = Some(asker);
-                // It is asked again when the run is followed again.
+                // The question is shown again when the run is followed again.
                 followee.may_ask = true;
                 Ok(Some(signal))
             }
@@ -72,7 +72,7 @@ impl Viewer {
     ) -> Result<Replied, Failure> {
         let root = runtime.find(&followee.run.id().to_string()).await?.family.root;
         let named = |question: &Question| (question.run, question.asked.call.clone());
-        // Those that come later are asked when what leads to them has been shown.
+        // Later questions follow once the events before them have been shown.
         let mut known: Known = runtime.questions(Some(root)).await?.iter().map(named).collect();
         loop {
             let questions = runtime.questions(Some(root)).await?;
@@ -86,7 +86,7 @@ impl Viewer {
         }
     }
 
-    /// Asks until the answer is understood, or somebody else has given it.
+    /// Asks until the answer is valid, or until it was given elsewhere.
     async fn ask_one(
         &mut self,
         asker: &Asker,
@@ -97,7 +97,7 @@ impl Viewer {
     ) -> Result<Replied, Failure> {
         let mut prompt = asker.put(question);
         let mut withdrawn = std::pin::pin!(asking::withdrawn(runtime, question));
-        // Where lines cannot be drawn anew, what happens is shown when the person has answered.
+        // If lines cannot be redrawn, events are shown after the answer.
         let mut listens = prompt.line().is_some();
         let answer = loop {
             if let Some(line) = prompt.line() {
@@ -161,7 +161,7 @@ impl Viewer {
     }
 }
 
-/// True when the run that is followed has ended, which whoever follows it has to hear.
+/// True when the followed run has ended. The caller must see this update.
 fn is_end(update: &Update, about: RunId, followee: &Followee) -> bool {
     about == followee.run.id()
         && matches!(update, Update::Event(record) if matches!(record.event, Event::RunFinished(_)))

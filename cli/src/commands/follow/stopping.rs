@@ -1,4 +1,4 @@
-//! How a command that follows a run stops: orderly after a signal, and at once after a second one.
+//! Stops a command that follows a run: orderly after a signal, at once after a second one.
 
 use super::{Followee, Form, Viewer};
 use crate::commands::runs::PAGE;
@@ -9,14 +9,14 @@ use posse::protocol::Event;
 use posse::{RunHandle, RunId, Runtime, Update};
 use std::time::Duration;
 
-/// How long storing that runs were interrupted may take.
+/// How long it may take to store the interruption.
 const STORING: Duration = Duration::from_secs(5);
 
 /// How long the present step may take, as at a shutdown.
 const STEP: Duration = Duration::from_secs(5);
 
 impl Viewer {
-    /// Shows what is stored of the run and was not shown: a step that was under way has ended.
+    /// Shows stored events that were not shown, after the last step has ended.
     async fn catch_up(
         &mut self,
         runtime: &Runtime,
@@ -38,7 +38,8 @@ impl Viewer {
         }
     }
 
-    /// Ends orderly after a signal, and shows what the run still did; see [`Viewer::shut_down`].
+    /// Ends orderly after a signal, and shows the last events of the run; see
+    /// [`Viewer::shut_down`].
     pub async fn shut_down_following(
         &mut self,
         runtime: &Runtime,
@@ -48,7 +49,7 @@ impl Viewer {
         let run = followee.run.clone();
         let failure = self.interrupted_by(runtime, &run, signal).await;
         self.unless_hurried(runtime, runtime.let_go(STEP)).await;
-        // What cannot be shown now is in the log.
+        // Events that cannot be shown now are in the log.
         let _ = self.catch_up(runtime, followee).await;
         let ended = self.conclude_ended(runtime, &run).await;
         self.close(runtime).await;
@@ -66,21 +67,21 @@ impl Viewer {
         }
     }
 
-    /// Shows how `run` ended, if the step that it was at was its last. True if it was.
+    /// Shows the outcome of `run` if its present step was its last. Returns whether it was.
     async fn conclude_ended(&mut self, runtime: &Runtime, run: &RunHandle) -> bool {
         let row = run.row().await.ok();
         if row.is_none_or(|row| row.state.outcome.is_none()) {
             return false;
         }
         let Ok(outcome) = run.outcome().await else { return false };
-        // What cannot be shown now is in the log.
+        // Events that cannot be shown now are in the log.
         let _ = self.conclude(runtime, run, &outcome).await;
         true
     }
 
-    /// Ends orderly after a signal; a second signal ends at once. Nothing is lost. What Ctrl-C
-    /// stops stays interrupted until somebody resumes it; what another signal stops goes on like
-    /// after a crash. Returns what to say of `run`.
+    /// Ends orderly after a signal; a second signal ends at once. Nothing is lost. Runs that Ctrl-C
+    /// stops stay interrupted until a person resumes them. Runs that another signal stops continue
+    /// like after a crash. Returns the message about `run`.
     pub async fn shut_down(
         &mut self,
         runtime: &Runtime,
@@ -93,8 +94,8 @@ impl Viewer {
         failure
     }
 
-    /// Stores that a person has interrupted what is at work, if that is so. Returns what to say of
-    /// `run`.
+    /// Stores that a person has interrupted the runs of this process, if the signal says so.
+    /// Returns the message about `run`.
     async fn interrupted_by(
         &mut self,
         runtime: &Runtime,
@@ -138,8 +139,8 @@ impl Viewer {
         }
     }
 
-    /// Stores that a person has interrupted what this process works on. Not before this is done
-    /// is another signal heard, so that it holds even if the process ends at once.
+    /// Stores that a person has interrupted the runs of this process. Signals are ignored until
+    /// this is done, so that it holds even if the process ends at once.
     pub async fn interrupt(&mut self, runtime: &Runtime) -> Result<Vec<RunId>, Failure> {
         self.interrupted = true;
         let stored = tokio::time::timeout(STORING, runtime.interrupt("the user")).await;
@@ -154,8 +155,7 @@ impl Viewer {
         ))
     }
 
-    /// Ends orderly. A signal ends at once, but for SIGHUP: a terminal that is closed sends it more
-    /// than once.
+    /// Ends orderly. A signal ends at once, except SIGHUP, which a closed terminal sends more than once.
     pub async fn close(&mut self, runtime: &Runtime) {
         self.unless_hurried(runtime, runtime.shutdown()).await;
     }

@@ -1,4 +1,4 @@
-//! `posse models`: the models there are, those that can be used now first.
+//! `posse models`: lists the models. Models that can be used now come first.
 
 use super::Common;
 use crate::clean::clean_line;
@@ -20,13 +20,13 @@ use std::io::IsTerminal;
 struct Row {
     id: String,
     aliases: Vec<String>,
-    /// What is known of it; nothing of a server that does not answer.
+    /// Its properties; `None` for a server that does not answer.
     properties: Option<Properties>,
     wire: Option<&'static str>,
     source: &'static str,
     /// Why it cannot be used now.
     obstacle: Option<String>,
-    /// It costs nothing, whatever else is known of it.
+    /// It is free, whatever its properties are.
     free: bool,
 }
 
@@ -47,7 +47,7 @@ pub async fn run(
         return Ok(Code::Done);
     }
     let paint = Paint { on: std::io::stdout().is_terminal() && !common.environment.no_color };
-    // Before each line stands whether the model can be used.
+    // A mark before each line shows whether the model can be used.
     let room = terminal::table_width().map(|room| room.saturating_sub(2));
     let table = Table { columns: COLUMNS, rows: rows.iter().map(Row::cells).collect() };
     let (heading, lines) = table.lines(room);
@@ -66,7 +66,7 @@ pub async fn run(
     Ok(Code::Done)
 }
 
-/// What a reader of the table may want to know.
+/// Prints notes below the table.
 fn tell(
     rows: &[Row],
     filter: Option<&str>,
@@ -147,11 +147,11 @@ async fn rows(models: &Models) -> Vec<Row> {
     rows
 }
 
-/// Why a vendor cannot be asked, in few words.
+/// Why a vendor cannot be used, in a few words.
 fn obstacle(error: &ResolveError) -> String {
     match error {
         ResolveError::MissingKey { variable, .. } => {
-            // Any of several would do; one is enough to say.
+            // Any of these variables would do, so name one.
             format!("set {}", variable.split(' ').next().unwrap_or_default())
         }
         other => other.to_string(),
@@ -166,7 +166,7 @@ const COLUMNS: [Column; 4] = [
 ];
 
 impl Row {
-    /// A model that this program has in itself.
+    /// A built-in model.
     fn built_in(host: &HostModel, short: Option<&str>) -> Self {
         Row {
             id: host.name().to_owned(),
@@ -196,7 +196,7 @@ impl Row {
         }
     }
 
-    /// A vendor of whose models nothing is known.
+    /// A vendor whose models are unknown.
     fn unknown(vendor: &Vendor, obstacle: Option<String>) -> Self {
         let source = match vendor.source {
             Source::User => "your settings",
@@ -227,7 +227,7 @@ impl Row {
         }
     }
 
-    /// What it is called, short names included.
+    /// Its name and short names.
     fn names(&self) -> String {
         match self.aliases.is_empty() {
             true => clean_line(&self.id, 100),
@@ -275,7 +275,7 @@ impl Row {
     }
 }
 
-/// Dollars for a million tokens, of billionths for one: no more digits than needed.
+/// Dollars per million tokens from billionths per token, without trailing zeros.
 fn dollars(price: u64) -> String {
     let text = format!("{:.3}", price as f64 / 1e3);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

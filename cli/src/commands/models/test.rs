@@ -1,4 +1,4 @@
-//! `posse models test`: one real call of a model.
+//! `posse models test`: calls a model once.
 
 use super::Common;
 use crate::clean::clean_line;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 pub async fn run(common: &Common, models: &Models, name: &str) -> Result<Code, Failure> {
     let model = models.resolve(name)?;
     let id = model.info().id.clone();
-    // The offline model calls the tools it knows, and no others.
+    // The offline model calls only the tools it knows.
     let calls_any = models.abilities(&id)?.tools && !is_offline(&id);
     let offer = if calls_any { Offer::Tool } else { Offer::Nothing };
     if !common.global.json && !common.global.quiet {
@@ -45,7 +45,7 @@ pub async fn run(common: &Common, models: &Models, name: &str) -> Result<Code, F
     Ok(if works { Code::Done } else { Code::Failed })
 }
 
-/// Whether an agent could work with this model.
+/// True when an agent could work with this model.
 fn works(trial: &Trial) -> bool {
     trial.called_tool.unwrap_or_else(|| !trial.text.trim().is_empty())
 }
@@ -93,7 +93,7 @@ fn facts(id: &str, trial: &Trial) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// What went wrong, and what to do next.
+/// The error, with advice.
 fn failure(error: &ModelError) -> Failure {
     let hint = match error {
         ModelError::RetryAfter { .. } => "wait a while, or use another model for now",

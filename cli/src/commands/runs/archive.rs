@@ -1,4 +1,4 @@
-//! `posse runs archive`: puts runs away that have ended.
+//! `posse runs archive`: archives ended runs.
 
 use super::super::Common;
 use crate::exit::{Code, Failure};
@@ -7,7 +7,7 @@ use posse::Runtime;
 use serde_json::json;
 
 pub async fn run(common: &Common, runtime: &Runtime, runs: &[String]) -> Result<Code, Failure> {
-    // All of them are known before the first is put away.
+    // Find all runs before the first is archived.
     let mut rows = Vec::with_capacity(runs.len());
     for run in runs {
         rows.push(runtime.find(run).await?);

@@ -1,5 +1,5 @@
-//! `posse runs cancel`: stops runs and all below them wherever they are executed, waits until they
-//! have stopped, and says whom that reached.
+//! `posse runs cancel`: cancels runs and their subagents in whatever process executes them, waits
+//! until they have stopped, and prints which runs it reached.
 
 use super::super::Common;
 use super::targets::{self, Course};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// How long a run may take to stop. Its commands are killed after some seconds, and whoever died
+/// How long a run may take to stop. Its commands are killed after some seconds, and a dead process
 /// loses its runs after a lease of ten.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -26,7 +26,7 @@ pub async fn run(common: &Common, runtime: &Runtime, wanted: &Targets) -> Result
     let mut receipts: Vec<Receipt> = Vec::new();
     let mut ended: Vec<&RunRow> = Vec::new();
     let mut reached: HashSet<RunId> = HashSet::new();
-    // All are told before any is waited for.
+    // Cancel all runs before waiting for any.
     for row in &rows {
         if reached.contains(&row.id) {
             continue;
@@ -36,7 +36,7 @@ pub async fn run(common: &Common, runtime: &Runtime, wanted: &Targets) -> Result
                 reached.extend(receipt.told.iter().map(|told| told.run));
                 receipts.push(receipt);
             }
-            // That is what was asked for. One of many has come to it meanwhile.
+            // The run has ended, as wanted. With --all, it may have ended only meanwhile.
             Err(posse::Error::NotNow { .. }) if wanted.choice.all => {}
             Err(posse::Error::NotNow { .. }) => ended.push(row),
             Err(error) => course.fail(&error.into(), nothing(row.id, None))?,
@@ -59,14 +59,14 @@ pub async fn run(common: &Common, runtime: &Runtime, wanted: &Targets) -> Result
     Ok(course.code)
 }
 
-/// Stops `run`. Returns how it ended and whom that reached.
+/// Cancels `run`. Returns its outcome and the runs that were reached.
 pub async fn cancel(runtime: &Runtime, run: RunId) -> Result<(Outcome, Receipt), Failure> {
     let receipt = runtime.cancel(run, "the user", CancelScope::Run).await?;
     wait(runtime, &receipt).await?;
     Ok((runtime.handle(run).outcome().await?, receipt))
 }
 
-/// Waits until all that were told rest, as long as one after the other does.
+/// Waits until all reached runs are idle, with a time limit for each.
 async fn wait(runtime: &Runtime, receipt: &Receipt) -> Result<(), Failure> {
     for told in &receipt.told {
         let handle = runtime.handle(told.run);
@@ -78,7 +78,7 @@ async fn wait(runtime: &Runtime, receipt: &Receipt) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is told of a run whose end does not come.
+/// The error for a run that does not stop.
 fn not_stopped(run: RunId) -> Failure {
     let (short, after) = (run.short(), PATIENCE.as_secs());
     let message = format!("run {short} was told to stop, and has not ended within {after} s");
@@ -87,7 +87,7 @@ fn not_stopped(run: RunId) -> Failure {
     ))
 }
 
-/// A run that was told, and how it ended.
+/// A reached run and its outcome.
 #[derive(Serialize)]
 struct Stopped<'a> {
     #[serde(flatten)]
@@ -95,7 +95,7 @@ struct Stopped<'a> {
     outcome: Outcome,
 }
 
-/// Waits until all that were told have stopped. Returns how the run ended, and each of them.
+/// Waits until all reached runs have stopped. Returns the outcome of the run, and of each of them.
 async fn stop<'r>(
     runtime: &Runtime,
     receipt: &'r Receipt,
@@ -130,9 +130,9 @@ fn tell(
     Ok(())
 }
 
-/// Tells of a run that had ended before, and so had all below it.
+/// Reports a run that had ended before, together with its subagents.
 async fn tell_ended(common: &Common, runtime: &Runtime, row: &RunRow) -> Result<(), Failure> {
-    // How is not known any more if its log was removed.
+    // The outcome is unknown if the log was removed.
     let outcome = runtime.handle(row.id).outcome().await.ok();
     if common.global.json {
         return print::json(&nothing(row.id, outcome));
@@ -145,12 +145,12 @@ async fn tell_ended(common: &Common, runtime: &Runtime, row: &RunRow) -> Result<
     Ok(())
 }
 
-/// What is told of a run by which nobody was reached.
+/// The report about a run for which no run was reached.
 fn nothing(run: RunId, outcome: Option<Outcome>) -> Value {
     json!({"run": run, "outcome": outcome, "told": []})
 }
 
-/// What is told of a run that was stopped.
+/// The report about a cancelled run.
 pub fn told_line(outcome: &Outcome, receipt: &Receipt) -> String {
     let below = match receipt.below().count() as u64 {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! `posse runs clean`: what is left of worktrees, by crashes or because it is on no branch.
+//! `posse runs clean`: removes worktrees that remain after crashes or because of files on no branch.
 
 use crate::args::CleanOptions;
 use crate::common::Common;
@@ -41,7 +41,7 @@ pub async fn run(
             ),
             (Some(_), true) => format!("{folder}: removed, with what was on no branch"),
             (None, true) => format!("{folder}: removed; nothing was changed in it"),
-            // It names the folder.
+            // This message names the folder.
             (Some(Changes { kept: Some(kept), .. }), false) => worktree::kept(kept),
             (Some(changes), false) => format!("{folder}: kept: {}", changes.problem),
             (None, false) => format!("{folder}: kept: it cannot be removed"),

@@ -28,7 +28,7 @@ pub async fn run(
     let limit = options.limit as usize;
     let kin = match (options.all, options.filters.unfinished) {
         (true, _) => Kin::All,
-        // Nobody above stands for what a root has left behind.
+        // Also list the open subagents of an ended root, because the root itself is not listed.
         (false, true) => Kin::Heads,
         (false, false) => Kin::Roots,
     };
@@ -54,7 +54,7 @@ pub async fn run(
     }
     let mut lines = Vec::with_capacity(rows.len());
     for row in &rows {
-        // Where children have lines of their own, the column is to add up.
+        // If children have their own lines, the column must add up.
         let spending = match kin {
             Kin::All => Spending::of(row),
             _ => families.spending(row),
@@ -72,10 +72,10 @@ pub async fn run(
     Ok(Code::Done)
 }
 
-/// How many of a tree are looked at for a list.
+/// The most runs of a tree to read for a list.
 const OF_A_TREE: usize = 2_000;
 
-/// The trees that the listed runs stand in, by their roots.
+/// The trees of the listed runs, by root.
 struct Families(HashMap<RunId, Tree>);
 
 impl Families {
@@ -93,7 +93,7 @@ impl Families {
         self.0.get(&row.family.root)
     }
 
-    /// How many runs stand below, and whether there are more.
+    /// The number of subagents, and whether there may be more.
     fn below(&self, row: &RunRow) -> (u64, bool) {
         self.get(row).map_or((0, false), |family| {
             (family.below(row.id).len() as u64, family.count() >= OF_A_TREE)
@@ -103,19 +103,19 @@ impl Families {
     fn view(&self, row: &RunRow) -> RunView {
         let Some(family) = self.get(row) else { return RunView::of(row) };
         let view = family.view(row).waiting_on(family.waited_for(row));
-        // Sums over a part of a tree would be taken for those over all of it.
+        // A sum over a part of a tree would look like the sum over all of it.
         match self.below(row) {
             (_, true) => RunView { below: None, subtree: None, ..view },
             (_, false) => view,
         }
     }
 
-    /// What a run and all below it have spent.
+    /// The spending of a run and its subagents.
     fn spending(&self, row: &RunRow) -> Spending {
         self.get(row).map_or_else(|| Spending::of(row), |family| family.sum(row))
     }
 
-    /// What is said about those below, in parentheses.
+    /// The note about subagents, in parentheses.
     fn about(&self, row: &RunRow) -> String {
         let mut words = match self.below(row) {
             (0, _) => Vec::new(),
@@ -159,7 +159,7 @@ fn line(families: &Families, row: &RunRow, cost: String, task: Option<&str>) -> 
     ]
 }
 
-/// What a run is about: its label, if it has one, and its task.
+/// The label of a run, if it has one, and its task.
 fn about(row: &RunRow, task: Option<&str>) -> String {
     match task {
         Some(task) if !row.about.label.is_empty() => {

@@ -1,4 +1,4 @@
-//! `posse runs questions` and `posse runs answer`: what runs ask a person, and the answers.
+//! `posse runs questions` and `posse runs answer`: open questions of runs, and their answers.
 
 use crate::args::AnswerOptions;
 use crate::clean::{clean_line, exact};
@@ -33,10 +33,10 @@ pub async fn list(common: &Common, runtime: &Runtime, run: Option<&str>) -> Resu
     Ok(Code::Done)
 }
 
-/// Characters of a digest in a command, at least and as suggested.
+/// The least and the suggested number of characters of a digest in a command.
 const DIGEST: (usize, usize) = (8, 12);
 
-/// The answers that can be given, with the commands that answer this question and no other.
+/// The possible answers, with commands that answer exactly this question.
 fn suggested(question: &Question) -> Vec<(&'static str, String)> {
     let Question { run, asked, .. } = question;
     let digest: String = asked.digest.chars().take(DIGEST.1).collect();
@@ -52,7 +52,7 @@ fn suggested(question: &Question) -> Vec<(&'static str, String)> {
     answers
 }
 
-/// Leaves those of `questions` whose digest begins like this; an error if there were only others.
+/// Keeps the `questions` whose digest begins with `digest`. Fails if there are only others.
 fn retain_shown(questions: &mut Vec<Question>, digest: &str) -> Result<(), Failure> {
     if digest.len() < DIGEST.0 {
         let message = format!("a digest has at least {} characters here", DIGEST.0);

@@ -1,4 +1,4 @@
-//! `posse runs resume`: goes on with one run, or with all that are unfinished.
+//! `posse runs resume`: continues one run, or all unfinished runs.
 
 use super::super::Common;
 use super::super::asking::{first_asked, first_asked_below, waits_for_answer};
@@ -18,22 +18,21 @@ use posse::views::Tree;
 use posse::{Extent, Outcome, RunRow, Runtime, Status};
 use serde_json::json;
 
-/// What a run is told before it goes on.
+/// A message for the run before it continues.
 #[derive(Default)]
 pub struct More {
     pub text: Option<String>,
     pub asks: Asks,
 }
 
-/// What is said to a run that took along the processes that executed it, when a person resumes it
-/// without a word.
+/// The message to a quarantined run that a person resumes without a text.
 const TRY_AGAIN: &str = "Go on. The process that executed you died several times in a row, during the calls \
     that were interrupted. Do not repeat what may have ended it.";
 
-/// How a run continues with another model than its own, and with the message `text`.
+/// Advice to continue a run with another model and the message `text`.
 pub fn with_another_model(run: &str, text: Option<&str>) -> String {
     let said = text.filter(|text| text.len() <= 100 && text.chars().all(|it| !it.is_control()));
-    // A message that the shell could read otherwise is left to the user to repeat.
+    // If the shell could change the message, the user has to repeat it.
     let said = match (said, text) {
         (Some(said), _) if !said.contains(['\'', '`', '\\']) => format!("'{said}'"),
         (_, Some(_)) => "\"…\"".to_owned(),
@@ -65,7 +64,7 @@ pub async fn one(
         })?,
     }
     runtime.check_can_work().await?;
-    // Who cannot answer would say the same again and again.
+    // Without a person to answer, the run would only ask again.
     if text.is_some() && !viewer.can_ask() {
         let rows = std::iter::once(row).chain(family.below(row.id));
         if let Some(question) = first_asked(runtime, rows).await? {
@@ -79,7 +78,7 @@ pub async fn one(
     if held {
         runtime.unpause(row.id, "the user", extent).await?;
     }
-    // Also what was left below those that have ended.
+    // Also continue open runs below ended ones.
     for below in family.below(row.id).into_iter().filter(|below| is_open(below)) {
         runtime.resume(below.id);
     }
@@ -94,7 +93,7 @@ pub async fn one(
             if viewer.form != Form::Json {
                 viewer.screen.end_turn()?;
             }
-            // Whatever it waits for, those below it go on first. They may have woken it.
+            // Whatever the run waits for, its subagents continue first. They may have woken it.
             wait_for_below(common, runtime, row.id, &mut viewer).await?;
             let row = runtime.rested(row.id).await?;
             rests(runtime, &row, &mut viewer).await?
@@ -108,14 +107,14 @@ pub async fn one(
     Ok(code)
 }
 
-/// Whether somebody asked `row` to pause, or, if they are meant too, those below it.
+/// True when `row` is paused, or, with its subtree, when one of its subagents is.
 fn is_held(family: &Tree, row: &RunRow, extent: Extent) -> bool {
     let is_held = |row: &RunRow| row.state.paused && row.state.outcome.is_none();
     let below = || family.below(row.id).into_iter().any(is_held);
     is_held(row) || (extent == Extent::Subtree && below())
 }
 
-/// Says who above has something to do now that `row` has ended, and that nobody does it.
+/// Says which run above has work to do after the end of `row`, and that it has no worker.
 async fn tell_who_waits(
     runtime: &Runtime,
     row: &RunRow,
@@ -133,7 +132,7 @@ async fn tell_who_waits(
     Ok(())
 }
 
-/// Tells that the turn of a session is over.
+/// Reports that the turn of a session is over.
 async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<Code, Failure> {
     if let Some(question) = first_asked_below(runtime, row).await?.filter(|_| !row.state.paused) {
         viewer.screen.end_turn()?;
@@ -149,8 +148,8 @@ async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<C
     Ok(if row.state.paused { Code::Interrupted } else { Code::Done })
 }
 
-/// Refuses to resume what cannot go on as it is. What waits for an answer goes on where `viewer` can
-/// ask for it. Returns whether somebody has paused or interrupted it, as far as `extent` goes.
+/// Fails if the run cannot continue as it is. A run with an open question can continue where `viewer`
+/// can ask it. Returns whether the run, within `extent`, is paused or interrupted.
 pub async fn check(
     runtime: &Runtime,
     family: &Tree,
@@ -174,7 +173,7 @@ pub async fn check(
     Ok(held)
 }
 
-/// True when all that `row` and those below it could do is to ask. Refused where nobody can be asked.
+/// True when `row` and its subagents can only ask questions. Fails if no person can answer here.
 async fn asks_alone(
     runtime: &Runtime,
     family: &Tree,
@@ -216,7 +215,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     let mut filter = targets::filter(runtime, filters, Kin::All).await?;
     filter.unfinished = Unfinished::Only;
     let mut rows = targets::all(runtime, filter).await?;
-    // Who was paused or interrupted stays so, unless it is those who are asked for.
+    // Paused and interrupted runs stay so, unless the filters select them.
     if filters.status.iter().any(|it| matches!(it, Status::Paused | Status::Interrupted)) {
         for row in rows.iter().filter(|row| row.state.paused) {
             match runtime.unpause(row.id, "the user", Extent::Alone).await {
@@ -265,7 +264,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
         }
         tell(common, runtime, &row).await?;
     }
-    // Nobody above waits for what was started in silence.
+    // No run above waits for `silent` children.
     for handle in &resumed {
         wait_for_below(common, runtime, handle.id(), &mut viewer).await?;
     }
@@ -273,8 +272,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     Ok(code)
 }
 
-/// Tells which runs stay as they are: a person has interrupted or paused them, or they ask a
-/// question.
+/// Says which runs stay as they are: paused or interrupted runs, and runs with an open question.
 fn tell_who_stays(common: &Common, rows: &[RunRow]) {
     if common.global.quiet || common.global.json {
         return;
@@ -298,7 +296,7 @@ fn tell_who_stays(common: &Common, rows: &[RunRow]) {
     }
 }
 
-/// Tells how a run stands now that it rests.
+/// Reports the state of an idle run.
 async fn tell(common: &Common, runtime: &Runtime, row: &RunRow) -> Result<(), Failure> {
     let outcome = match row.state.outcome {
         Some(_) => Some(runtime.handle(row.id).outcome().await?),

@@ -1,4 +1,4 @@
-//! `posse runs send`: says something to runs and leaves it to others to execute them.
+//! `posse runs send`: sends a message to runs, and leaves their execution to other processes.
 
 use super::super::Common;
 use super::super::rest::who_continues;

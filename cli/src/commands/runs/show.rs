@@ -67,7 +67,7 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     Ok(Code::Done)
 }
 
-/// The run as JSON, with its relatives, its list and its answer.
+/// The run as JSON, with its relatives, its todo list and its answer.
 fn whole(family: &Tree, row: &RunRow, todos: &Todos, text: Option<&str>) -> RunView {
     let view = RunView {
         children: Some(family.children(row.id).map(|child| child.id).collect()),
@@ -80,10 +80,10 @@ fn whole(family: &Tree, row: &RunRow, todos: &Todos, text: Option<&str>) -> RunV
     }
 }
 
-/// Events among which the first message of a run is.
+/// The number of events that contain the first message of a run.
 const FIRST: usize = 8;
 
-/// The beginning of what a run with a label was asked. The title of other runs tells it.
+/// The beginning of the task of a run with a label. Other runs have it as their title.
 pub async fn task(runtime: &Runtime, row: &RunRow) -> Result<Option<String>, Failure> {
     if row.about.label.is_empty() || row.log.damaged.is_some() || row.log.erased {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Which runs a verb is about: by their names, or all that filters select.
+//! The runs for a verb: by name, or all that filters select.
 
 use super::super::asking::agrees;
 use super::super::{Common, folder};
@@ -14,15 +14,15 @@ use posse::{RunRow, Runtime};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, stdin};
 
-/// Rows of a page.
+/// The number of rows on a page.
 const PAGE: usize = 1_000;
-/// Runs that are shown before somebody says yes.
+/// The most runs in a confirmation.
 const SHOWN: usize = 10;
 
-/// How it goes with several runs: what fails with one is told, and keeps nobody from the others.
+/// The result of a verb over several runs. A failure of one run is reported and does not stop the others.
 pub struct Course<'c> {
     common: &'c Common,
-    /// That of the first failure.
+    /// The exit code of the first failure.
     pub code: Code,
 }
 
@@ -31,7 +31,7 @@ impl<'c> Course<'c> {
         Course { common, code: Code::Done }
     }
 
-    /// Tells why nothing came of what was asked of a run. `report` is what is told of it in JSON.
+    /// Reports a failure for a run. `report` is its JSON form.
     pub fn fail(&mut self, failure: &Failure, mut report: Value) -> Result<(), Failure> {
         if self.code == Code::Done {
             self.code = failure.code;
@@ -45,8 +45,8 @@ impl<'c> Course<'c> {
     }
 }
 
-/// The runs that `targets` means, the oldest first, each once. `deed` says what is to become of
-/// them, such as `cancelled`; whoever means many is asked.
+/// The runs that `targets` selects, the oldest first, each once. `deed` says what will happen to
+/// them, such as `cancelled`. Asks for confirmation if filters select them.
 pub async fn of(
     common: &Common,
     runtime: &Runtime,
@@ -74,7 +74,7 @@ pub async fn chosen(
     filter.unfinished = Unfinished::Only;
     let rows = all(runtime, filter).await?;
     if rows.is_empty() {
-        // As JSON there is a line for each.
+        // With JSON, the output is one line per run.
         if !common.global.json && !common.global.quiet {
             print::note("no run matches");
         }
@@ -86,7 +86,7 @@ pub async fn chosen(
     Ok(rows)
 }
 
-/// The runs of these names, each once, in this order.
+/// The runs with these names, each once, in this order.
 async fn named(runtime: &Runtime, names: &[String]) -> Result<Vec<RunRow>, Failure> {
     let mut rows: Vec<RunRow> = Vec::new();
     for name in names {
@@ -114,8 +114,8 @@ pub async fn all(runtime: &Runtime, mut filter: Filter) -> Result<Vec<RunRow>, F
     }
 }
 
-/// What `filters` ask for: among those that stand like `kin`, unless runs are meant for what they
-/// are themselves.
+/// The filter for `filters`. It covers runs in the position `kin` of their tree, unless the filters
+/// are about single runs.
 pub async fn filter(runtime: &Runtime, filters: &Filters, kin: Kin) -> Result<Filter, Failure> {
     let kin = match (&filters.children_of, &filters.tree) {
         (Some(run), _) => Kin::ChildrenOf(runtime.find(run).await?.id),
@@ -149,8 +149,7 @@ pub async fn filter(runtime: &Runtime, filters: &Filters, kin: Kin) -> Result<Fi
     })
 }
 
-/// Asks whether all of `rows` are meant. `deed` says what is to become of them, and `with` of whom
-/// else.
+/// Asks for confirmation. `deed` says what will happen to `rows`, and `with` names what else is affected.
 pub fn confirm(common: &Common, rows: &[RunRow], deed: &str, with: &str) -> Result<(), Failure> {
     let count = format::count(rows.len() as u64, "run");
     for row in rows.iter().take(SHOWN) {
@@ -173,7 +172,7 @@ pub fn confirm(common: &Common, rows: &[RunRow], deed: &str, with: &str) -> Resu
     }
 }
 
-/// A run in one line: which, a word about it, whose, what it is about.
+/// A run in one line: id, a word, agent and title.
 pub fn named_line(row: &RunRow, word: &str) -> String {
     let agent = clean_line(&row.about.agent, 64);
     format!("{}  {word:11}  [{agent}] {}", row.id.short(), label(&row.about.title))

@@ -1,4 +1,4 @@
-//! `posse runs tree`: a run and all that stand below it.
+//! `posse runs tree`: a run and its subagents.
 
 use super::super::Common;
 use crate::args::TreeOptions;
@@ -55,18 +55,18 @@ pub async fn run(
     Ok(Code::Done)
 }
 
-/// A run of a tree, and what stands before it in its line.
+/// A run of a tree, and the drawing before it in its line.
 struct Place<'a> {
     row: &'a RunRow,
     branch: String,
 }
 
-/// Which of those that stand in a tree are shown.
+/// The part of a tree that is shown.
 struct Part<'a> {
     places: &'a [Place<'a>],
     from: usize,
     to: usize,
-    /// The last of them, if there are more.
+    /// The last run of this part, if there are more.
     next: Option<RunId>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Part<'a> {
         Ok(Part { places, from, to, next })
     }
 
-    /// Those that are shown, and all above them: so that each stands where it belongs.
+    /// The shown runs and all runs above them, so that each has its place in the tree.
     fn with_those_above(&self, family: &Tree) -> HashSet<RunId> {
         let mut shown = HashSet::new();
         for place in &self.places[self.from..self.to] {
@@ -109,10 +109,10 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The runs of the tree below `top`, each before those below it, no more than `depth` levels.
+/// The runs of the tree below `top`, each before its subagents, with at most `depth` levels.
 fn standing<'a>(family: &'a Tree, top: &'a RunRow, depth: usize) -> Vec<Place<'a>> {
     let mut places = Vec::new();
-    // What stands before a run's line, and before those of its children; and how deep it stands.
+    // Each with the drawing before its own line and before its children's lines, and its depth.
     let mut ahead = vec![(top, String::new(), String::new(), 0)];
     while let Some((row, branch, below, level)) = ahead.pop() {
         places.push(Place { row, branch });
@@ -129,7 +129,7 @@ fn standing<'a>(family: &'a Tree, top: &'a RunRow, depth: usize) -> Vec<Place<'a
     places
 }
 
-/// The tree below `top`, a line each.
+/// The tree below `top`, one line per run.
 pub fn lines(family: &Tree, top: &RunRow, look: Look) -> Vec<String> {
     let places = standing(family, top, usize::MAX);
     places.iter().map(|place| line(family, place.row, &place.branch, look)).collect()
@@ -150,14 +150,14 @@ pub fn line(family: &Tree, row: &RunRow, branch: &str, look: Look) -> String {
         let tools = format::count(sum.tool_calls, "tool");
         parts.push(format!("with {below} below: {tools}, {tokens} tokens, {cost}"));
     }
-    // How many runs there are below is seen.
+    // The number of subagents is visible in the tree.
     let budget = spending::of_budget(row, &Budget::DIMENSIONS[..5]);
     if !budget.is_empty() {
         parts.push(format!("budget: {budget}"));
     }
     let why = match (&row.log.damaged, state) {
         (Some(damage), _) => clean_line(damage, 400),
-        // That it failed is seen.
+        // The mark shows that it failed.
         (None, State::Failed | State::Cancelled) => {
             clean_line(row.state.note.strip_prefix("failed: ").unwrap_or(&row.state.note), 400)
         }
@@ -169,7 +169,7 @@ pub fn line(family: &Tree, row: &RunRow, branch: &str, look: Look) -> String {
     Line { before, mark, state, agent, color: "", label, apart: " · ", parts, why }.render(look)
 }
 
-/// What the tree took, in one line.
+/// The totals of the tree, in one line.
 pub fn total(family: &Tree, top: &RunRow) -> String {
     let sum = family.sum(top);
     format!(
@@ -182,26 +182,26 @@ pub fn total(family: &Tree, top: &RunRow) -> String {
     )
 }
 
-/// A tree as `--json` prints it.
+/// A tree in the output of `--json`.
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
     tree: Branch,
-    /// What `--after` takes for the next page.
+    /// The value of `--after` for the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// A run with those below it.
+/// A run with its subagents.
 #[derive(Serialize)]
 struct Branch {
     #[serde(flatten)]
     run: RunView,
     duration_ms: u64,
-    /// This run and all below it.
+    /// The sums over this run and its subagents.
     subtree: SumView,
     children: Vec<Branch>,
-    /// How many right below it are not shown.
+    /// The number of children that are not shown.
     #[serde(skip_serializing_if = "is_none")]
     left_out: usize,
 }
@@ -210,7 +210,7 @@ fn is_none(count: &usize) -> bool {
     *count == 0
 }
 
-/// `row` and those below it that are `shown`. A tree is no deeper than delegation may go.
+/// `row` and its subagents in `shown`. The depth of delegation limits the recursion.
 fn branch(family: &Tree, row: &RunRow, shown: &HashSet<RunId>) -> Branch {
     let children = family.children(row.id).filter(|child| shown.contains(&child.id));
     let children: Vec<Branch> = children.map(|child| branch(family, child, shown)).collect();

@@ -1,4 +1,4 @@
-//! `posse runs verify`: checks that no event, no run and nothing that leads to them was changed or lost.
+//! `posse runs verify`: checks that no event, run or index entry was changed or lost.
 
 use super::super::Common;
 use crate::clean::clean_line;
@@ -9,14 +9,14 @@ use posse::store::{Filter, StoreError};
 use posse::{Damage, Error, RunRow, Runtime};
 use serde_json::json;
 
-/// What was found.
+/// The results of the check.
 #[derive(Default)]
 pub struct Findings {
     runs: u64,
     events: u64,
-    /// How many of the runs have no log any more.
+    /// The number of runs whose log was removed.
     removed: u64,
-    /// What is wrong, with the name of the run; without one it is the database.
+    /// The damages, each with the name of the run, or without one for the database.
     damaged: Vec<(Option<String>, Damage)>,
 }
 
@@ -49,7 +49,7 @@ impl Findings {
             self.damaged.push((flaw.run.map(|run| run.to_string()), damage));
         }
         match self.check_runs(runtime).await {
-            // The file itself is damaged, and what can be told of it is told.
+            // The file itself is damaged. Report what is known.
             Err(Error::Store(error @ StoreError::Corrupt { .. })) => {
                 self.damaged.push((None, Damage { event: None, reason: error.to_string() }));
                 Ok(())
@@ -81,7 +81,7 @@ impl Findings {
         self.runs += 1;
         self.removed += u64::from(row.log.erased);
         let verified = match runtime.verify(row).await {
-            // One that cannot be read, or found by its id, says nothing about the others.
+            // If one run cannot be read or found by its id, check the others all the same.
             Err(Error::Store(
                 error @ (StoreError::Newer(_)
                 | StoreError::Corrupt { .. }
@@ -99,14 +99,14 @@ impl Findings {
         Ok(())
     }
 
-    /// A run of which only events are left.
+    /// Adds a run of which only events are left.
     fn add_orphan(&mut self, run: String) {
         self.runs += 1;
         let reason = "its row is missing, and its events are still there".to_owned();
         self.damaged.push((Some(run), Damage { event: None, reason }));
     }
 
-    /// True when nothing is wrong.
+    /// True when there is no damage.
     pub fn is_sound(&self) -> bool {
         self.damaged.is_empty()
     }

@@ -1,4 +1,4 @@
-//! `posse runs watch`: what happens to a run, wherever it is executed.
+//! `posse runs watch`: shows a run while another process executes it.
 
 use super::super::Common;
 use super::super::follow::{Followed, Followee, Form, Until, Viewer};
@@ -23,7 +23,7 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     followee.orphan = Some(is_orphan);
     match viewer.follow(runtime, &mut followee, Until::End).await? {
         Followed::Ended(outcome) => {
-            // How long the run took, and not how long this command watched it.
+            // Show how long the run took, and not how long this command watched it.
             let row = followee.run.row().await?;
             viewer.screen.took(row.state.finished_at.saturating_sub(row.created_at));
             viewer.conclude(runtime, &followee.run, &outcome).await

@@ -1,5 +1,5 @@
-//! What has changed in a folder since it was trusted: said when work begins there, and asked about
-//! where somebody can answer.
+//! Changes in a folder since it was trusted. They are shown when work begins there, and confirmed if
+//! a person can answer.
 
 use super::super::Common;
 use super::super::asking::is_attended;
@@ -11,11 +11,11 @@ use posse::trust::{Brought, Standing};
 use std::path::Path;
 
 impl Common {
-    /// Asks whether to trust what has changed around `folder` since it was trusted, if `may_ask` and
-    /// there is a terminal. Otherwise, or if the answer is no, returns a line that says what changed.
+    /// Asks whether to trust the changes around `folder`, if `may_ask` and there is a terminal.
+    /// Otherwise, or if the answer is no, returns a line about the changes.
     pub fn review_changes(&self, folder: &Path, may_ask: bool) -> Result<Option<String>, Failure> {
         let is_changed = |it: &Brought| self.trust.standing(&it.folder) == Standing::Changed;
-        // What cannot be looked at whole is not trusted, and said elsewhere.
+        // A folder that cannot be read completely is not trusted, and reported elsewhere.
         let around = Brought::around(folder).unwrap_or_default();
         let changed: Vec<&Brought> = around.iter().filter(|brought| is_changed(brought)).collect();
         if changed.is_empty() {

@@ -1,4 +1,4 @@
-//! What folders bring along, and what trusting them would change.
+//! The agents, skills and settings of folders, and what trusting them would change.
 
 use super::super::Common;
 use crate::clean::clean_line;
@@ -16,24 +16,24 @@ pub struct Review {
     pub folders: Vec<Shown>,
 }
 
-/// What one folder brings along, as `--json` prints it.
+/// The content of one folder in the output of `--json`.
 #[derive(Serialize)]
 pub struct Shown {
     folder: PathBuf,
     digest: String,
     agents: Vec<ShownAgent>,
     skills: Vec<ShownSkill>,
-    /// Keys of its settings that would have an effect.
+    /// The keys of its settings that would take effect.
     settings: Vec<&'static str>,
-    /// Why its settings cannot be read, if they cannot.
+    /// Why its settings cannot be read, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     unreadable: Option<String>,
-    /// What has changed since it was trusted.
+    /// The changes since it was trusted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     changed: Vec<Change>,
-    /// Settings of Claude Code: what is in force of them without trust, and what is not used.
+    /// Settings of Claude Code: those in force without trust, and those not used.
     claude: Vec<String>,
-    /// All files that the trust is for.
+    /// All files that the trust covers.
     files: Vec<PathBuf>,
 }
 
@@ -43,7 +43,7 @@ struct ShownAgent {
     path: PathBuf,
     /// The tools it would have.
     tools: Vec<String>,
-    /// Those it has without.
+    /// The tools it has without trust.
     tools_now: Vec<String>,
 }
 
@@ -55,11 +55,11 @@ struct ShownSkill {
 }
 
 impl Review {
-    /// What trusting `found`, which stand around `folder`, would change.
+    /// What trusting `found`, which are around `folder`, would change.
     pub fn of(common: &Common, folder: &Path, found: &[&Brought]) -> Result<Self, Failure> {
         let untrusted = Sources { trust: Trustees::default(), ..common.sources(folder) };
         common.user_config()?;
-        // A file that cannot be read has no effect, and is told of.
+        // A file that cannot be read has no effect, and is reported.
         let (held_back, unreadable) = match Config::load(&untrusted) {
             Ok(config) => (config.held_back, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
@@ -156,7 +156,7 @@ impl Review {
 }
 
 impl Shown {
-    /// What has changed since it was trusted, and what each would grant, a line each.
+    /// The changes since it was trusted, and what each would grant, one per line.
     pub fn changes(&self) -> Vec<String> {
         let line = |change: &Change| {
             let path = Path::new(change.path());
@@ -171,7 +171,7 @@ impl Shown {
         self.changed.iter().map(line).collect()
     }
 
-    /// What it is, a line each.
+    /// Its content, one item per line.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for agent in &self.agents {
@@ -223,13 +223,13 @@ impl Shown {
 }
 
 impl ShownAgent {
-    /// The tools that it would have and has not now.
+    /// The additional tools that it would have.
     fn more(&self) -> impl Iterator<Item = &str> {
         self.tools.iter().filter(|it| !self.tools_now.contains(it)).map(String::as_str)
     }
 }
 
-/// True when nothing acts on the file at `path` below a folder.
+/// True when no part of Posse uses the file at `path` below a folder.
 fn is_unused(path: &Path) -> bool {
     let mut names = path.iter().filter_map(|name| name.to_str());
     match (names.next(), names.next()) {
@@ -240,7 +240,7 @@ fn is_unused(path: &Path) -> bool {
     }
 }
 
-/// True when what stands at `path` is brought along by `folder`.
+/// True when the agent or skill at `path` belongs to `folder`.
 fn is_of(path: &Path, folder: &Path) -> bool {
     path.parent() == Some(folder) || path.parent().and_then(Path::parent) == Some(folder)
 }

@@ -1,4 +1,4 @@
-//! Events in, lines out: what a person sees of a tree.
+//! Tests of the lines that a person sees of a tree.
 
 use super::*;
 use crate::paint::Paint;
@@ -10,7 +10,7 @@ const TOP: u128 = 1;
 
 struct Bench {
     children: Children,
-    /// What has stayed.
+    /// The permanent lines.
     told: Vec<String>,
     now: u64,
 }
@@ -68,7 +68,7 @@ impl Bench {
     #[track_caller]
     fn stands(&self, columns: usize, rows: usize, expected: &str) {
         let lines = self.children.lines(self.now, rows, look(columns));
-        // Which picture of something that turns is shown does not matter here.
+        // The phase of the spinner does not matter here.
         let still = |line: &String| match line.find(['⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'])
         {
             Some(at) => format!("{}⠋{}", &line[..at], &line[at + '⠋'.len_utf8()..]),
@@ -247,7 +247,7 @@ fn one_that_goes_on_is_at_work_again_and_ends_again() {
     bench.complete(2);
     assert_eq!(bench.told.len(), 2, "{:?}", bench.told);
 
-    // One who begins to watch then hears of its first end only what concerns the second.
+    // A viewer that starts then learns only of the second end, not of the first.
     let mut late = Bench::new(Manner::Live);
     late.event(TOP, resumed);
     late.work(2, 1);

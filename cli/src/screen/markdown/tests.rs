@@ -1,4 +1,4 @@
-//! Markdown in, lines out.
+//! Tests of the lines for Markdown.
 
 use super::*;
 use crate::paint::Paint;
