@@ -59,7 +59,7 @@ pub enum EgressError {
     },
 }
 
-/// The status and headers of a reply. Its body is not read.
+/// The head of a reply. Its body is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The status.

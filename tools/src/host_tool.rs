@@ -1,4 +1,4 @@
-//! Restricts tools of a host that take paths to the files of the run.
+//! Keeps a host's tools within the files of the run, if their calls are about paths.
 //!
 //! Such a tool opens its files itself. So before each call this code checks the path: where it really
 //! leads, whether that is in a folder of the run, and whether the rules allow the tool to use it. The

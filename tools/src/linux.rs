@@ -142,7 +142,7 @@ pub(crate) fn name_folder(
     openat(around, name, NAMES_A_FOLDER, Mode::empty())
 }
 
-/// The same, unless another file system (or another part of this one) is mounted there.
+/// Like [`name_folder`], but fails if another file system (or another part of this one) is mounted there.
 pub(crate) fn name_folder_unless_mounted(
     around: impl AsFd,
     name: impl rustix::path::Arg + Copy,

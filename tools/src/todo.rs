@@ -1,7 +1,7 @@
 //! The tool TodoWrite: an agent's list of tasks.
 //!
 //! The tool keeps no state. The list is the input of the last accepted call, so it is in the run's log.
-//! [`todos`] reads it from there.
+//! Use [`todos`] to parse it.
 
 use crate::arguments::{Arguments, spec};
 use crate::built_in::BuiltIn;

@@ -1,4 +1,4 @@
-//! The law about git: nothing that an agent wrote runs when the user calls git.
+//! The rule about git: nothing that an agent wrote runs when the user calls git.
 //!
 //! Walls protect the repository of the workspace, and the files that its settings name. A command can
 //! create and change other repositories anywhere below, and no wall can protect a path that does not
@@ -139,7 +139,7 @@ impl Repositories {
         self.written_down.remove();
     }
 
-    /// The same for a command that never began.
+    /// The same for a command that never began. Keeps what an earlier command left.
     pub(crate) fn forget_unused(&self) {
         self.written_down.remove_unused();
     }

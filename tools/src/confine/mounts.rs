@@ -239,8 +239,8 @@ pub(super) fn identity_below(handle: &OwnedFd, path: &Path) -> io::Result<Identi
     Ok((found.st_dev, found.st_ino))
 }
 
-/// Removes mounts that a user who owns nothing cannot make, inside folders that only root may enter. A gap there
-/// is unnecessary, because no process in the sandbox can reach it. Any other mount is an error.
+/// Checks that a user who owns nothing can make these mounts: none may be inside a folder that only root may
+/// enter. Drops gaps there, because no process in the sandbox can reach them. Any other mount there is an error.
 fn within_reach(mounts: Vec<Mount>) -> io::Result<Vec<Mount>> {
     let mut within: Vec<Mount> = Vec::new();
     for mount in mounts {

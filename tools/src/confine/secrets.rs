@@ -23,7 +23,7 @@ const IN_HOME: &[&str] = &[
     ".vault-token",
     ".config/op",
     ".config/sops",
-    // Clouds and hosts of code.
+    // Clouds and code hosting.
     ".aws",
     ".azure",
     ".config/gcloud",

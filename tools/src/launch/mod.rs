@@ -90,7 +90,7 @@ pub fn init() -> Launcher {
 /// descriptors that this process inherited are not for them.
 ///
 /// # Errors
-/// When `/proc` cannot be read.
+/// If `/proc` cannot be read.
 pub fn keep_descriptors_private() -> io::Result<()> {
     linux::keep_descriptors_private()
 }

@@ -1,7 +1,7 @@
 //! A long-lived process, confined and supervised like a command, with pipes for its input and output.
 //!
 //! Posse keeps only the end of its error stream. If the host does not read the output, the pipe fills
-//! up and the process stops. Dropping the [`Process`] ends it.
+//! up and the process blocks. Dropping the [`Process`] ends it.
 
 use super::leash::Leash;
 use super::supervisor;

@@ -2,13 +2,13 @@
 //!
 //! If a command has created something, a command that begins later must not count it as the user's. The
 //! later command may work in the same workspace, above or below it, or in another folder of the same
-//! repository. So each command stores its baseline and the folders that it covers, where no command can
-//! see it. Each command also uses the baselines of others whose folders overlap with its own. A lock
-//! ensures that only one command inspects at a time.
+//! repository. So each supervisor stores the baseline of its command and the folders that it covers,
+//! where no command can see it. It also uses the baselines of other commands whose folders overlap with
+//! its own. A lock ensures that only one supervisor inspects at a time.
 //!
-//! A command holds a lock on its stored baseline, and removes the file after it has handled everything
-//! that the command left. A file without a lock is a leftover: all of Posse was killed, or the power
-//! failed. The next command uses it, and handles what was left.
+//! A supervisor holds a lock on its stored baseline, and removes the file after it has handled
+//! everything that its command left. A file without a lock is a leftover: all of Posse was killed, or
+//! the power failed. The next supervisor uses it, and handles what was left.
 
 use super::super::walls::Walls;
 use super::offence::Offence;
