@@ -29,7 +29,7 @@ pub enum Reach {
     /// Addresses of the public internet, with TLS.
     #[default]
     Public,
-    /// Also private networks with TLS, and this machine without TLS.
+    /// Also private networks with TLS, and this machine even without TLS.
     Private,
 }
 

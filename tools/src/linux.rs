@@ -322,8 +322,7 @@ pub(crate) fn kill(descendants: &[Process]) {
     }
 }
 
-/// Kills a process group. Its id must be in use: a process is in the group, or its leader has not been
-/// reaped.
+/// Kills a process group. Its id must be in use: a process is in the group, or its leader has not been reaped.
 pub(crate) fn kill_group(group: Pid) {
     // The group may be empty.
     let _ = kill_process_group(group, Signal::KILL);

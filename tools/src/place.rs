@@ -1,9 +1,8 @@
 //! The files of a run, and how a path from the model becomes an open file.
 //!
-//! A run has its workspace, perhaps a scratch folder, and folders that it only reads. An absolute path
-//! belongs to the folder that contains it; any other path belongs to the workspace. Within that folder,
-//! the path is opened beneath a handle. So a path never leads from one folder to another, nor out of
-//! all of them.
+//! A run has its workspace, perhaps a scratch folder, and folders that it only reads. An absolute path belongs
+//! to the folder that contains it; any other path belongs to the workspace. Within that folder, the path is
+//! opened beneath a handle. So a path never leads from one folder to another, nor out of all of them.
 
 use crate::failure::{Bounds, PathError, explain};
 use crate::linux;

@@ -19,8 +19,7 @@ use std::path::{Path, PathBuf};
 /// Only the user may enter it.
 const MODE: u32 = 0o700;
 
-/// The suffix of the folder beside a scratch folder that commands see as the temporary folders of the
-/// machine.
+/// The suffix of the folder beside a scratch folder that commands see as the temporary folders of the machine.
 const TEMPORARY: &str = ".tmp";
 
 /// A run's private folder. Creating this value creates no folder.
@@ -53,9 +52,8 @@ impl Scratch {
         &self.path
     }
 
-    /// A folder beside this one, with the same lifetime, that the run's commands see as the machine's
-    /// temporary folders. It is not inside this one, because a command could replace it with a link
-    /// there.
+    /// A folder beside this one, with the same lifetime, that the run's commands see as the machine's temporary
+    /// folders. It is not inside this one, because a command could replace it with a link there.
     pub(crate) fn temporary(&self) -> Scratch {
         let mut name = self.name().to_owned();
         name.push(TEMPORARY);

@@ -1,8 +1,7 @@
 //! Sources of tools that are known only at run time, such as MCP servers in their own processes.
 //!
-//! Posse asks a source once, before a run starts, which tools it offers, and stores the answer. It
-//! opens the source again when a tool is called. A source can reach no more than the commands of the
-//! run.
+//! Posse asks a source once, before a run starts, which tools it offers, and stores the answer. It opens the
+//! source again when a tool is called. A source can reach no more than the commands of the run.
 
 use crate::built_in::Run;
 use crate::confine::Confinement;
@@ -75,8 +74,7 @@ pub trait OpenSource: Send + Sync {
     /// If it cannot list its tools.
     async fn tools(&self) -> Result<Vec<ToolSpec>, SourceError>;
 
-    /// Calls the tool `name`, as [`Tool::call`](posse_agent::Tool::call) does. Posse never repeats a
-    /// call.
+    /// Calls the tool `name`, as [`Tool::call`](posse_agent::Tool::call) does. Posse never repeats a call.
     ///
     /// # Errors
     /// If this value cannot be used any more. The model reads the reason, and that the effect of the

@@ -1,7 +1,6 @@
-//! The files that a search visits: all files in a folder except `.git` and those that ignore files
-//! below the root (workspace or scratch folder) exclude. They come in the order of their names, and
-//! links are not followed. Ignore files above the root do not count: one in a home folder may exclude
-//! everything.
+//! The files that a search visits: all files in a folder except `.git` and those that ignore files below the
+//! root (workspace or scratch folder) exclude. They come in the order of their names, and links are not
+//! followed. Ignore files above the root do not count: one in a home folder may exclude everything.
 //!
 //! The walk uses paths, as the `ignore` crate does. So a path that it yields is only a hint, and must
 //! be opened again beneath the root before any of it is shown.

@@ -1,8 +1,7 @@
 //! The folder that agents work in, as a handle.
 //!
-//! Everything in it is opened beneath the handle (openat2 with RESOLVE_BENEATH), so neither `..`,
-//! links, renames nor races lead out. Nothing in this crate opens a file of the workspace by its full
-//! path.
+//! Everything in it is opened beneath the handle (openat2 with RESOLVE_BENEATH), so neither `..`, links,
+//! renames nor races lead out. Nothing in this crate opens a file of the workspace by its full path.
 
 use crate::failure::{Bounds, PathError, ToolError, explain};
 use cap_std::fs::Dir;

@@ -1,5 +1,4 @@
-//! Finds complaints in the output of a command whose cause is the confinement. It inspects only the
-//! text.
+//! Finds complaints in the output of a command whose cause is the confinement. It inspects only the text.
 
 /// Messages of programs that cannot find another machine.
 const OUT_OF_REACH: [&str; 12] = [

@@ -56,8 +56,8 @@ impl Entry {
         if !keeps_moves() {
             return Ok(None);
         }
-        // By handle: in the sandbox, its path may be hidden or lead to another file. The handle cannot
-        // be read, and the stage closes it.
+        // By handle: in the sandbox, its path may be hidden or lead to another file. The handle only
+        // names the file, and the stage closes it.
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let executable = rustix::fs::open(linux::OWN_EXECUTABLE, flags, Mode::empty())?;
         let mut paths = Vec::new();

@@ -1,10 +1,9 @@
 //! The rule about git: nothing that an agent wrote runs when the user calls git.
 //!
-//! Walls protect the repository of the workspace, and the files that its settings name. A command can
-//! create and change other repositories anywhere below, and no wall can protect a path that does not
-//! exist yet. So the supervisor inspects these repositories before and after a command. It sets aside
-//! and reports what is new: settings that are not harmless, hooks, links in git's data, and pointers to
-//! data elsewhere.
+//! Walls protect the repository of the workspace, and the files that its settings name. A command can create
+//! and change other repositories anywhere below, and no wall can protect a path that does not exist yet. So the
+//! supervisor inspects these repositories before and after a command. It sets aside and reports what is new:
+//! settings that are not harmless, hooks, links in git's data, and pointers to data elsewhere.
 
 mod aside;
 mod baseline;
@@ -278,8 +277,7 @@ fn data_elsewhere(folder: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Returns true if `real` is `path` or below it, in any spelling: some file systems ignore case in
-/// names.
+/// Returns true if `real` is `path` or below it, in any spelling: some file systems ignore case in names.
 fn is_below(real: &Path, path: &Path) -> bool {
     let mut names = real.iter();
     let is_same = |name: &OsStr, other: &OsStr| {

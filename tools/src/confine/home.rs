@@ -95,10 +95,9 @@ fn place(path: PathBuf, homes: &[&PathBuf], walls: &Walls) -> Option<Place> {
     Some(Place { path, real })
 }
 
-/// Resolves the absolute `path`, link by link. Returns `None` if the way goes through a folder that a
-/// command may change: a link there could lead anywhere, and that folder is visible anyway. In home
-/// folders it follows only links where people and installers put them. Elsewhere, an earlier command
-/// may have left the link.
+/// Resolves the absolute `path`, link by link. Returns `None` if the way goes through a folder that a command
+/// may change: a link there could lead anywhere, and that folder is visible anyway. In home folders it follows
+/// only links where people and installers put them. Elsewhere, an earlier command may have left the link.
 fn led_to(path: &Path, walls: &Walls) -> Option<PathBuf> {
     let may_hold_links = |folder: &Path| {
         let mut homes = walls.homes.iter().filter(|home| folder.starts_with(home));

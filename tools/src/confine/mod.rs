@@ -1,5 +1,4 @@
-//! Confinement of commands: turns the profile and network of a grant into walls that the kernel
-//! enforces.
+//! Confinement of commands: turns the profile and network of a grant into walls that the kernel enforces.
 //!
 //! The host describes what it wants ([`Confinement`]) and asks its launcher which [`Backend`] provides
 //! it. The supervisor builds the walls around the command: a sandbox of bubblewrap, or Landlock, each

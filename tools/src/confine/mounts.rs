@@ -280,9 +280,8 @@ fn writable(mounts: &[Mount]) -> Vec<PathBuf> {
     places
 }
 
-/// Creates the lasting folders, and removes files in them that are in the way of other mounts. A
-/// command could have left a link there, so that the mount would appear elsewhere. No other command of
-/// the run is active now.
+/// Creates the lasting folders, and removes files in them that are in the way of other mounts. A command could
+/// have left a link there, so that the mount would appear elsewhere. No other command of the run is active now.
 fn clear_lasting(mounts: &[Mount]) -> io::Result<()> {
     for lasting in mounts {
         let Mount::Lasting { path, from } = lasting else { continue };

@@ -1,13 +1,12 @@
 //! Placeholders for protected names that do not exist, while commands run.
 //!
-//! Bubblewrap can mount only over files that exist. So a missing name gets a placeholder, which its
-//! mode marks. Usually it is an empty folder, which git ignores. If git would fail at a folder, it is a
-//! file without any effect. If an empty folder could become part of a repository, or if git would read
-//! the file, it is a socket without a listener, which git ignores, too. The last command that needs the
-//! placeholders of a folder removes them, because removing one takes the mount away from every command
-//! that still runs. A lock on the folder shows which commands need them. The folder is the workspace,
-//! or the data of its repository, which several workspaces may share. After a crash, the next command
-//! removes what is left.
+//! Bubblewrap can mount only over files that exist. So a missing name gets a placeholder, which its mode marks.
+//! Usually it is an empty folder, which git ignores. If git would fail at a folder, it is a file without any
+//! effect. If an empty folder could become part of a repository, or if git would read the file, it is a socket
+//! without a listener, which git ignores, too. The last command that needs the placeholders of a folder removes
+//! them, because removing one takes the mount away from every command that still runs. A lock on the folder
+//! shows which commands need them. The folder is the workspace, or the data of its repository, which several
+//! workspaces may share. After a crash, the next command removes what is left.
 
 use super::mounts::protected;
 use super::protected::{
@@ -180,7 +179,7 @@ impl Folder {
         }
     }
 
-    /// Removes a placeholder. Folders and files with content remain.
+    /// Removes a placeholder, and nothing else. A folder that is not empty remains.
     fn take_down_one(&self, path: &Path) {
         let Ok(found) = statat(&self.handle, path, AtFlags::SYMLINK_NOFOLLOW) else { return };
         if !marks_placeholder(found.st_mode) {

@@ -1,8 +1,7 @@
 //! Assembles programs for the kernel's filter of system calls, instruction by instruction.
 //!
-//! This file knows how to encode a decision, not which decisions to make. A call that is not native (of
-//! another architecture, or with an x32 number) kills the process, because its number means something
-//! else.
+//! This file knows how to encode a decision, not which decisions to make. A call that is not native (of another
+//! architecture, or with an x32 number) kills the process, because its number means something else.
 
 use libc::sock_filter;
 
@@ -88,8 +87,7 @@ pub(super) fn assemble(refusals: &[Refusal]) -> Vec<sock_filter> {
     program
 }
 
-/// The instructions for a call with this number. They end with the number loaded again, or always
-/// refuse.
+/// The instructions for a call with this number. They end with the number loaded again, or always refuse.
 fn body_of(refusal: &Refusal) -> Vec<sock_filter> {
     let refuse = give(libc::SECCOMP_RET_ERRNO | (refusal.errno as u32 & libc::SECCOMP_RET_DATA));
     let low_half = |argument: u32| {

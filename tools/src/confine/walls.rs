@@ -1,5 +1,4 @@
-//! Everything that a supervisor must know to confine a command: the confinement, and the paths on this
-//! machine.
+//! Everything that a supervisor must know to confine a command: the confinement, and the paths on this machine.
 
 use super::Backend;
 use super::filter::Filter;

@@ -1,6 +1,5 @@
-//! The guardian: the parent process of a supervisor. A command can find its supervisor, which is its
-//! parent, and may kill it. The kernel then hands the command's processes to the guardian, which kills
-//! them.
+//! The guardian: the parent process of a supervisor. A command can find its supervisor, which is its parent,
+//! and may kill it. The kernel then hands the command's processes to the guardian, which kills them.
 //!
 //! Guardian and supervisor each clean up if the other dies, and each has its own process group. Only a
 //! command that kills both at the same moment escapes.

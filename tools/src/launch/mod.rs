@@ -146,8 +146,7 @@ impl Launcher {
         Launcher(Arc::new(Settings { environment, ..Arc::unwrap_or_clone(self.0) }))
     }
 
-    /// Sets the time between asking a command to end (TERM) and killing it (KILL). The default is two
-    /// seconds.
+    /// Sets the time between asking a command to end (TERM) and killing it (KILL). The default is two seconds.
     #[must_use]
     pub fn with_grace(self, grace: Duration) -> Launcher {
         Launcher(Arc::new(Settings { grace, ..Arc::unwrap_or_clone(self.0) }))

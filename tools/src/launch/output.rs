@@ -21,8 +21,7 @@ impl Capture {
         Capture { decoder, head, tail, left_out: 0, half: cap / 2 }
     }
 
-    /// Takes the next bytes and returns their text. An incomplete character waits for its remaining
-    /// bytes.
+    /// Takes the next bytes and returns their text. An incomplete character waits for its remaining bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         self.decode(bytes, false)
     }

@@ -1,5 +1,4 @@
-//! The supervisor: the process between the host and a command. It is the host's executable, started
-//! again.
+//! The supervisor: the process between the host and a command. It is the host's executable, started again.
 //!
 //! Its input is the leash. It carries one order and then only its end, which means that the host let go
 //! or died. The supervisor writes one report to its output. Its error stream carries the command's

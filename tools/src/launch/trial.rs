@@ -17,8 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// The program bubblewrap. It runs outside any sandbox, so it is searched only where systems install
-/// programs.
+/// The program bubblewrap. It runs outside any sandbox, so it is searched only where systems install programs.
 const BUBBLEWRAP: &str = "bwrap";
 
 /// Where systems install programs. Agents may be able to write to other folders in PATH, such as those

@@ -132,8 +132,7 @@ impl Baseline {
             // The workspace may have been moved since.
             known.move_to(&self.own.workspace);
         } else if is_alone && !is_it(identity_of(&known.workspace)) {
-            // The folder is gone with everything in it, or it was moved, or its disk is not mounted
-            // now.
+            // The folder is gone with everything in it, or it was moved, or its disk is not mounted now.
             let age = handle.metadata().and_then(|it| it.modified()).map(|it| it.elapsed());
             let is_old = age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_GONE));
             self.needless.extend(is_old.then_some(file));

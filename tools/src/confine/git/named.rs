@@ -301,8 +301,7 @@ pub(super) fn common_folder(data: &Path) -> PathBuf {
     }
 }
 
-/// The path that a file consists of, as git reads it: up to the first NUL, and without line ends at the
-/// end.
+/// The path that a file consists of, as git reads it: up to the first NUL, and without line ends at the end.
 pub(in super::super) fn first_line(text: &[u8]) -> &Path {
     let end = text.iter().rposition(|letter| !b"\r\n".contains(letter)).map_or(0, |at| at + 1);
     let text = &text[..end];

@@ -341,8 +341,7 @@ pub(in super::super) fn text_at(path: &Path, most: u64) -> Option<Vec<u8>> {
     (is_file && file.take(most).read_to_end(&mut text).is_ok()).then_some(text)
 }
 
-/// Identifies a file: its device, its inode and, if known, its time of creation, because inodes are
-/// reused.
+/// Identifies a file: its device, its inode and, if known, its time of creation, because inodes are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Identity {
     device: (u32, u32),

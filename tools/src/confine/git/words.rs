@@ -1,8 +1,7 @@
 //! The paths that a shell script names, as far as its words show.
 //!
-//! The effect of a shell text cannot be predicted, so this code includes too many paths rather than too
-//! few. A variable may stand for any likely folder, and each word is tried in each folder that the text
-//! enters.
+//! The effect of a shell text cannot be predicted, so this code includes too many paths rather than too few. A
+//! variable may stand for any likely folder, and each word is tried in each folder that the text enters.
 
 use super::named::plain;
 use super::tree::text_at;
