@@ -225,8 +225,8 @@ const OBEYED_BELOW_HOME: [&str; 22] = [
     "bin",
 ];
 
-/// Folders below a home folder with links that programs follow. The targets of links in them, and in
-/// the folders below them, are protected. Links to programs are not searched: a build replaces those.
+/// Folders below a home folder in which programs find files that they obey. The targets of links in them, and in
+/// the folders below them, are obeyed, too. Links to programs are not searched: a build replaces those.
 const LINKED_FROM: [&str; 6] = [".config", ".claude", ".codex", ".gemini", ".vim", ".ssh"];
 
 /// How deep to search these folders for links.

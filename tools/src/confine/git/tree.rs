@@ -141,7 +141,7 @@ impl Root {
             // HEAD and any other part are enough: the rest may come later, and not by a command.
             let further = [OBJECTS, REFS, COMMON_FOLDER, "config", "hooks"];
             let is_whole = has_head && further.iter().any(|name| has(name));
-            // A command may have taken a repository apart that must stay protected.
+            // A command may have taken apart a repository that must stay protected.
             let is_left = || {
                 let is_named = path.file_name().is_some_and(|it| it.eq_ignore_ascii_case(GIT));
                 let has_part = is_named || has(HEAD) || has(OBJECTS) || has(REFS);
