@@ -1,7 +1,7 @@
 //! The arguments of a call, checked against the tool's own schema.
 //!
-//! The schema that the model sees is the only description of the arguments: names, types, which
-//! are required, ranges and choices. What does not fit is answered in words a model can act on.
+//! The schema that the model sees is the only description of the arguments: names, types, which are required,
+//! ranges and choices. If an argument does not fit, the model gets a message that it can act on.
 
 use crate::failure::Failure;
 use posse_protocol::{Effect, ToolSpec};
@@ -53,7 +53,7 @@ impl Arguments {
         Ok(Arguments(values))
     }
 
-    /// A required text. The check has made sure that it is there.
+    /// A required text. `check` has ensured that it exists.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.optional_text(name).unwrap_or_default()
     }
@@ -68,17 +68,17 @@ impl Arguments {
         self.0.get(name).and_then(whole)
     }
 
-    /// A whole number that counts things in memory, if given.
+    /// A whole number that counts values in memory, if given.
     pub(crate) fn count(&self, name: &str) -> Option<usize> {
         self.number(name).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
     }
 
-    /// A required list. The check has made sure that it is there.
+    /// A required list. `check` has ensured that it exists.
     pub(crate) fn list(&self, name: &str) -> &[Value] {
         self.0.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// A yes or no, if given.
+    /// A boolean, if given.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         self.0.get(name).and_then(Value::as_bool)
     }
@@ -139,8 +139,8 @@ fn describe(value: &Value) -> String {
     }
 }
 
-/// What a tool of Posse says of itself. Only what reads may run again after a crash: a second edit
-/// fails, and a second write or command may undo what happened between.
+/// The specification of a built-in tool. Only tools that read may run again after a crash: a second
+/// edit fails, and a second write or command may undo what happened in between.
 pub(crate) fn spec(name: &str, description: &str, effect: Effect, schema: Value) -> ToolSpec {
     let mut spec = ToolSpec::new(name, description, effect, schema);
     spec.facts.confined = true;

@@ -20,11 +20,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// The time a command has unless the call says otherwise, in milliseconds.
+/// The default time for a command, in milliseconds.
 const TIMEOUT_MS: u64 = 120_000;
-/// The longest time a call can ask for, in milliseconds.
+/// The maximum time that a call can ask for, in milliseconds.
 const LONGEST_TIMEOUT_MS: u64 = 600_000;
-/// Bytes of output that are kept.
+/// How many bytes of output are kept.
 const OUTPUT_BYTES: usize = 30_000;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -97,7 +97,7 @@ impl Tool for Bash {
 }
 
 impl Bash {
-    /// Stores what git has stashed by itself and could not bring back, if it has: nothing else names it.
+    /// Stores a stash that git made by itself and could not restore: nothing else refers to it.
     async fn keep_autostash(&self, failed: &Command, context: &ToolContext) -> Option<String> {
         let shell = ["--noprofile", "--norc", "-c", KEEP_AUTOSTASH];
         let args = shell.iter().map(Into::into).collect();
@@ -205,7 +205,7 @@ impl Bash {
             )));
         }
         if !left_behind.is_empty() {
-            // Git itself takes this for a success.
+            // Git itself considers this a success.
             output.is_error = true;
             output.parts.push(Part::text(format!(
                 "[git could not change {}: they lie outside of the folder that you work in, or no \
@@ -294,8 +294,8 @@ impl Bash {
         by_rules.map_or_else(|| error.to_string(), |why| format!("not run: {why} ({error})"))
     }
 
-    /// What stands after a command in places where rules deny that anything is changed, and did not
-    /// before. Nobody knows whether the command made it or the user did meanwhile, so it stays.
+    /// Returns files that a rule forbids to change and that are new since the command began. It is
+    /// unknown whether the command or the user made them, so they stay.
     async fn appeared_against_rules(
         &self,
         confinement: &Confinement,
@@ -306,7 +306,7 @@ impl Bash {
             return Ok(Vec::new());
         }
         let workspace = self.sandbox.files.workspace.path().to_owned();
-        // The command could not write in there.
+        // The command could not write there.
         let closed = [confinement.fixed.as_slice(), &confinement.hidden].concat();
         blocking::to_the_end(move || {
             let mut new: Vec<PathBuf> = now_fixed(&*rules, &workspace).into_iter().collect();
@@ -320,11 +320,11 @@ impl Bash {
     }
 }
 
-/// Files and folders of git's data in which it is looked for locks, at most.
+/// The maximum number of files and folders of git's data to search for locks.
 const LOOKED_THROUGH: usize = 2_000;
 
-/// The locks of git in the repository around `folder`: whoever changes something there holds one
-/// meanwhile.
+/// The lock files of git in the repository around `folder`. A program that changes something there
+/// holds one meanwhile.
 fn locks_of_git(folder: &Path) -> BTreeSet<String> {
     let data = folder.ancestors().map(|around| around.join(".git")).find(|data| data.is_dir());
     let mut locks = BTreeSet::new();
@@ -338,7 +338,7 @@ fn locks_of_git(folder: &Path) -> BTreeSet<String> {
             }
             let path = entry.path();
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            // Of what is beside them only references have locks.
+            // Of the folders beside them, only `refs` has locks.
             if is_folder && (path.ends_with("refs") || Some(&at) != data.as_ref()) {
                 folders.push(path);
             } else if !is_folder && path.extension().is_some_and(|end| end == "lock") {
@@ -349,7 +349,7 @@ fn locks_of_git(folder: &Path) -> BTreeSet<String> {
     locks
 }
 
-/// The first of these names, and how many more there are.
+/// The first of these names, and the number of the others.
 fn some_of(names: &[String]) -> String {
     const SHOWN: usize = 10;
     match names.len().saturating_sub(SHOWN) {
@@ -358,22 +358,22 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-/// What git says when it cannot sign.
+/// Messages of git that it cannot sign.
 const UNSIGNED: [&str; 2] = ["gpg failed to sign", "failed to sign the data"];
 
-/// The names of the hidden places in `workspace`.
+/// The names of hidden paths in `workspace`.
 fn hidden_in(workspace: &Path, hidden: &[PathBuf]) -> Vec<String> {
     let inside = hidden.iter().filter_map(|path| path.strip_prefix(workspace).ok());
     inside.map(|name| name.display().to_string()).filter(|name| !name.is_empty()).collect()
 }
 
-/// True for the name of a commit.
+/// Returns true for the hash of a commit.
 fn is_commit(line: &str) -> bool {
     line.len() >= 40 && line.bytes().all(|letter| letter.is_ascii_hexdigit())
 }
 
-/// True when `text`, the output of a command, complains that git's data are not to be written, and they
-/// are not in `workspace`.
+/// Returns true if `text`, the output of a command, complains that git's data cannot be written, and
+/// that data is outside `workspace`.
 fn writes_git_elsewhere(text: &str, workspace: &Path) -> bool {
     let mut lines = text.lines().filter(|line| line.contains("Read-only file system"));
     lines.any(|line| {
@@ -382,11 +382,11 @@ fn writes_git_elsewhere(text: &str, workspace: &Path) -> bool {
     })
 }
 
-/// How long that may take.
+/// How long storing a stash may take.
 const KEEPING: Duration = Duration::from_secs(20);
 
-/// Puts what git stashed by itself, in a rebase or a merge that failed, where the list of stashes shows
-/// it, and prints it.
+/// Adds a stash that git made by itself, in a failed rebase or merge, to the list of stashes, and
+/// prints its hash.
 const KEEP_AUTOSTASH: &str = r#"
 data=$(git rev-parse --git-dir) || exit
 for file in "$data/rebase-merge/autostash" "$data/rebase-apply/autostash" "$data/MERGE_AUTOSTASH"; do
@@ -396,7 +396,7 @@ for file in "$data/rebase-merge/autostash" "$data/rebase-apply/autostash" "$data
 done
 "#;
 
-/// The files that git says it has passed over, though it should have changed them.
+/// The files that git reports as skipped although it should have changed them.
 fn left_behind(output: &str) -> Vec<String> {
     let starts = [
         "error: unable to unlink old '",
@@ -414,7 +414,7 @@ fn left_behind(output: &str) -> Vec<String> {
     files
 }
 
-/// The output, and what there is to say about how the command ended.
+/// The output for the model, with remarks about how the command ended.
 fn tell(finished: Finished, deadline: Duration) -> ToolOutput {
     let mut text = finished.output;
     if text.is_empty() {

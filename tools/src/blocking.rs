@@ -1,11 +1,11 @@
-//! Work on a blocking thread that ends when nobody waits for it any more.
+//! Runs work on a blocking thread, and stops it when its caller is gone.
 
 use crate::failure::Failure;
 use posse_agent::ToolContext;
 use tokio_util::sync::CancellationToken;
 
-/// Runs `work` on a blocking thread. It gets a token that fires when the call is cancelled or
-/// its future dropped, and must look at it often. Returns at once when the call is cancelled.
+/// Runs `work` on a blocking thread. `work` gets a token that fires when the call is cancelled or its
+/// future is dropped, and must check it often. Returns at once when the call is cancelled.
 pub(crate) async fn interruptible<T: Send + 'static>(
     context: &ToolContext,
     work: impl FnOnce(&CancellationToken) -> Result<T, Failure> + Send + 'static,
@@ -19,7 +19,7 @@ pub(crate) async fn interruptible<T: Send + 'static>(
     }
 }
 
-/// Runs `work` on a blocking thread to its end: a write is not left half told.
+/// Runs `work` on a blocking thread to its end, so that a write is always reported completely.
 pub(crate) async fn to_the_end<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {

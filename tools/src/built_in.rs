@@ -1,4 +1,4 @@
-//! What a tool that comes with Posse is, and what it is made of for a run. Its file has the rest.
+//! The built-in tools: their common form, and what they need from a run. Each tool has its own file.
 
 use crate::confine::{Confinement, FileRules};
 use crate::launch::Launcher;
@@ -11,15 +11,15 @@ use posse_agent::Tool;
 use posse_protocol::ToolSpec;
 use std::sync::{Arc, LazyLock};
 
-/// A tool that comes with Posse.
+/// A built-in tool.
 pub(crate) struct BuiltIn {
-    /// What it says of itself.
+    /// Its specification.
     pub spec: &'static LazyLock<ToolSpec>,
-    /// Makes it for a run; nothing where it cannot be had.
+    /// Creates it for a run; `None` if it is unavailable.
     pub make: fn(&Run<'_>) -> Option<Arc<dyn Tool>>,
 }
 
-/// What tools are made of for one run.
+/// What tools need from one run.
 pub(crate) struct Run<'r> {
     pub workspace: Arc<Workspace>,
     pub scratch: Option<Scratch>,
@@ -30,8 +30,8 @@ pub(crate) struct Run<'r> {
 }
 
 impl<'r> Run<'r> {
-    /// A run in these folders whose commands reach as far as `confinement`, and whose tools use no file
-    /// that `rules` refuse.
+    /// A run in these folders. `confinement` applies to its commands, and its tools use no file that
+    /// `rules` refuses.
     pub(crate) fn new(
         workspace: &Arc<Workspace>,
         scratch: Option<&Scratch>,
@@ -49,7 +49,7 @@ impl<'r> Run<'r> {
         Run { workspace, scratch, read_only, rules, launcher, confinement }
     }
 
-    /// The folders of the run, in the hands of the tool called `tool`.
+    /// The folders of the run, for the tool called `tool`.
     pub(crate) fn files(&self, tool: &str) -> Arc<RunFiles> {
         Arc::new(RunFiles {
             tool: tool.to_owned(),

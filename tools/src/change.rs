@@ -1,5 +1,5 @@
-//! What every tool that changes files does: it refuses what cannot be done, compares the file with
-//! what the run has read, shows the difference, and writes.
+//! The steps that all tools which change files share: refuse an impossible call, compare the file with
+//! the content that the run has read, show the difference, and write.
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
@@ -17,13 +17,13 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Lines of the difference that are returned.
+/// The maximum number of lines of a difference to return.
 const DIFF_LINES: usize = 60;
-/// Characters of one line of it.
+/// The maximum number of characters of each such line.
 const DIFF_LINE_CHARACTERS: usize = 300;
 
-/// Why a call with `input` cannot succeed: its arguments are wrong, the file is not where the run
-/// may write, or not among those that it has `seen` as they are now.
+/// Returns why a call with `input` cannot succeed: its arguments are wrong, the run may not write the
+/// file, or the run has not `seen` the file with its current content.
 pub(crate) async fn refusal(
     spec: &ToolSpec,
     files: &Arc<RunFiles>,
@@ -43,17 +43,17 @@ pub(crate) async fn refusal(
     blocking::to_the_end(looked).await.ok().flatten()
 }
 
-/// Why a run that has `seen` these files may not change `path` as it is now.
+/// Returns why a run that has `seen` these files may not change `path` now.
 fn not_known(files: &Arc<RunFiles>, path: &str, seen: &SeenFiles) -> Option<String> {
     let bytes = content(files, path).filter(|bytes| bytes.len() < WHOLE_FILE_BYTES)?;
     require_knowledge(&files.place(path).ok()?, &bytes, seen).err().map(|Failure(why)| why)
 }
 
-/// What a call that changes a file must know of its run.
+/// Facts about the run that a change depends on.
 pub(crate) struct Knows {
-    /// The bytes that the run may still write to disks, where that is limited.
+    /// How many bytes the run may still write to disks, if that is limited.
     pub writable: Option<u64>,
-    /// The files that it has read or written.
+    /// The files that the run has read or written.
     pub seen: SeenFiles,
 }
 
@@ -63,7 +63,7 @@ impl Knows {
     }
 }
 
-/// Refuses what is more than the run may still write, in bytes.
+/// Returns an error if the content is larger than the run may still write.
 pub(crate) fn require_room(content: &[u8], writable: Option<u64>) -> Result<(), Failure> {
     match writable.filter(|writable| content.len() as u64 > *writable) {
         Some(writable) => Err(Failure(format!(
@@ -75,7 +75,7 @@ pub(crate) fn require_room(content: &[u8], writable: Option<u64>) -> Result<(), 
     }
 }
 
-/// Refuses unless the run has seen what it is about to replace.
+/// Returns an error unless the run has seen the content that it is about to replace.
 pub(crate) fn require_knowledge(
     place: &Place,
     existing: &[u8],
@@ -113,24 +113,24 @@ pub(crate) fn store(
     })
 }
 
-/// What is in the file now, if the run may change it.
+/// The current content of the file, if the run may change it.
 pub(crate) fn content(files: &Arc<RunFiles>, path: &str) -> Option<Vec<u8>> {
     let (mut file, metadata) = files.place(path).ok()?.open_file(Usage::Change).ok()?;
     read_up_to(&mut file, metadata.len(), WHOLE_FILE_BYTES).ok()
 }
 
-/// A path on one line, whatever it holds: what follows it must not be taken for a difference.
+/// A path on one line, whatever it contains: the text after it must not look like a difference.
 pub(crate) fn one_line(path: &str) -> String {
     path.replace('\r', "\\r").replace('\n', "\\n")
 }
 
-/// A unified difference, nothing left out.
+/// A complete unified difference.
 pub(crate) fn whole_difference(before: &str, after: &str) -> String {
     let diff = TextDiff::configure().timeout(Duration::from_millis(200)).diff_lines(before, after);
     diff.unified_diff().context_radius(3).to_string()
 }
 
-/// A short unified difference.
+/// A shortened unified difference.
 pub(crate) fn difference(before: &str, after: &str) -> String {
     let diff = TextDiff::configure().timeout(Duration::from_millis(200)).diff_lines(before, after);
     let unified = diff.unified_diff().context_radius(3).to_string();

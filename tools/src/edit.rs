@@ -1,6 +1,6 @@
-//! The tool Edit: one text in a file becomes another.
+//! The tool Edit: replaces one text in a file by another.
 //!
-//! Never guesses: a text that is missing, or in several places, changes nothing.
+//! It never guesses: if the text is missing or occurs several times, it changes nothing.
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
-/// Places that are named when a text is not unique.
+/// How many occurrences are named if a text is not unique.
 const PLACES_NAMED: usize = 10;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -79,7 +79,7 @@ impl Tool for Edit {
     }
 }
 
-/// What an edit would change in the file as it is now. If it cannot be made, what it asks for.
+/// The difference that an edit would make now. If the edit is impossible, its old and new texts.
 fn preview(files: &Arc<RunFiles>, path: &str, old: &str, new: &str, all: bool) -> String {
     let change = Change { old, new, places: if all { Places::All } else { Places::One } };
     let bytes = content(files, path);
@@ -112,7 +112,7 @@ fn edit(files: &Arc<RunFiles>, input: Value, knows: &Knows) -> Result<ToolOutput
         places: if arguments.flag("replace_all") == Some(true) { Places::All } else { Places::One },
     };
     change.check()?;
-    // Looked for first: `Target::find` would create the folders of a file that is not there.
+    // Opened first, because `Target::find` would create the folders of a missing file.
     place.open_file(Usage::Change)?;
     let _lock = place.lock_for_writing();
     let target = Target::find(&place)?;
@@ -137,14 +137,14 @@ fn edit(files: &Arc<RunFiles>, input: Value, knows: &Knows) -> Result<ToolOutput
     Ok(ToolOutput { written_bytes, seen: place.seen(&bytes), ..ToolOutput::text(said) })
 }
 
-/// Where to replace.
+/// Which occurrences to replace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Places {
     One,
     All,
 }
 
-/// What to replace by what.
+/// A text and its replacement.
 struct Change<'a> {
     old: &'a str,
     new: &'a str,
@@ -166,7 +166,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// The text after the change, and in how many places it changed.
+    /// Returns the text after the change, and the number of replacements.
     fn apply(&self, path: &str, text: &str) -> Result<(String, usize), Failure> {
         let ends = LineEnds::of(text);
         let as_given = (Cow::Borrowed(self.old), Cow::Borrowed(self.new));
@@ -235,7 +235,7 @@ fn carriage_returns(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\r\n"))
 }
 
-/// The numbers of the lines that hold `places`, which are in order.
+/// The line numbers of `places`, which are in order.
 fn lines_of(text: &str, places: &[usize]) -> String {
     let mut numbers: Vec<String> = Vec::with_capacity(places.len());
     let (mut line, mut from) = (1, 0);

@@ -1,8 +1,8 @@
-//! The way out to addresses that somebody wrote down: webhooks today, whatever else fetches later.
+//! Outgoing requests to addresses from settings or users, such as webhooks.
 //!
-//! An address is looked up once and judged, and the connection goes to the very address that was
-//! judged, so that a name which changes its mind gains nothing. No redirect is followed, no proxy
-//! of the environment is used. Knows nothing of who asks.
+//! A name is resolved and checked once, and the connection goes to exactly the address that was
+//! checked. So a name whose address changes gains nothing. Redirects are not followed, and the proxy
+//! settings of the environment are ignored. This module knows nothing about its callers.
 
 mod address;
 mod proxy;
@@ -23,56 +23,56 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use url::{Host, Url};
 
-/// How far an address may lead.
+/// Which addresses a request may go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Reach {
-    /// To addresses of the public internet, over TLS.
+    /// Addresses of the public internet, with TLS.
     #[default]
     Public,
-    /// Also into private networks over TLS, and to this machine in the clear.
+    /// Also private networks with TLS, and this machine even without TLS.
     Private,
 }
 
-/// Why nothing was sent, or nothing came back.
+/// Why a request was not sent, or got no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
-    /// The address is none that can be used.
+    /// The URL cannot be used.
     #[error("the address cannot be used: {0}")]
     Unusable(&'static str),
-    /// The address leads where it must not.
+    /// The host has an address that is not allowed.
     #[error("{host} is not spoken to: {address} {reason}")]
     Refused {
-        /// The host that was asked for.
+        /// The host of the request.
         host: String,
-        /// The address it has.
+        /// The refused address of that host.
         address: IpAddr,
-        /// Why it is refused.
+        /// Why the address is refused.
         reason: &'static str,
     },
-    /// Nobody can be reached there.
+    /// No server can be reached there.
     #[error("{host}: {reason}")]
     Unreachable {
         /// The host and port.
         host: String,
-        /// Why not.
+        /// Why it cannot be reached.
         reason: String,
     },
 }
 
-/// What came back: the head of an answer. Its body is not read.
+/// The head of a reply. Its body is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The status.
     pub status: u16,
-    /// How long the other side asks to be left alone, as it wrote it.
+    /// How long the server asks to wait, as it wrote it.
     pub retry_after: Option<String>,
 }
 
 type Found = Pin<Box<dyn Future<Output = std::io::Result<Vec<IpAddr>>> + Send>>;
-/// Looks up the addresses of a name.
+/// Resolves a name to addresses.
 type Lookup = Arc<dyn Fn(String) -> Found + Send + Sync>;
 
-/// The way out. Cheap to clone; connections are shared by those that may reach equally far.
+/// Sends requests. Cheap to clone; requests with the same reach share connections.
 #[derive(Clone)]
 pub struct Egress {
     lookup: Lookup,
@@ -85,17 +85,17 @@ enum Scheme {
     Secure,
 }
 
-/// How long a connection may take to come about.
+/// How long it may take to open a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Default for Egress {
-    /// Looks names up as the system does.
+    /// Resolves names as the system does.
     fn default() -> Self {
         Egress::with_lookup(system_lookup())
     }
 }
 
-/// Looks names up as the system does.
+/// Resolves names as the system does.
 fn system_lookup() -> Lookup {
     Arc::new(|name| {
         Box::pin(async move {
@@ -110,10 +110,10 @@ impl Egress {
         Egress { lookup, clients: Arc::default() }
     }
 
-    /// Posts `body` to `url` and returns the head of the answer, whatever its status.
+    /// Posts `body` to `url` and returns the status and headers of the reply, whatever its status is.
     ///
     /// # Errors
-    /// When the address may not be spoken to, or nobody answers within `timeout`.
+    /// If the address is not allowed, or no server replies within `timeout`.
     pub async fn post(
         &self,
         url: &Url,
@@ -155,10 +155,10 @@ impl Egress {
     }
 }
 
-/// Judges what can be judged of an address before it is looked up.
+/// Checks what can be checked about a URL before its name is resolved.
 ///
 /// # Errors
-/// When it may not be spoken to with this reach, whatever its name turns out to mean.
+/// If the URL is not allowed with this reach, whatever address its name has.
 pub fn judge(url: &Url, reach: Reach) -> Result<(), EgressError> {
     check(url, reach).map(|_| ())
 }
@@ -178,7 +178,7 @@ fn check(url: &Url, reach: Reach) -> Result<Scheme, EgressError> {
         return Err(EgressError::Unusable("it holds a user name or a password"));
     }
     let host = url.host().ok_or(EgressError::Unusable("it names no host"))?;
-    // An address needs no lookup, so no resolver would be asked.
+    // A literal address is not resolved, so the resolver would not check it.
     match host {
         Host::Ipv4(address) => permit(&host.to_string(), address.into(), reach, scheme)?,
         Host::Ipv6(address) => permit(&host.to_string(), address.into(), reach, scheme)?,
@@ -187,7 +187,7 @@ fn check(url: &Url, reach: Reach) -> Result<Scheme, EgressError> {
     Ok(scheme)
 }
 
-/// Permits `address`, which `host` has, or says why not.
+/// Returns an error if `address`, which belongs to `host`, is not allowed.
 fn permit(host: &str, address: IpAddr, reach: Reach, scheme: Scheme) -> Result<(), EgressError> {
     let reason = match (class_of(address), reach, scheme) {
         (Class::Loopback, Reach::Private, _) => return Ok(()),
@@ -201,7 +201,7 @@ fn permit(host: &str, address: IpAddr, reach: Reach, scheme: Scheme) -> Result<(
     Err(EgressError::Refused { host: host.to_owned(), address, reason })
 }
 
-/// Looks names up and lets nothing through that may not be spoken to.
+/// A resolver that returns only allowed addresses.
 struct Guard {
     lookup: Lookup,
     reach: Reach,
@@ -214,7 +214,7 @@ impl Resolve for Guard {
         let looking = (self.lookup)(host.clone());
         Box::pin(async move {
             let found = looking.await?;
-            // One address that is refused condemns the name: an honest one has none.
+            // One refused address condemns the whole name: an honest name has none.
             for address in &found {
                 permit(&host, *address, reach, scheme)?;
             }
@@ -230,7 +230,7 @@ fn client(guard: Guard) -> Result<Client, Box<dyn Error + Send + Sync>> {
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     let tls = match guard.scheme {
         Scheme::Secure => tls.with_platform_verifier()?.with_no_client_auth(),
-        // Never speaks TLS, and so trusts nobody; the system's certificates need not be read.
+        // Never uses TLS, so it trusts no certificate and need not read those of the system.
         Scheme::Plain => {
             tls.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
         }
@@ -242,7 +242,7 @@ fn client(guard: Guard) -> Result<Client, Box<dyn Error + Send + Sync>> {
         .no_proxy()
         .gzip(false)
         .referer(false)
-        // Who is told something at most a few times an hour need not be kept on the line.
+        // Each server gets at most a few requests an hour, so connections need not stay open.
         .pool_idle_timeout(Duration::from_secs(30))
         .connect_timeout(CONNECT_TIMEOUT)
         .http1_only()
@@ -262,13 +262,13 @@ fn header_map(headers: &[(&'static str, String)]) -> Result<HeaderMap, EgressErr
     Ok(map)
 }
 
-/// The host and port of `url`; nothing else of it is fit to be shown.
+/// The host and port of `url`. Its other parts may contain secrets and must not be shown.
 fn place_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     format!("{host}:{}", url.port_or_known_default().unwrap_or_default())
 }
 
-/// What the guard said, if that is what lies at the bottom.
+/// The error of the resolver, if that caused `error`.
 fn refusal(error: &reqwest::Error) -> Option<&EgressError> {
     let mut cause: &dyn Error = error;
     loop {
@@ -302,7 +302,7 @@ mod tests {
         egress.post(&url, reach, &[("webhook-id", "x".to_owned())], b"{}".to_vec(), SOON).await
     }
 
-    /// A way out on which every name has the next of these addresses, each time it is looked up.
+    /// Resolves every name to the next of these lists of addresses, one list for each lookup.
     fn changing(answers: Vec<Vec<&str>>) -> (Egress, Arc<AtomicUsize>) {
         let answers: Vec<Vec<IpAddr>> = answers
             .into_iter()
@@ -318,7 +318,7 @@ mod tests {
         (Egress::with_lookup(lookup), asked)
     }
 
-    /// Answers each connection with `answer`; counts them.
+    /// Sends `answer` to each connection, and counts connections.
     async fn server(answer: &'static str) -> (u16, Arc<AtomicUsize>, tokio::task::JoinSet<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -418,7 +418,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_is_looked_up_once_and_the_address_that_was_judged_is_the_one_connected_to() {
         let (port, count, _serving) = server("HTTP/1.1 204 No Content\r\n\r\n").await;
-        // Whoever looked twice would judge the first answer and connect to the second.
+        // Code that resolves twice would check the first answer and connect to the second.
         let (egress, asked) = changing(vec![vec!["127.0.0.1"], vec!["127.0.0.2"]]);
         let url = format!("http://hook.test:{port}/");
         assert_eq!(post(&egress, &url, Reach::Private).await.unwrap().status, 204);

@@ -1,4 +1,4 @@
-//! What goes wrong: for the host ([`ToolError`]) and for the model ([`Failure`], [`PathError`]).
+//! Errors: for the host ([`ToolError`]) and for the model ([`Failure`], [`PathError`]).
 
 use posse_agent::Answer;
 use posse_protocol::ToolOutput;
@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Why tools could not be made, or a folder of theirs not removed.
+/// Why tools could not be created, or one of their folders could not be removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
@@ -15,28 +15,28 @@ pub enum ToolError {
     Workspace {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// No scratch folder can be at this path.
+    /// The path cannot be that of a scratch folder.
     #[error("{} cannot be a scratch folder: give a path that ends in a name", path.display())]
     ScratchPath {
         /// The path.
         path: PathBuf,
     },
-    /// A scratch folder could not be removed, or not all of it.
+    /// A scratch folder could not be removed completely.
     #[error(
         "cannot remove the scratch folder {}: {source}; remove the rest by hand", path.display()
     )]
     ScratchRemoval {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// What the model is told when a call could not do what was asked.
+/// The message to the model if a call failed.
 #[derive(Debug)]
 pub(crate) struct Failure(pub String);
 
@@ -52,12 +52,12 @@ impl From<PathError> for Failure {
     }
 }
 
-/// Turns a result into what the loop records.
+/// Converts a result into an answer, which the run records.
 pub(crate) fn answer(result: Result<ToolOutput, Failure>) -> Answer {
     result.unwrap_or_else(|failure| ToolOutput::error(failure.0)).into()
 }
 
-/// Why a path of the model cannot be used.
+/// Why a path from the model cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
     #[error("the path is empty; give one inside of {bounds}")]
@@ -88,14 +88,14 @@ pub(crate) enum PathError {
     Scratch { path: PathBuf, source: io::Error },
 }
 
-/// Says what `source` means for the one who wanted the path `shown`.
+/// Converts `source` into an error for the path `shown`.
 pub(crate) fn explain(shown: String, source: io::Error, bounds: &Bounds<'_>) -> PathError {
     let path = shown;
     match source.kind() {
         ErrorKind::NotFound => PathError::Missing { path, near: Vec::new() },
         ErrorKind::IsADirectory => PathError::Folder { path },
         ErrorKind::NotADirectory => PathError::NotFolder { path },
-        // cap-std makes up this error itself when a path would leave the folder.
+        // cap-std creates this error itself if a path would leave the folder.
         ErrorKind::PermissionDenied if source.raw_os_error().is_none() => {
             PathError::Escapes { path, bounds: bounds.all() }
         }
@@ -107,19 +107,19 @@ pub(crate) fn explain(shown: String, source: io::Error, bounds: &Bounds<'_>) -> 
     }
 }
 
-/// The folders within which a run's paths must stay.
+/// The folders in which the paths of a run must stay.
 pub(crate) struct Bounds<'a> {
     pub workspace: &'a Path,
     pub scratch: Option<&'a Path>,
 }
 
 impl Bounds<'_> {
-    /// All of them, for what is outside of each.
+    /// All folders, for a path that is outside each of them.
     pub(crate) fn all(&self) -> String {
         self.joined("and")
     }
 
-    /// Any of them, for what is to be inside of one.
+    /// Any folder, for a path that must be inside one of them.
     pub(crate) fn any(&self) -> String {
         self.joined("or")
     }

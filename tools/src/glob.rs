@@ -1,4 +1,4 @@
-//! The tool Glob: files by pattern.
+//! The tool Glob: finds files by pattern.
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use tokio_util::sync::CancellationToken;
 
-/// Files in one result.
+/// The maximum number of files in a result.
 const FILES: usize = 500;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -92,8 +92,8 @@ fn glob(
     Ok(ToolOutput::text(found))
 }
 
-/// True when the path is there beneath the handle too, not only where the walk was led, and may be
-/// named.
+/// Returns true if the path also exists beneath the handle, not only where the walk was led, and if the
+/// rules allow naming it.
 fn exists(folder: &Place, path: &Path) -> bool {
     folder.dir().symlink_metadata(path).is_ok_and(|found| found.is_file())
         && folder.found(path.to_owned()).check_name(Usage::Read).is_ok()

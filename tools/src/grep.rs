@@ -1,4 +1,4 @@
-//! The tool Grep: lines or files that match a regular expression, by ripgrep's own engine.
+//! The tool Grep: finds lines or files that match a regular expression, with ripgrep's own engine.
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
@@ -24,13 +24,13 @@ use tokio_util::sync::CancellationToken;
 
 mod results;
 
-/// Entries of one result unless the call says otherwise.
+/// The default number of entries in a result.
 const ENTRIES: usize = 250;
-/// Memory that a compiled expression and its cache may take, each.
+/// The maximum memory of a compiled expression, and of its cache.
 const REGEX_BYTES: usize = 10 << 20;
-/// Memory for one line; in multiline searches for one file.
+/// The maximum memory for one line; in multiline searches, for one file.
 const SEARCH_BYTES: usize = 32 << 20;
-/// Lines of context on one side.
+/// The maximum number of context lines on each side.
 const CONTEXT_LINES: usize = 100;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -86,7 +86,7 @@ impl Tool for Grep {
     }
 }
 
-/// What a result consists of.
+/// What a result lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Files,
@@ -127,7 +127,7 @@ fn grep(
                 if glob.as_ref().is_some_and(|glob| !glob.wants(&folder, &path)) {
                     continue;
                 }
-                // The walk's word is not enough: the file is opened beneath the handle.
+                // The walk is not trusted: the file is opened beneath the handle.
                 let place = folder.found(path);
                 let Ok((file, _)) = place.open_file(Usage::Read) else { continue };
                 if !search.file(&place, file) {
@@ -148,13 +148,13 @@ struct Search<'a> {
     searcher: Searcher,
     mode: Mode,
     results: Results,
-    /// Files given up: lines too long to be held.
+    /// Files that were not searched to their end, because a line is too long for memory.
     skipped: usize,
     cancel: &'a CancellationToken,
 }
 
 impl Search<'_> {
-    /// Searches one file. False when there is no room for more results.
+    /// Searches one file. Returns false if there is no room for more results.
     fn file(&mut self, place: &Place, file: File) -> bool {
         let reader = Interruptible { file, cancel: self.cancel };
         let path = place.show();
@@ -168,7 +168,7 @@ impl Search<'_> {
     }
 }
 
-/// Ends a search in the middle of a large file when nobody waits for it any more.
+/// Ends a search in the middle of a large file if the call is cancelled.
 struct Interruptible<'a> {
     file: File,
     cancel: &'a CancellationToken,
@@ -193,7 +193,7 @@ fn matcher(arguments: &Arguments) -> Result<RegexMatcher, Failure> {
         .size_limit(REGEX_BYTES)
         .dfa_size_limit(REGEX_BYTES);
     if !multiline {
-        // Lets `$` match before either line end. The searcher must be told the same.
+        // Lets `$` match before either line end. The searcher needs the same setting.
         builder.crlf(true);
     }
     builder.build(arguments.text("pattern")).map_err(|error| {

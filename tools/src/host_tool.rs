@@ -1,8 +1,8 @@
-//! Tools of a host whose calls are about paths, kept to the files of the run.
+//! Keeps a host's tools within the files of the run, if their calls are about paths.
 //!
-//! Such a tool opens its files itself, so its path is looked at before each call: where it really
-//! leads, whether that is in a folder of the run, and whether the rules let the tool use it. The tool
-//! is then given that place, absolute and without links.
+//! Such a tool opens its files itself. So before each call this code checks the path: where it really
+//! leads, whether that is in a folder of the run, and whether the rules allow the tool to use it. The
+//! tool then gets the checked path, absolute and without links.
 
 use crate::failure::{Failure, PathError, answer};
 use crate::path_rules::Usage;
@@ -19,12 +19,12 @@ pub(crate) struct HostTool {
 }
 
 impl HostTool {
-    /// True for a tool that must be kept to the files of the run.
+    /// Returns true for a tool that must be restricted to the files of the run.
     pub(crate) fn is_needed(tool: &dyn Tool) -> bool {
         tool.spec().uses_paths() && !tool.spec().confined
     }
 
-    /// `input` with the place in it that the tool may use.
+    /// Returns `input` with the checked path in it.
     fn placed(&self, mut input: Value, when: When) -> Result<Value, Failure> {
         let spec = self.tool.spec();
         let Some(about) = &spec.about else { return Ok(input) };
@@ -40,7 +40,7 @@ impl HostTool {
         };
         let path = path.ok_or_else(|| Failure(format!("{name}: `{argument}` must be one path")))?;
         if when == When::Before && self.files.locate(path)?.0 == Root::Scratch {
-            // Its folder may not be there yet, and nothing is made before the call.
+            // Its folder may not exist yet, and must not be created before the call.
             return Ok(input);
         }
         let place = self.files.place(path)?;
@@ -76,10 +76,10 @@ impl HostTool {
     }
 }
 
-/// When a path is looked at.
+/// When a path is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
-    /// Somebody may be asked about the call.
+    /// Before the call: a person may be asked about it.
     Before,
     Now,
 }

@@ -1,6 +1,6 @@
-//! What a file that is no text holds, told by its first bytes.
+//! Detects the kind of a binary file by its first bytes.
 
-/// The media type of a picture that models can look at.
+/// The media type of an image that models can see.
 pub(crate) fn image_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
@@ -11,12 +11,12 @@ pub(crate) fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// True when `bytes` begin a PDF.
+/// Returns true if `bytes` begin a PDF.
 pub(crate) fn is_pdf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"%PDF-")
 }
 
-/// What `bytes`, the beginning of a binary file, are, in words.
+/// Describes a binary file that begins with `bytes`.
 pub(crate) fn describe(bytes: &[u8]) -> &'static str {
     const KINDS: [(&[u8], &str); 14] = [
         (b"\x7FELF", "an ELF executable or library"),

@@ -1,4 +1,4 @@
-//! The built-in tools of agents: files, search, shell. And the one launcher that starts every child
+//! The built-in tools of agents (files, search, shell), and the launcher that starts every child
 //! process.
 //!
 //! A host opens a [`Workspace`] once, and makes a [`toolset`] for each run, which may have its own
@@ -57,7 +57,7 @@ use posse_agent::Tool;
 use posse_protocol::ToolSpec;
 use std::sync::Arc;
 
-/// The tools, in the order in which a model is offered them.
+/// The built-in tools, in the order in which Posse offers them to a model.
 const TOOLS: [BuiltIn; 8] = [
     read::TOOL,
     write::TOOL,
@@ -69,7 +69,7 @@ const TOOLS: [BuiltIn; 8] = [
     bash::TOOL,
 ];
 
-/// What the tools that come with Posse say of themselves, before any is made for a run.
+/// Returns the specifications of the built-in tools. It needs no run.
 pub fn specs() -> impl Iterator<Item = &'static ToolSpec> {
     const ALL: &[BuiltIn] = &TOOLS;
     ALL.iter().map(|tool| &**tool.spec)
@@ -104,7 +104,7 @@ pub fn toolset_within(
     toolset_obeying(workspace, scratch, read_only, launcher, confinement, None, &[])
 }
 
-/// The same with the tools of a host besides, where tools use no file that `rules` refuse.
+/// Like [`toolset_within`], with the host's own tools added. Tools use no file that `rules` refuses.
 pub fn toolset_obeying(
     workspace: &Arc<Workspace>,
     scratch: Option<&Scratch>,

@@ -1,6 +1,6 @@
-//! Everything that only Linux offers, so that another system can follow by adding one file:
-//! how cap-std opens files aside, these are handles that only name a folder, the process tree,
-//! the parent's death signal, and what /proc says. Nothing here knows about tools or commands.
+//! Everything that only Linux offers, apart from how cap-std opens files. Support for another system
+//! needs one more file like this. It has handles that only name a folder, the process tree, the
+//! parent-death signal, and readers of /proc. Nothing here knows about tools or commands.
 
 use rustix::fs::{
     MemfdFlags, Mode, OFlags, RenameFlags, ResolveFlags, memfd_create, openat, openat2,
@@ -19,29 +19,29 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// A path to the running executable that still works when the file has been replaced.
+/// A path to the running executable that works even if the file has been replaced.
 pub(crate) const OWN_EXECUTABLE: &str = "/proc/self/exe";
 
-/// A path by which a child, right after the fork, reaches the folder behind `handle`.
+/// A path through which a child, right after the fork, can open the folder behind `handle`.
 pub(crate) fn path_of_handle(handle: &impl AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
-/// The descriptor with this number, which the process that started this one has handed on to it.
+/// The descriptor with this number, which the parent process passed to this one.
 pub(crate) fn handed_on(number: RawFd) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
     if number <= libc::STDERR_FILENO {
         return Err(Errno::BADF.into());
     }
     #[expect(unsafe_code, reason = "a number is all that is known of it")]
-    // SAFETY: it is looked at first, and whoever started this process has made it for this call alone.
+    // SAFETY: the call checks the descriptor first, and the parent opened it for this call alone.
     unsafe {
         rustix::io::fcntl_getfd(BorrowedFd::borrow_raw(number))?;
         Ok(OwnedFd::from_raw_fd(number))
     }
 }
 
-/// A file that is nowhere, with this content.
+/// An anonymous file in memory with this content.
 pub(crate) fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd_create("posse", MemfdFlags::CLOEXEC)?);
     file.write_all(content)?;
@@ -49,12 +49,12 @@ pub(crate) fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Moves this process, which must have no other threads, into `network`, and into the users'
-/// namespace that owns it, in which it may.
+/// Moves this process into `network`, and into the user namespace that owns it, where it has the
+/// permission for that. The process must have no other threads.
 pub(crate) fn enter_network(network: &std::fs::File) -> io::Result<()> {
     use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
     use std::os::fd::FromRawFd;
-    /// Asks a namespace for the users' namespace that owns it.
+    /// The request for the user namespace that owns a namespace.
     const NS_GET_USERNS: libc::c_ulong = 0xb701;
     #[expect(unsafe_code, reason = "neither the standard library nor rustix offers it")]
     // SAFETY: the request takes no argument and returns a new descriptor, or an error.
@@ -69,40 +69,39 @@ pub(crate) fn enter_network(network: &std::fs::File) -> io::Result<()> {
     Ok(())
 }
 
-/// How much memory the machine has.
+/// The machine's memory, in bytes.
 pub(crate) fn machine_bytes() -> u64 {
     let facts = rustix::system::sysinfo();
     facts.totalram.saturating_mul(u64::from(facts.mem_unit))
 }
 
-/// Files for which there is room in the table of this process from the start.
+/// How many files the table of this process has room for from the start.
 const ROOM: u64 = 4_096;
 
-/// Lets this process have as many files open as the system permits, in a table with room for some
+/// Lets this process open as many files as the system permits, with a table that has room for some
 /// thousands from the start.
 ///
-/// To be called before there is a second thread: while a table that threads share grows, the kernel
-/// holds up whoever opens a file or a connection, for 10 ms and more each time it doubles.
+/// Call it before there is a second thread. While a table that threads share grows, the kernel delays
+/// every thread that opens a file or a connection, for 10 ms and more each time the table doubles.
 pub(crate) fn make_room_for_files() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // If it is refused, whoever runs out of files says so.
+    // If this is refused, an error appears later, when the files run out.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(ROOM);
     if let Ok(last) = RawFd::try_from(allowed.min(ROOM).saturating_sub(1)) {
-        // The handle is closed at once, and the table stays as it is. If there is none to be had,
-        // only time is lost.
+        // The handle is closed at once, and the table keeps its size. If no handle is available, only
+        // time is lost.
         let _ = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), last);
     }
 }
 
-/// What the children of this process that it has buried, and those that they had buried, have
-/// written to disks, in bytes.
+/// How many bytes the reaped children of this process, and the children that they had reaped, have
+/// written to disks.
 pub(crate) fn written_by_the_buried() -> u64 {
-    /// In which the kernel counts.
+    /// The unit in which the kernel counts.
     const BLOCK_BYTES: u64 = 512;
     #[expect(unsafe_code, reason = "neither the standard library nor rustix offers it")]
-    // SAFETY: the structure is made of numbers, for which zero is a value, and is the kernel's to
-    // fill in.
+    // SAFETY: the structure consists of numbers, for which zero is valid, and the kernel fills it in.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
@@ -111,16 +110,16 @@ pub(crate) fn written_by_the_buried() -> u64 {
     u64::try_from(usage.ru_oublock).unwrap_or(0).saturating_mul(BLOCK_BYTES)
 }
 
-/// Where the file behind `handle` is now, as the kernel says.
+/// The current path of the file behind `handle`, as the kernel reports it.
 pub(crate) fn real_path(handle: impl AsFd) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd()))
 }
 
-/// Gives the file `from` the name `to` in the same folder, unless that name is taken.
+/// Renames the file `from` to `to` in the same folder, unless that name exists.
 pub(crate) fn rename_unless_taken(folder: impl AsFd, from: &OsStr, to: &OsStr) -> io::Result<()> {
     let folder = folder.as_fd();
     match renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE) {
-        // Some file systems do not know the flag: look, then rename.
+        // Some file systems do not support the flag: check, then rename.
         Err(Errno::INVAL | Errno::NOSYS) => {
             match rustix::fs::statat(folder, to, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(_) => Err(Errno::EXIST.into()),
@@ -131,11 +130,11 @@ pub(crate) fn rename_unless_taken(folder: impl AsFd, from: &OsStr, to: &OsStr) -
     }
 }
 
-/// What it takes to name a folder, and never the one that a link leads to.
+/// Flags that name a folder, and never the target of a link.
 const NAMES_A_FOLDER: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A handle that names the folder `name`, also if nobody may look into it.
+/// A handle that names the folder `name`, even if it cannot be read.
 pub(crate) fn name_folder(
     around: impl AsFd,
     name: impl rustix::path::Arg,
@@ -143,14 +142,14 @@ pub(crate) fn name_folder(
     openat(around, name, NAMES_A_FOLDER, Mode::empty())
 }
 
-/// The same, unless another file system (or another part of this one) is mounted there.
+/// Like [`name_folder`], but fails if another file system (or another part of this one) is mounted there.
 pub(crate) fn name_folder_unless_mounted(
     around: impl AsFd,
     name: impl rustix::path::Arg + Copy,
 ) -> Result<OwnedFd, Errno> {
     let around = around.as_fd();
     match openat2(around, name, NAMES_A_FOLDER, Mode::empty(), ResolveFlags::NO_XDEV) {
-        // Before Linux 5.6 only another file system can be told.
+        // Before Linux 5.6, only another file system can be detected.
         Err(Errno::NOSYS) => {
             let folder = name_folder(around, name)?;
             let device =
@@ -162,30 +161,30 @@ pub(crate) fn name_folder_unless_mounted(
     }
 }
 
-/// Sets the mode of what `handle` names, also if the handle can do nothing but name it.
+/// Sets the mode of the file that `handle` names, even if the handle can only name it.
 pub(crate) fn set_mode(handle: &impl AsRawFd, mode: u32) -> io::Result<()> {
     std::fs::set_permissions(path_of_handle(handle), Permissions::from_mode(mode))
 }
 
-/// Makes every orphan below this process a child of it, so that no descendant gets away.
+/// Makes every orphan below this process its child, so that no descendant escapes.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Makes a second process of this one and returns its number; in the second, returns none.
+/// Forks this process. Returns the id of the child, and `None` in the child.
 ///
-/// For a process without threads only.
+/// Only for a process without threads.
 #[expect(unsafe_code, reason = "neither the standard library nor rustix offers it")]
 pub(crate) fn fork() -> io::Result<Option<Pid>> {
-    // SAFETY: without other threads every lock is free in the second process, so that it may do
-    // all that the first may.
+    // SAFETY: without other threads every lock is free in the child, so the child may do everything
+    // that its parent may.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         child => Ok(Pid::from_raw(child)),
     }
 }
 
-/// Has the kernel kill this process when `parent` dies. Fails when it is dead already.
+/// Makes the kernel kill this process when `parent` dies. Fails if the parent is dead already.
 pub(crate) fn die_with(parent: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::CHILD.into()) }
@@ -196,15 +195,15 @@ pub(crate) fn watch_exit(process: Pid) -> io::Result<OwnedFd> {
     Ok(pidfd_open(process, PidfdFlags::empty())?)
 }
 
-/// A descriptor that becomes readable when the parent ends. If this process is stopped then, it
-/// goes on. Fails when the parent is dead already.
+/// A descriptor that becomes readable when the parent ends. If this process is stopped at that time,
+/// the kernel resumes it. Fails if the parent is dead already.
 pub(crate) fn watch_parent(parent: Pid) -> io::Result<OwnedFd> {
     set_parent_process_death_signal(Some(Signal::CONT))?;
     let watch = watch_exit(parent)?;
     if getppid() == Some(parent) { Ok(watch) } else { Err(Errno::CHILD.into()) }
 }
 
-/// Sees to it that a program started from here inherits nothing but 0, 1 and 2.
+/// Ensures that a program that this process starts inherits only descriptors 0, 1 and 2.
 pub(crate) fn keep_descriptors_private() -> io::Result<()> {
     for entry in std::fs::read_dir("/proc/self/fd")? {
         let Some(number) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
@@ -219,13 +218,13 @@ pub(crate) fn keep_descriptors_private() -> io::Result<()> {
 
 #[expect(unsafe_code, reason = "a descriptor that was inherited has no owner to borrow it from")]
 fn set_close_on_exec(number: i32) {
-    // SAFETY: the borrow ends within this function, and it changes a flag of the descriptor
-    // only. If the descriptor is closed meanwhile, the call fails with EBADF, which is as good.
+    // SAFETY: the borrow ends within this function, which only changes a flag of the descriptor. If the
+    // descriptor is closed meanwhile, the call fails with EBADF, which does no harm.
     let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
     let _ = rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC);
 }
 
-/// A process as /proc shows it. The start time tells it from a later one with the same number.
+/// A process as /proc shows it. The start time distinguishes it from a later one with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub id: Pid,
@@ -259,8 +258,8 @@ pub(crate) fn descendants() -> io::Result<Vec<Process>> {
     Ok(found)
 }
 
-/// The numbers of the processes below this one, at most one more than `most`. Cheap while they are
-/// few, unlike [`descendants`], but only if the kernel keeps the lists; else there are none.
+/// The ids of the processes below this one, at most one more than `most`. Unlike [`descendants`], it is
+/// cheap if they are few. Empty if the kernel does not keep lists of children.
 pub(crate) fn tree(most: u32) -> Vec<Pid> {
     let mut found: Vec<Pid> = Vec::new();
     let mut parents = vec![getpid()];
@@ -285,7 +284,7 @@ pub(crate) fn tree(most: u32) -> Vec<Pid> {
 
 fn look_up(id: i32) -> Option<Process> {
     let stat = std::fs::read(format!("/proc/{id}/stat")).ok()?;
-    // The name in the second field may hold anything, blanks and brackets included.
+    // The name in the second field may contain anything, including blanks and brackets.
     let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
     let fields = std::str::from_utf8(&stat[after_name..]).ok()?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
@@ -299,7 +298,7 @@ fn look_up(id: i32) -> Option<Process> {
 }
 
 impl Process {
-    /// Sends `signal` to this very process, never to a later one with the same number.
+    /// Sends `signal` to exactly this process, never to a later one with the same id.
     pub(crate) fn signal(&self, signal: Signal) {
         let Ok(handle) = pidfd_open(self.id, PidfdFlags::empty()) else { return };
         let now = look_up(self.id.as_raw_pid());
@@ -309,10 +308,10 @@ impl Process {
     }
 }
 
-/// Kills descendants and their process groups. A group goes in one step, so that a process that
-/// forks as fast as it can does not outrun us; and once, since that takes the longer the more there
-/// are in it. A group never reaches beyond its session, and the sessions of our descendants began
-/// below us. Whoever leaves its group meanwhile is among the descendants at the next look.
+/// Kills descendants and their process groups. It kills a group in one step, so that a process that forks as fast
+/// as it can does not outrun us. It kills each group only once, because that takes longer the more processes are
+/// in it. A group never extends beyond its session, and the sessions of our descendants began below us. A process
+/// that leaves its group meanwhile is among the descendants of the next call.
 pub(crate) fn kill(descendants: &[Process]) {
     let own_group = rustix::process::getpgrp().as_raw_pid();
     let groups: HashSet<i32> = descendants.iter().map(|process| process.group).collect();
@@ -323,10 +322,9 @@ pub(crate) fn kill(descendants: &[Process]) {
     }
 }
 
-/// Kills a process group. Its number must not be free: somebody is in it, or whoever it was named
-/// after has not been buried.
+/// Kills a process group. Its id must be in use: a process is in the group, or its leader has not been reaped.
 pub(crate) fn kill_group(group: Pid) {
-    // There may be nobody left.
+    // The group may be empty.
     let _ = kill_process_group(group, Signal::KILL);
 }
 

@@ -1,4 +1,4 @@
-//! The tool List: what is in a folder.
+//! The tool List: lists a folder.
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use tokio_util::sync::CancellationToken;
 
-/// Names in one result.
+/// The maximum number of names in a result.
 const ENTRIES: usize = 1000;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -53,7 +53,7 @@ impl Tool for List {
     }
 }
 
-/// True for what a command of another run, which is under way, has put there for its own time.
+/// Returns true for a placeholder of a command that is running now.
 fn is_held(entry: &DirEntry) -> bool {
     let is_placeholder = || entry.metadata().is_ok_and(|found| marks_placeholder(found.mode()));
     entry.file_name().to_str().is_some_and(may_be_held) && is_placeholder()

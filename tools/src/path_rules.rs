@@ -1,49 +1,49 @@
-//! Rules about files, asked once a file is open: only then it is known which one it is. A rule that
-//! looks at a path before sees what the path says, not where its links lead.
+//! Rules about files. They are checked after a file is open, because only then is its real path known.
+//! A check before that would see only the path as written, not where its links lead.
 
 use std::path::{Path, PathBuf};
 
-/// What a tool wants with a file.
+/// What a tool does with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
     /// Read, search or name it.
     Read,
-    /// Name what is in the folder.
+    /// List the names in the folder.
     List,
-    /// Look for files below the folder, and ask about each.
+    /// Search for files below the folder, and check each of them.
     Walk,
-    /// Use everything below the folder without asking again.
+    /// Use everything below the folder without further checks.
     Tree,
     /// Write or change it.
     Change,
 }
 
-/// How a tool came to a file.
+/// How a tool got to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reached {
-    /// The call named it, and so was judged by it.
+    /// The call named it, so the call was judged by it.
     Named,
-    /// A search came by it.
+    /// A search found it.
     Found,
 }
 
-/// There is more below a link than is looked at.
+/// There are more files below a link than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuch {
-    /// How many files and folders are.
+    /// The maximum number of files and folders to check.
     pub at_most: usize,
 }
 
-/// Says which files may be used. Both paths are absolute, without `.`, `..`; the second has no links.
+/// Decides which files may be used. Paths are absolute, without `.` and `..`; a path `real` has no links.
 pub trait PathRules: Send + Sync {
-    /// False when no file that is used so is ever refused: then it need not be found out which one it
-    /// is.
+    /// Returns false if no file is ever refused for this usage. Then the real path of a file need not
+    /// be determined.
     fn are_about(&self, _usage: Usage) -> bool {
         true
     }
 
-    /// Why the file that is really at `real` may not be used so by `tool`, or by commands when that
-    /// is `None`; it was reached by the path `named`.
+    /// Returns why `tool` may not use the file at `real` like this, or `None` if it may. `tool` is
+    /// `None` for commands. `named` is the path by which the file was reached.
     fn refuse(
         &self,
         tool: Option<&str>,
@@ -53,48 +53,48 @@ pub trait PathRules: Send + Sync {
         real: &Path,
     ) -> Option<String>;
 
-    /// True when it may refuse that something in this folder is read, however deep: commands must not
-    /// see it either.
+    /// Returns true if reading some file in this folder may be refused, at any depth. Commands must not
+    /// see such files either.
     fn hide_some_in(&self, _folder: &Path) -> bool {
         false
     }
 
-    /// Folders beside the workspace for which the same holds: the checkout that it is a worktree of.
+    /// More folders to which `hide_some_in` applies: the checkout of which the workspace is a worktree.
     fn checkouts(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// Folders anywhere on the machine in which rules deny that something is read.
+    /// Folders anywhere on the machine that contain files which rules deny to read.
     fn elsewhere(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// True when a rule denies that what is really at `real` is read, whoever is asked.
+    /// Returns true if a rule denies reading `real`, whichever person could be asked.
     fn denies_read(&self, _real: &Path) -> bool {
         false
     }
 
-    /// True when there may be something in this folder of which that is denied, however deep.
+    /// Returns true if `denies_read` may be true for some file in this folder, at any depth.
     fn denies_some_reads_in(&self, _folder: &Path) -> bool {
         false
     }
 
-    /// What `link` leads to and may not be used so by a command because of the link's name: where it
-    /// really leads, or some of what is below that.
+    /// Returns files behind `link` that a command may not use like this because of the link's name: its
+    /// real target, or some files below that.
     ///
     /// # Errors
-    /// When there is too much to look at.
+    /// If there are too many files to check.
     fn linked(&self, _usage: Usage, _link: &Path) -> Result<Vec<PathBuf>, TooMuch> {
         Ok(Vec::new())
     }
 
-    /// True when a rule denies that the file which is really at `real` is changed, whoever is asked.
+    /// Returns true if a rule denies changing `real`, whichever person could be asked.
     fn denies_change(&self, _real: &Path) -> bool {
         false
     }
 
-    /// True when there may be something in this folder of which that is denied, however deep: commands
-    /// must not change it either.
+    /// Returns true if `denies_change` may be true for some file in this folder, at any depth. Commands
+    /// must not change such files either.
     fn deny_some_changes_in(&self, _folder: &Path) -> bool {
         false
     }

@@ -1,15 +1,15 @@
-//! File patterns as the tools understand them: `*.rs` matches in any folder, `src/*.rs` only
-//! there, `**` any number of folders, `{a,b}` either.
+//! File patterns of the tools: `*.rs` matches in any folder, `src/*.rs` only in `src`, `**` any number
+//! of folders, `{a,b}` either of the two.
 
 use crate::failure::Failure;
 use crate::place::{Place, Root, RunFiles};
 use globset::{GlobBuilder, GlobMatcher};
 use std::path::Path;
 
-/// Longer ones are a mistake.
+/// The maximum length of a pattern. A longer one is a mistake.
 const PATTERN_BYTES: usize = 1000;
 
-/// Which files are meant.
+/// A file pattern.
 pub(crate) struct Pattern {
     matcher: GlobMatcher,
     wanted: Wanted,
@@ -22,18 +22,18 @@ enum Wanted {
     Others,
 }
 
-/// What the pattern is compared with.
+/// The path that the pattern is compared with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Base {
-    /// The path below the folder that is searched.
+    /// The path relative to the searched folder.
     Searched,
-    /// The path below this folder.
+    /// The path relative to this folder.
     Below(Root),
 }
 
 impl Pattern {
-    /// Understands `pattern`. An absolute one must be inside a folder of the run. With a leading
-    /// `!` it means all other files.
+    /// Parses `pattern`. An absolute pattern must be inside a folder of the run. A leading `!` selects
+    /// all other files.
     pub(crate) fn parse(files: &RunFiles, pattern: &str) -> Result<Self, Failure> {
         let (wanted, rest) = match pattern.strip_prefix('!') {
             Some(rest) => (Wanted::Others, rest),
@@ -57,7 +57,7 @@ impl Pattern {
         Ok(Pattern { matcher: matcher.compile_matcher(), wanted, base })
     }
 
-    /// The folder that is searched when the call names none.
+    /// The folder to search if the call names none.
     pub(crate) fn root(&self) -> Root {
         match (self.base, self.wanted) {
             (Base::Below(root), Wanted::Matching) => root,
@@ -65,8 +65,8 @@ impl Pattern {
         }
     }
 
-    /// True when `path` (below the root of `searched`), found in a search of `searched`, is
-    /// meant.
+    /// Returns true if the pattern selects `path`, which a search of `searched` found. `path` is
+    /// relative to the root of `searched`.
     pub(crate) fn wants(&self, searched: &Place, path: &Path) -> bool {
         let matches = match self.base {
             Base::Searched => {

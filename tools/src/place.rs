@@ -1,8 +1,8 @@
-//! Where the files of a run are, and how a path of the model becomes an open file.
+//! The files of a run, and how a path from the model becomes an open file.
 //!
-//! A run has its workspace, perhaps a scratch folder, and folders that it only reads. An absolute
-//! path belongs to the one it lies in; any other to the workspace. Within that folder it is opened
-//! beneath a handle, so that a path never leads from one folder to another, nor out of all.
+//! A run has its workspace, perhaps a scratch folder, and folders that it only reads. An absolute path belongs
+//! to the folder that contains it; any other path belongs to the workspace. Within that folder, the path is
+//! opened beneath a handle. So a path never leads from one folder to another, nor out of all of them.
 
 use crate::failure::{Bounds, PathError, explain};
 use crate::linux;
@@ -23,31 +23,31 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
 
-/// How many names of a folder are looked at for one that resembles a missing one.
+/// The maximum number of names in a folder to compare with a missing one.
 const NAMES_CONSIDERED: usize = 2000;
 
-/// The folders of a run, in the hands of one tool.
+/// The folders of a run, for one tool.
 pub(crate) struct RunFiles {
     /// The name of the tool.
     pub tool: String,
     pub workspace: Arc<Workspace>,
     pub scratch: Option<Scratch>,
     pub read_only: Vec<ReadOnly>,
-    /// What is asked about each file once it is open.
+    /// Checked for each file after it is open.
     pub rules: Option<Arc<dyn PathRules>>,
 }
 
-/// Which of the folders.
+/// One of the folders of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     Workspace,
     Scratch,
-    /// The one with this index among those that are only read.
+    /// The read-only folder with this index.
     ReadOnly(usize),
 }
 
 impl RunFiles {
-    /// What a path of the model means: a folder and the part below it.
+    /// Splits a path from the model into a folder and the path below it.
     pub(crate) fn locate<'p>(&self, path: &'p str) -> Result<(Root, &'p Path), PathError> {
         if path.is_empty() {
             return Err(PathError::Empty { bounds: self.bounds().any() });
@@ -69,7 +69,7 @@ impl RunFiles {
         let scratch = self.scratch.as_ref();
         let in_scratch = scratch.and_then(|scratch| scratch.part_below(path));
         match (in_workspace, in_scratch) {
-            // One folder lies in the other: the nearer one leaves the shorter rest.
+            // One folder is inside the other: the inner one leaves the shorter rest.
             (Some(one), Some(other)) if other.as_os_str().len() < one.as_os_str().len() => {
                 Some((Root::Scratch, other))
             }
@@ -83,7 +83,7 @@ impl RunFiles {
         }
     }
 
-    /// What the workspace holds is written there, so these come last; of two the nearer one.
+    /// Finds the innermost read-only folder. These come last, because files of the workspace are writable.
     fn locate_read_only<'p>(&self, path: &'p Path) -> Option<(Root, &'p Path)> {
         let below = self.read_only.iter().enumerate().filter_map(|(index, folder)| {
             folder.part_below(path).map(|below| (Root::ReadOnly(index), below))
@@ -91,7 +91,7 @@ impl RunFiles {
         below.min_by_key(|(_, below)| below.as_os_str().len())
     }
 
-    /// The place that a path of the model means. Makes the scratch folder when it is in there.
+    /// The place that a path from the model means. Creates the scratch folder if the path is in there.
     pub(crate) fn place(self: &Arc<Self>, path: &str) -> Result<Place, PathError> {
         let (root, below) = self.locate(path)?;
         self.place_in(root, below)
@@ -112,8 +112,7 @@ impl RunFiles {
         Ok(Place { files: self.clone(), elsewhere, path: below.to_owned(), reached })
     }
 
-    /// Refuses a path of the model that leads to where the run never writes, whatever is there.
-    /// Makes nothing.
+    /// Refuses a path from the model where the run never writes, whatever is there. Creates nothing.
     pub(crate) fn require_writable(self: &Arc<Self>, path: &str) -> Result<(), PathError> {
         let (root, below) = self.locate(path)?;
         if root == Root::Scratch {
@@ -130,13 +129,13 @@ impl RunFiles {
     }
 }
 
-/// A path in a folder of the run, which is open. Whether something is there is another question.
+/// A path in an open folder of the run. There need not be a file.
 #[derive(Clone)]
 pub(crate) struct Place {
     files: Arc<RunFiles>,
-    /// Set when it is not in the workspace.
+    /// Set if it is not in the workspace.
     elsewhere: Option<(Root, Arc<Opened>)>,
-    /// Below the folder.
+    /// Relative to the folder.
     path: PathBuf,
     reached: Reached,
 }
@@ -148,7 +147,7 @@ impl Place {
         Place { files, elsewhere, path, reached }
     }
 
-    /// A place in the same folder that a search came by.
+    /// A place in the same folder that a search found.
     pub(crate) fn found(&self, path: PathBuf) -> Place {
         Place { reached: Reached::Found, ..self.at(path) }
     }
@@ -158,12 +157,12 @@ impl Place {
         &self.path
     }
 
-    /// Which folder.
+    /// The folder of this place.
     pub(crate) fn root(&self) -> Root {
         self.elsewhere.as_ref().map_or(Root::Workspace, |(root, _)| *root)
     }
 
-    /// Where that folder is: canonical and absolute. A hint, never to be opened.
+    /// The canonical, absolute path of that folder. Only a hint: never open it.
     pub(crate) fn root_path(&self) -> &Path {
         match &self.elsewhere {
             Some((_, opened)) => &opened.path,
@@ -179,7 +178,7 @@ impl Place {
         }
     }
 
-    /// The path by which the model reaches it: relative in the workspace, absolute elsewhere.
+    /// The path that the model uses: relative in the workspace, absolute elsewhere.
     fn name(&self) -> Cow<'_, Path> {
         let folder = match self.root() {
             Root::Workspace => None,
@@ -193,7 +192,7 @@ impl Place {
         }
     }
 
-    /// Refuses a place in a folder that is only read.
+    /// Refuses a place in a read-only folder.
     pub(crate) fn require_writable(&self) -> Result<(), PathError> {
         match self.root() {
             Root::ReadOnly(_) => Err(PathError::ReadOnly { path: self.show() }),
@@ -201,7 +200,7 @@ impl Place {
         }
     }
 
-    /// Refuses a path that leads out of its folder, as far as what is there tells.
+    /// Refuses a path that leads out of its folder, as far as existing files show.
     fn require_inside(&self) -> Result<(), PathError> {
         for ancestor in self.path.ancestors() {
             let here = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
@@ -222,8 +221,8 @@ impl Place {
         self.name().display().to_string()
     }
 
-    /// Opens a regular file. Anything else is an error at once, never a wait; so is a file that
-    /// may not be used so.
+    /// Opens a regular file. Fails at once, without waiting, for any other kind, and if the rules
+    /// refuse this usage.
     pub(crate) fn open_file(&self, usage: Usage) -> Result<(File, Metadata), PathError> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(nonblocking());
@@ -233,7 +232,7 @@ impl Place {
         Ok(opened)
     }
 
-    /// Refuses what the rules do not allow: the file `below` the one behind `handle`.
+    /// Returns an error if the rules refuse the file `below` the one behind `handle`.
     pub(crate) fn check(
         &self,
         usage: Usage,
@@ -246,14 +245,14 @@ impl Place {
         let unknown = |source: io::Error| PathError::Io { path: self.show(), source };
         let real = linux::real_path(handle).map_err(unknown)?;
         let root = linux::real_path(self.dir()).map_err(unknown)?;
-        // Both may have moved since the run began; what counts is where one is in the other.
+        // Both may have moved since the run began. What counts is the path from one to the other.
         let inside = real.strip_prefix(&root).map_err(|_| unknown(io::Error::other("it moved")))?;
         let real = joined(&joined(self.root_path(), inside), below);
         let named = self.absolute();
         self.ask(&**rules, usage, &named, &real)
     }
 
-    /// Refuses what the rules do not allow of `real`, which is this place without links.
+    /// Returns an error if the rules refuse `real`, which is this place with links resolved.
     pub(crate) fn check_real(&self, usage: Usage, real: &Place) -> Result<(), PathError> {
         let Some(rules) = &self.files.rules else { return Ok(()) };
         self.ask(&**rules, usage, &self.absolute(), &real.absolute())
@@ -272,18 +271,18 @@ impl Place {
         }
     }
 
-    /// Where it is, as its text says. A hint, never to be opened.
+    /// The absolute path, without resolving links. Only a hint: never open it.
     pub(crate) fn absolute(&self) -> PathBuf {
         joined(self.root_path(), &self.path)
     }
 
-    /// True when there is a link here, wherever it leads.
+    /// Returns true if there is a link here, whatever its target.
     pub(crate) fn is_link(&self) -> bool {
         self.dir().symlink_metadata(&self.path).is_ok_and(|found| found.is_symlink())
     }
 
-    /// Refuses what the rules do not allow of a file whose folder is not there yet: by where the
-    /// nearest folder really is that is.
+    /// Returns an error if the rules refuse a file whose folder does not exist yet. They check the real
+    /// path of the nearest existing folder.
     pub(crate) fn check_missing(&self, usage: Usage) -> Result<(), PathError> {
         for ancestor in self.path.ancestors().skip(1) {
             let here = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
@@ -295,7 +294,7 @@ impl Place {
         self.check_name(usage)
     }
 
-    /// Refuses what the rules do not allow of a file that is at this very place, without links.
+    /// Returns an error if the rules refuse a file at exactly this place, without links.
     pub(crate) fn check_name(&self, usage: Usage) -> Result<(), PathError> {
         self.check_real(usage, self)
     }
@@ -318,7 +317,7 @@ impl Place {
         Err(PathError::Special { path: self.show(), kind })
     }
 
-    /// Opens a folder, unless it may not be used so.
+    /// Opens a folder, unless the rules refuse this usage.
     pub(crate) fn open_folder(&self, usage: Usage) -> Result<Dir, PathError> {
         let opened = self.dir().open_dir(&self.path).map_err(|error| self.explain(error))?;
         self.check(usage, &opened, Path::new(""))?;
@@ -331,8 +330,8 @@ impl Place {
         Ok(self.at(path))
     }
 
-    /// Where a file is to be that is not there yet: below the nearest folder that is there, without links.
-    /// What follows that folder must not lead back.
+    /// Where a file that does not exist yet would be: below the nearest existing folder, with links
+    /// resolved. The path after that folder must not contain `..`.
     pub(crate) fn canonical_missing(&self) -> Result<Place, PathError> {
         for ancestor in self.path.ancestors().skip(1) {
             let here = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
@@ -347,7 +346,7 @@ impl Place {
         Err(self.explain(ErrorKind::NotFound.into()))
     }
 
-    /// Says what `error` means for the one who wanted this place.
+    /// Converts `error` into a message for the model.
     pub(crate) fn explain(&self, error: io::Error) -> PathError {
         match error.kind() {
             ErrorKind::NotFound => PathError::Missing { path: self.show(), near: self.near() },
@@ -355,8 +354,8 @@ impl Place {
         }
     }
 
-    /// Keeps other runs in this process from writing here between a look and a write. The
-    /// scratch folder needs no lock: its run alone writes there, one call after the other.
+    /// Prevents other runs in this process from writing here between a read and a write. The scratch
+    /// folder needs no lock: only its own run writes there, one call after another.
     pub(crate) fn lock_for_writing(&self) -> Option<MutexGuard<'_, ()>> {
         match self.root() {
             Root::Workspace => Some(self.files.workspace.lock_for_writing(&self.path)),
@@ -364,12 +363,12 @@ impl Place {
         }
     }
 
-    /// The fact that the run knows `content` of this place.
+    /// Records that the run knows `content` of this place.
     pub(crate) fn seen(&self, content: &[u8]) -> Vec<SeenFile> {
         vec![seen_file(self.name().to_string_lossy().into_owned(), content)]
     }
 
-    /// What a run that has `seen` these files knows of this place, which now holds `content`.
+    /// Compares the files that a run has `seen` with `content`, which this place holds now.
     pub(crate) fn compare(&self, seen: &SeenFiles, content: &[u8]) -> Knowledge {
         compare(seen, &self.name().to_string_lossy(), content)
     }
@@ -394,7 +393,7 @@ impl Place {
     }
 }
 
-/// `below` in `folder`, as the text says.
+/// Joins `folder` and `below` without resolving links.
 fn joined(folder: &Path, below: &Path) -> PathBuf {
     let mut path = folder.to_owned();
     for part in below.components() {
@@ -409,7 +408,7 @@ fn joined(folder: &Path, below: &Path) -> PathBuf {
     path
 }
 
-/// The flags with which a FIFO or a device cannot make the open wait or become a terminal.
+/// Flags that prevent an open from blocking on a FIFO or device, or from acquiring a terminal.
 pub(crate) fn nonblocking() -> i32 {
     (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32
 }
@@ -431,8 +430,8 @@ pub(crate) fn read_up_to(file: &mut File, size: u64, cap: usize) -> io::Result<V
             Ok(0) => break,
             Ok(count) => {
                 filled += count;
-                // Short of what was asked for and all that the file said it has: its end. A
-                // read that is short for other reasons must not pass for the whole file.
+                // A short read, and all bytes that the file reported: this is the end. A read that is
+                // short for another reason must not count as the whole file.
                 if filled < bytes.len() && filled as u64 == size {
                     break;
                 }

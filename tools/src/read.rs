@@ -1,4 +1,4 @@
-//! The tool Read: a file as numbered lines, or as the picture or PDF that it is.
+//! The tool Read: returns a file as numbered lines, or as an image or PDF.
 
 use crate::arguments::{Arguments, spec};
 use crate::built_in::BuiltIn;
@@ -18,17 +18,17 @@ use std::io::{BufRead, BufReader};
 use std::sync::{Arc, LazyLock};
 use tokio_util::sync::CancellationToken;
 
-/// Lines returned unless the call says otherwise.
+/// The default number of lines in a result.
 const LINES: usize = 2000;
-/// Characters shown of one line.
+/// The maximum number of characters shown of a line.
 const LINE_CHARACTERS: usize = 2000;
-/// Bytes of one result.
+/// The maximum number of bytes of a result.
 const RESULT_BYTES: usize = 100_000;
-/// Files above this are read piece by piece, and cannot be edited.
+/// Larger files are read in pieces, and cannot be edited.
 pub(crate) const WHOLE_FILE_BYTES: usize = 10 << 20;
-/// Pictures and PDFs above this are not sent.
+/// Larger images and PDFs are not sent.
 const SENT_BYTES: usize = 5 << 20;
-/// Files up to this size are read at once, where the call runs: a thread would cost more.
+/// Files up to this size are read directly in the call, because a thread would cost more.
 const SMALL_BYTES: u64 = 128 << 10;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -71,7 +71,7 @@ impl Tool for Read {
     }
 }
 
-/// Which lines are wanted.
+/// The lines that a call asks for.
 #[derive(Clone, Copy)]
 struct Window {
     first: usize,
@@ -103,7 +103,7 @@ impl Read {
     }
 }
 
-/// Reads all of the file, notes that it was seen, and shows the lines in the window.
+/// Reads the whole file, records that the run has seen it, and shows the lines in the window.
 fn whole(place: &Place, mut file: File, size: u64, window: Window) -> Result<ToolOutput, Failure> {
     let bytes = read_up_to(&mut file, size, WHOLE_FILE_BYTES + 1)
         .map_err(|error| Failure::from(place.explain(error)))?;
@@ -113,7 +113,7 @@ fn whole(place: &Place, mut file: File, size: u64, window: Window) -> Result<Too
     Ok(ToolOutput { seen: place.seen(&bytes), ..shown(place, &bytes, window)? })
 }
 
-/// What the model is shown of a file that holds `bytes`.
+/// What the model sees of a file with the content `bytes`.
 fn shown(place: &Place, bytes: &[u8], window: Window) -> Result<ToolOutput, Failure> {
     if bytes.is_empty() {
         return Ok(ToolOutput::text(format!("[{} is empty]", place.show())));
@@ -156,7 +156,7 @@ fn shown(place: &Place, bytes: &[u8], window: Window) -> Result<ToolOutput, Fail
     Ok(ToolOutput::text(page.text))
 }
 
-/// Shows the lines in the window of a file that is too large to be held.
+/// Shows the lines in the window of a file that is too large to hold in memory.
 fn piece(
     place: &Place,
     file: File,
@@ -207,7 +207,7 @@ fn piece(
     Ok(ToolOutput::text(page.text))
 }
 
-/// Reads the next line without its end, keeping no more of it than can be shown.
+/// Reads the next line without its end. Keeps no more of it than can be shown.
 fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<bool> {
     const KEPT: usize = LINE_CHARACTERS * 4 + 4;
     line.clear();

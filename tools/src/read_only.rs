@@ -1,7 +1,7 @@
 //! Folders beside the workspace that a run may read and never write, such as those of skills.
 //!
-//! Each use opens the folder anew, and only if it is still where it was said to be: a link that
-//! took its place is not followed. What is in it is then opened beneath that handle.
+//! Each use opens the folder again, and only if it is still at its path: a link in its place is not
+//! followed. Files in it are then opened beneath that handle.
 
 use crate::failure::PathError;
 use crate::scratch::Opened;
@@ -16,18 +16,18 @@ pub struct ReadOnly {
 }
 
 impl ReadOnly {
-    /// The folder at `path`, which must be absolute and without links; any other cannot be read.
+    /// The folder at `path`, which must be absolute and without links. Otherwise it cannot be read.
     pub fn at(path: impl Into<PathBuf>) -> ReadOnly {
         ReadOnly { path: path.into() }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The part of an absolute `path` below the folder. Whether it stays below is for the kernel
-    /// to say.
+    /// The part of an absolute `path` below the folder. The kernel ensures, when the path is opened,
+    /// that it stays below.
     pub(crate) fn part_below<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         path.strip_prefix(&self.path).ok()
     }

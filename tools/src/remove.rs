@@ -1,8 +1,8 @@
-//! Removing a folder with all that is in it, whatever its owner left there.
+//! Removes a folder with everything in it, whatever its owner left there.
 //!
-//! Never follows a link and never enters what is mounted. Goes down and up again by one handle
-//! at a time, so that no depth exhausts the stack or the handles of the process, and opens
-//! folders that were closed even to their owner, as package caches leave them.
+//! It never follows a link, and never enters a mounted folder. It holds one handle at a time on its way
+//! down and up, so that no depth exhausts the stack or the handles of the process. It also opens
+//! folders that are closed even to their owner, as package caches leave them.
 
 use crate::linux;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, openat, unlinkat};
@@ -13,22 +13,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What the owner needs to empty a folder.
+/// The permissions that the owner needs to empty a folder.
 const OWNER: u32 = 0o700;
 
 /// A folder above the one that is being emptied.
 struct Level {
     identity: (u64, u64),
-    /// Names in it that are still to go.
+    /// Names in it that are still to be removed.
     names: Vec<CString>,
-    /// The one that is being emptied.
+    /// The folder in it that is being emptied.
     entered: CString,
 }
 
-/// Removes the folder at `path` with all that is in it. Nothing there is success.
+/// Removes the folder at `path` with everything in it. Succeeds if there is nothing.
 ///
 /// # Errors
-/// When something in it cannot be removed; the rest of it stays then.
+/// If an entry cannot be removed. The rest then remains.
 pub fn remove_folder(path: &Path) -> io::Result<()> {
     let (Some(around), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -36,7 +36,7 @@ pub fn remove_folder(path: &Path) -> io::Result<()> {
     remove(linux::name_folder(rustix::fs::CWD, around)?, name)
 }
 
-/// Removes `name` from the folder `around`. Nothing there is success.
+/// Removes `name` from the folder `around`. Succeeds if there is nothing.
 pub(crate) fn remove(around: impl AsFd, name: &OsStr) -> io::Result<()> {
     let (around, top) = (around.as_fd(), CString::new(name.as_bytes())?);
     let Some(mut folder) = enter(around, &top)? else {
@@ -56,7 +56,7 @@ pub(crate) fn remove(around: impl AsFd, name: &OsStr) -> io::Result<()> {
             }
         } else if let Some(level) = above.pop() {
             let parent = linux::name_folder(&folder, c"..")?;
-            // Whoever moved the folder meanwhile must not have us remove things elsewhere.
+            // If the folder was moved meanwhile, we must not remove files elsewhere.
             if identity(&parent)? != level.identity {
                 return Err(io::Error::other("it was changed while it was being removed"));
             }
@@ -68,7 +68,7 @@ pub(crate) fn remove(around: impl AsFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Opens the folder `name` so that it can be emptied. None when it is no folder.
+/// Opens the folder `name` so that it can be emptied. `None` if it is no folder.
 fn enter(around: impl AsFd, name: &CStr) -> io::Result<Option<OwnedFd>> {
     let folder = match linux::name_folder_unless_mounted(around, name) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),

@@ -1,7 +1,7 @@
-//! Writing a file in one step: whoever looks sees the old content or the new, never a part.
+//! Writes a file in one step: a reader sees the old content or the new content, never a part.
 //!
-//! All of it happens beside the file, through a handle of its folder: a new file under a name
-//! of its own, its content forced to the disk, the rename, the folder forced to the disk.
+//! Everything happens beside the file, through a handle of its folder. A new file gets a temporary
+//! name, its content is flushed to the disk, it is renamed, and the folder is flushed to the disk.
 
 use crate::failure::PathError;
 use crate::path_rules::Usage;
@@ -17,17 +17,17 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// The mode of a new file, less what the process's mask takes away.
+/// The mode of a new file, before the umask is applied.
 const NEW_FILE_MODE: u32 = 0o644;
 
-/// A name in a folder that is to be written.
+/// A name in a folder, to be written.
 pub(crate) struct Target {
     folder: Dir,
     name: OsString,
     place: Place,
 }
 
-/// What stands there now.
+/// The file that exists there now.
 pub(crate) struct Existing {
     pub bytes: Vec<u8>,
     mode: u32,
@@ -35,15 +35,15 @@ pub(crate) struct Existing {
 }
 
 impl Existing {
-    /// True when nobody may write it, which the rename would not notice.
+    /// Returns true if no user may write it. The rename would ignore that.
     pub(crate) fn is_read_only(&self) -> bool {
         self.mode & 0o222 == 0
     }
 }
 
 impl Target {
-    /// Finds the folder of `place`, creating it where it is missing. A link is followed to the
-    /// file it names, as long as that is below the same root.
+    /// Finds the folder of `place`, and creates it if it is missing. Follows a link to its target, if
+    /// that is below the same root.
     pub(crate) fn find(asked: &Place) -> Result<Target, PathError> {
         asked.require_writable()?;
         let dir = asked.dir();
@@ -75,7 +75,7 @@ impl Target {
         Ok(Target { folder, name, place })
     }
 
-    /// What stands there now, if anything. A folder or anything but a regular file is an error.
+    /// The file that exists there now, if any. Any entry other than a regular file is an error.
     pub(crate) fn existing(&self) -> Result<Option<Existing>, PathError> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(nonblocking() | OFlags::NOFOLLOW.bits() as i32);
@@ -95,8 +95,8 @@ impl Target {
         Ok(Some(Existing { bytes, mode, owner: (metadata.uid(), metadata.gid()) }))
     }
 
-    /// Puts `content` there. With something existing its mode and owner stay; without, a file
-    /// that appeared meanwhile is not overwritten ([`ErrorKind::AlreadyExists`]).
+    /// Writes `content`. An existing file keeps its mode and owner. If there was none, a file that
+    /// appeared meanwhile is not overwritten ([`ErrorKind::AlreadyExists`]).
     pub(crate) fn write(&self, content: &[u8], existing: Option<&Existing>) -> io::Result<()> {
         let (mut file, temporary) = Temporary::create(&self.folder, &self.name, existing)?;
         fail::fail_point!("tool.write.temp_created");
@@ -105,14 +105,14 @@ impl Target {
         fail::fail_point!("tool.write.temp_written");
         temporary.rename(&self.name, existing)?;
         fail::fail_point!("tool.write.renamed");
-        // The handle itself only names the folder; forcing it to the disk takes an open file.
+        // The handle itself only names the folder. Flushing needs an open file.
         self.folder.open(".")?.sync_all()?;
         fail::fail_point!("tool.write.synced");
         Ok(())
     }
 }
 
-/// A file under a passing name, removed unless it got its final one.
+/// A file with a temporary name. It is removed unless it gets its final name.
 struct Temporary<'f> {
     folder: &'f Dir,
     name: OsString,
@@ -127,7 +127,7 @@ impl<'f> Temporary<'f> {
     ) -> io::Result<(File, Temporary<'f>)> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        // Nobody else may look into it before it has the mode of the file it replaces.
+        // Private until it has the mode of the file that it replaces.
         options.mode(if existing.is_some() { 0o600 } else { NEW_FILE_MODE });
         let (file, name) = loop {
             let name = passing_name(beside);
@@ -140,7 +140,7 @@ impl<'f> Temporary<'f> {
         if let Some(existing) = existing {
             let metadata = file.metadata()?;
             if (metadata.uid(), metadata.gid()) != existing.owner {
-                // Only root may give files away; for others the file becomes their own.
+                // Only root may change owners. For other users the file becomes their own.
                 let (user, group) = existing.owner;
                 let owner = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
                 let _ = rustix::fs::fchown(&file, owner.0, owner.1);

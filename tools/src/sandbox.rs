@@ -1,4 +1,4 @@
-//! What the processes of one run can reach: its grant, its own folders, and what rules keep back.
+//! What the processes of one run can reach: its grant and its own folders, without what rules deny.
 
 use crate::blocking;
 use crate::confine::{Confinement, folds_case};
@@ -11,12 +11,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// How far the processes of a run reach. Looked at anew for each of them.
+/// The confinement of a run's processes. It is computed again for each process.
 pub(crate) struct Sandbox {
     pub(crate) files: Arc<RunFiles>,
-    /// As the grant has it.
+    /// The confinement of the grant.
     pub(crate) confinement: Confinement,
-    /// Whether the workspace is on a file system that takes names in capital letters for the same.
+    /// Whether the file system of the workspace ignores case in names.
     folds_case: OnceLock<bool>,
 }
 
@@ -25,8 +25,8 @@ impl Sandbox {
         Sandbox { files, confinement, folds_case: OnceLock::new() }
     }
 
-    /// With the folders of the run besides its workspace, and without what rules keep back.
-    /// And what rules keep from being changed and is there.
+    /// Returns the confinement with the run's other folders added, and with the paths that rules hide
+    /// or make read-only. Also returns the existing files that rules forbid to change.
     pub(crate) async fn confinement(&self) -> Result<(Confinement, HashSet<PathBuf>), Failure> {
         let mut files = HashSet::new();
         let mut confinement = self.confinement.clone();
@@ -35,7 +35,7 @@ impl Sandbox {
             confinement.profile = Profile::ReadOnly;
         }
         if let Some(scratch) = &self.files.scratch {
-            // Whoever removes what is left looks for this one.
+            // The clean-up of a run looks for this folder.
             scratch.open()?;
             confinement.writable.push(scratch.path().to_owned());
             confinement.temporary = Some(scratch.temporary().open()?.path);
@@ -72,7 +72,7 @@ impl Sandbox {
         Ok(*self.folds_case.get_or_init(|| folds))
     }
 
-    /// Where the scratch folder is. Many programs use it without being told, so it must be there.
+    /// Variables with the path of the scratch folder. Many programs use `TMPDIR`, so the folder must exist.
     pub(crate) fn variables(&self) -> Result<Vec<(OsString, OsString)>, Failure> {
         let Some(scratch) = &self.files.scratch else { return Ok(Vec::new()) };
         scratch.open()?;

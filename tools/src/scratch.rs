@@ -1,8 +1,8 @@
-//! A run's private folder beside its workspace, and the one that its commands find at `/tmp`.
+//! A run's private folder beside its workspace, and the folder that its commands see as `/tmp`.
 //!
-//! Owns how it is made, opened and removed: through a handle of the folder around it, so that a
-//! link in its place is never followed. It is made when a tool first needs it; most runs never
-//! do. Each use opens it anew, so that a run that removed it by a command has it again.
+//! This module creates, opens and removes it, through a handle of the folder around it, so that it
+//! never follows a link in its place. The folder is created when a tool first needs it; most runs never
+//! do. Each use opens it again, so that a run whose command removed it gets a new one.
 
 use crate::failure::{PathError, ToolError};
 use crate::{linux, remove};
@@ -16,20 +16,19 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Nobody but the user may look into it.
+/// Only the user may enter it.
 const MODE: u32 = 0o700;
 
-/// What the name of the folder ends in that lies beside a scratch folder, for what commands take for
-/// temporary folders of the machine.
+/// The suffix of the folder beside a scratch folder that commands see as the temporary folders of the machine.
 const TEMPORARY: &str = ".tmp";
 
-/// A run's private folder. Making this value makes no folder.
+/// A run's private folder. Creating this value creates no folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scratch {
     path: PathBuf,
 }
 
-/// The folder, open.
+/// The open folder.
 pub(crate) struct Opened {
     /// Canonical, and only a hint.
     pub path: PathBuf,
@@ -37,11 +36,10 @@ pub(crate) struct Opened {
 }
 
 impl Scratch {
-    /// The folder that is at `path`, or will be when it is first used. The folders around it are
-    /// made then too.
+    /// The folder at `path`. Its first use creates it, together with the folders above it.
     ///
     /// # Errors
-    /// When `path` does not end in a name, as `/` and `a/..` do not.
+    /// If `path` does not end in a name, such as `/` and `a/..`.
     pub fn at(path: &Path) -> Result<Scratch, ToolError> {
         match std::path::absolute(path) {
             Ok(absolute) if absolute.file_name().is_some() => Ok(Scratch { path: absolute }),
@@ -49,30 +47,28 @@ impl Scratch {
         }
     }
 
-    /// Where it is, or will be: absolute. Tell the model this path.
+    /// Its absolute path, even before it exists. Tell the model this path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A folder beside this one that lasts as long, in which the commands of the run find the
-    /// temporary folders of the machine. It is not in this one: there a command could put a link in
-    /// its place.
+    /// A folder beside this one, with the same lifetime, that the run's commands see as the machine's temporary
+    /// folders. It is not inside this one, because a command could replace it with a link there.
     pub(crate) fn temporary(&self) -> Scratch {
         let mut name = self.name().to_owned();
         name.push(TEMPORARY);
         Scratch { path: self.path.with_file_name(name) }
     }
 
-    /// Removes the folder and everything in it, if it is there, and what its commands left in
-    /// temporary folders. Links are removed, and what they
-    /// lead to is left alone, also if one is in the place of the folder itself. Takes long when
-    /// there is much in it, so call it where blocking is allowed.
+    /// Removes the folder with everything in it, and the temporary folders of its commands. Succeeds if
+    /// there is nothing. Removes links but not their targets, even if a link is in the place of the
+    /// folder itself. It can take long, so call it where blocking is allowed.
     ///
     /// # Errors
-    /// When something in it cannot be removed; the rest stays then.
+    /// If an entry cannot be removed. The rest then remains.
     pub fn remove(&self) -> Result<(), ToolError> {
         let removed = match Dir::open_ambient_dir(self.around(), cap_std::ambient_authority()) {
-            // As long as this folder is there, somebody comes back to remove the rest.
+            // This folder goes last: as long as it exists, a later clean-up removes the rest.
             Ok(around) => remove::remove(&around, self.temporary().name())
                 .and_then(|()| remove::remove(&around, self.name())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -81,7 +77,7 @@ impl Scratch {
         removed.map_err(|source| ToolError::ScratchRemoval { path: self.path.clone(), source })
     }
 
-    /// Opens it, making it where it is missing.
+    /// Opens it, and creates it if it is missing.
     pub(crate) fn open(&self) -> Result<Opened, PathError> {
         self.make().map_err(|source| PathError::Scratch { path: self.path.clone(), source })
     }
@@ -113,13 +109,13 @@ impl Scratch {
         Ok(Opened { path: around.join(self.name()), dir })
     }
 
-    /// The part of an absolute `path` below the folder. Whether it stays below is for the kernel
-    /// to say.
+    /// The part of an absolute `path` below the folder. The kernel ensures, when the path is opened,
+    /// that it stays below.
     pub(crate) fn part_below<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         path.strip_prefix(&self.path).ok()
     }
 
-    /// The same for a path without links, as a command may have shown it to the model.
+    /// The same for a path with links resolved, which a command may have shown to the model.
     pub(crate) fn part_below_canonical<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         let canonical = self.around().canonicalize().ok()?.join(self.name());
         path.strip_prefix(canonical).ok()
@@ -134,8 +130,8 @@ impl Scratch {
     }
 }
 
-/// Refuses a folder (or a link) that is neither this user's nor that of the owner of what is around it:
-/// where everybody may create files, somebody else may have been first.
+/// Refuses a folder or link that belongs neither to this user nor to the owner of the folder around it.
+/// Where every user may create files, another user may have been first.
 fn require_trust(folder: &Path) -> io::Result<()> {
     let owner = folder.symlink_metadata()?.uid();
     let around = folder.parent().map(Path::symlink_metadata).transpose()?;

@@ -1,27 +1,27 @@
-//! Whether a run knows what a file holds: a hash of the content is compared, never the content.
+//! Whether a run knows the content of a file. Compares hashes, never the content.
 
 use posse_agent::SeenFiles;
 use posse_protocol::{Extra, SeenFile};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// How what a run knows of a file compares with what is there now.
+/// How a run's knowledge of a file compares with the current content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Knowledge {
     /// The run has seen exactly this content.
     Current,
-    /// The content is another than the run saw.
+    /// The content differs from what the run saw.
     Stale,
-    /// The run never read the file.
+    /// The run has never read the file.
     None,
 }
 
-/// The fact that a run knows `content` of `path`.
+/// Records that a run knows `content` of `path`.
 pub(crate) fn seen_file(path: String, content: &[u8]) -> SeenFile {
     SeenFile { path, hash: hash(content), extra: Extra::default() }
 }
 
-/// What a run that has `seen` these files knows of `path`, which now holds `content`.
+/// Compares the files that a run has `seen` with `content`, which `path` holds now.
 pub(crate) fn compare(seen: &SeenFiles, path: &str, content: &[u8]) -> Knowledge {
     match seen.hash_of(path) {
         None => Knowledge::None,

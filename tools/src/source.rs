@@ -1,7 +1,7 @@
-//! Sources of tools that are known only at run time, such as servers in processes of their own.
+//! Sources of tools that are known only at run time, such as MCP servers in their own processes.
 //!
-//! A source is asked once, before a run starts, which tools it offers. Whoever asks stores the answer. A
-//! source is opened again when a tool is called. It reaches no further than the commands of the run.
+//! Posse asks a source once, before a run starts, which tools it offers, and stores the answer. It opens the
+//! source again when a tool is called. A source can reach no more than the commands of the run.
 
 use crate::built_in::Run;
 use crate::confine::Confinement;
@@ -23,13 +23,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long a source may take to open and to list its tools, unless it says otherwise.
+/// How long a source may take to open and list its tools, unless it returns another value.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a source stays open for a run that waits, unless it says otherwise.
+/// How long a source stays open for a waiting run, unless it returns another value.
 const KEPT_OPEN: Duration = Duration::from_secs(5 * 60);
 
-/// Bytes that are kept of the error stream of a source's process.
+/// How many bytes of the error stream of a source's process are kept.
 const SAID_BYTES: usize = 4_000;
 
 /// Longer than any process lives.
@@ -38,48 +38,47 @@ const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 /// Offers tools for runs. A model sees them as `mcp__SOURCE__TOOL`.
 #[async_trait]
 pub trait ToolSource: Send + Sync {
-    /// What it is called: letters, digits, `-` and single `_`. Runs store it, and find the source again by
-    /// it.
+    /// Its name: letters, digits, `-` and single `_`. Runs store the name to find the source again.
     fn name(&self) -> &str;
 
-    /// Whether a run may start without the tools of this source.
+    /// Returns true if a run may not start without the tools of this source.
     fn is_required(&self) -> bool {
         false
     }
 
-    /// How long opening it and listing its tools may take together.
+    /// How long it may take to open the source and list its tools, together.
     fn patience(&self) -> Duration {
         PATIENCE
     }
 
-    /// How long it stays open for a run that waits, for a person or for other runs.
+    /// How long it stays open for a run that waits for a person or for other runs.
     fn kept_open(&self) -> Duration {
         KEPT_OPEN
     }
 
-    /// Opens it for the run of `context`. What this returns is dropped when the run ends, or waits for
-    /// long; then nothing may be left of it. A source that serves all runs at once returns the same value
-    /// for each.
+    /// Opens the source for the run of `context`. Posse drops the returned value when the run ends or
+    /// waits for long. Then nothing of it may be left. A source that serves all runs at once returns
+    /// the same value for each.
     ///
     /// # Errors
-    /// When it cannot be used now, with the reason.
+    /// If it cannot be used now, with the reason.
     async fn open(&self, context: &SourceContext) -> Result<Arc<dyn OpenSource>, SourceError>;
 }
 
 /// A source that is open for a run.
 #[async_trait]
 pub trait OpenSource: Send + Sync {
-    /// The tools there are, by their own names: without `mcp__SOURCE__`. Asked once, right after opening.
+    /// Returns its tools by their own names, without `mcp__SOURCE__`. Called once, right after opening.
     ///
     /// # Errors
-    /// When it cannot say.
+    /// If it cannot list its tools.
     async fn tools(&self) -> Result<Vec<ToolSpec>, SourceError>;
 
     /// Calls the tool `name`, as [`Tool::call`](posse_agent::Tool::call) does. Posse never repeats a call.
     ///
     /// # Errors
-    /// When this cannot be used any more. The model reads the reason and that the effect of the call is
-    /// not known; the next call opens the source anew.
+    /// If this value cannot be used any more. The model reads the reason, and that the effect of the
+    /// call is unknown. The next call opens the source again.
     async fn call(
         &self,
         name: &str,
@@ -94,7 +93,7 @@ pub trait OpenSource: Send + Sync {
 pub struct SourceError(pub String);
 
 impl SourceError {
-    /// With this reason.
+    /// Creates an error with this reason.
     pub fn new(reason: impl Into<String>) -> Self {
         SourceError(reason.into())
     }
@@ -112,10 +111,10 @@ impl From<std::io::Error> for SourceError {
     }
 }
 
-/// Whom rules about files see in the place of a tool when a source starts a process.
+/// The tool name that rules about files see when a source starts a process.
 const SOURCE: &str = "mcp";
 
-/// The run that a source is opened for, and what it may reach there.
+/// The run for which a source is opened, and what the source may reach.
 #[derive(Clone)]
 pub struct SourceContext {
     run: RunId,
@@ -127,19 +126,19 @@ pub struct SourceContext {
 /// A program to start for a source.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// Its name, looked up in PATH, or its path.
+    /// Its path, or its name, which is looked up in PATH.
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Variables that it gets beside those of every command.
+    /// Variables besides those of every command.
     pub variables: Vec<(OsString, OsString)>,
-    /// What it may change, if that is less than commands of the run may.
+    /// What it may change, if that is less than for commands of the run.
     pub profile: Option<Profile>,
 }
 
 impl SourceContext {
-    /// A run of `agent` whose commands reach as far as `confinement`, in these folders, and use no file
-    /// that `rules` refuse.
+    /// The context for a run of `agent` in these folders. Its processes are confined by `confinement`,
+    /// and use no file that `rules` refuses.
     pub fn new(
         (run, agent): (RunId, AgentName),
         workspace: &Arc<Workspace>,
@@ -155,31 +154,31 @@ impl SourceContext {
         SourceContext { run, agent, sandbox, launcher: launcher.cloned() }
     }
 
-    /// Which run.
+    /// The id of the run.
     pub fn run(&self) -> RunId {
         self.run
     }
 
-    /// Whose run it is.
+    /// The agent of the run.
     pub fn agent(&self) -> &AgentName {
         &self.agent
     }
 
-    /// The folder that it works in.
+    /// The workspace of the run.
     pub fn workspace(&self) -> &Path {
         self.sandbox.files.workspace.path()
     }
 
-    /// How far its commands reach, and with them the processes of its sources.
+    /// The confinement of the run's commands, and of the processes of its sources.
     pub fn confinement(&self) -> &Confinement {
         &self.sandbox.confinement
     }
 
-    /// Starts `program` in the folder of the run, confined as a command of the run would be now. It has the
-    /// environment of commands. It is killed, with all it has started, when what this returns is dropped.
+    /// Starts `program` in the workspace, confined as a command of the run would be now, and with the
+    /// environment of commands. Dropping the returned value kills it and all processes that it started.
     ///
     /// # Errors
-    /// When it cannot be started or confined. A host without a launcher starts none.
+    /// If it cannot be started or confined. Always if the host has no launcher.
     pub async fn start(&self, program: &Program) -> Result<Process, SourceError> {
         let Some(launcher) = &self.launcher else {
             return Err(SourceError::new(

@@ -1,25 +1,25 @@
-//! Between bytes of a file and text: which encoding, and back without changing it.
+//! Converts between the bytes of a file and text, and preserves the encoding.
 
 use encoding_rs::{UTF_16BE, UTF_16LE, WINDOWS_1252};
 use std::borrow::Cow;
 
-/// How much of a file is looked at to tell text from binary data.
+/// How many bytes of a file are checked to distinguish text from binary data.
 const PROBE: usize = 8000;
 
-/// How a file holds its text.
+/// The encoding of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Utf8,
     Utf8WithMark,
     Utf16Little,
     Utf16Big,
-    /// What is left when it is text and not UTF-8. Each byte is a character, so it always
-    /// decodes, and writing it back changes nothing.
+    /// Any text that is not UTF-8. Each byte is a character, so it always decodes, and writing it back
+    /// changes nothing.
     Windows1252,
 }
 
 impl Encoding {
-    /// Its name, unless it is the usual one.
+    /// Its name, unless it is UTF-8.
     pub(crate) fn unusual_name(self) -> Option<&'static str> {
         match self {
             Encoding::Utf8 => None,
@@ -36,11 +36,11 @@ impl Encoding {
 pub(crate) struct Decoded<'b> {
     pub text: Cow<'b, str>,
     pub encoding: Encoding,
-    /// Some bytes are not valid in the encoding and show as U+FFFD.
+    /// True if some bytes are invalid in the encoding. They show as U+FFFD.
     pub damaged: bool,
 }
 
-/// Decodes `bytes`, or says that they are no text.
+/// Decodes `bytes`. `None` if they are no text.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Decoded<'_>> {
     if let Some(rest) = bytes.strip_prefix(b"\xEF\xBB\xBF") {
         let text = String::from_utf8_lossy(rest);
@@ -72,7 +72,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Decoded<'_>> {
 }
 
 impl Decoded<'_> {
-    /// What there is to say about the encoding, unless it is the usual one.
+    /// A remark about the encoding, unless it is undamaged UTF-8.
     pub(crate) fn note(&self) -> Option<String> {
         let name = self.encoding.unusual_name();
         match (name, self.damaged) {
@@ -86,8 +86,8 @@ impl Decoded<'_> {
     }
 }
 
-/// True when more characters beyond ASCII are valid UTF-8 than not: a UTF-8 text with damage
-/// rather than another encoding.
+/// Returns true if more characters beyond ASCII are valid UTF-8 than invalid. Then the text is damaged
+/// UTF-8 rather than another encoding.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (mut valid, mut invalid) = (0, 0);
     for chunk in bytes.utf8_chunks() {
@@ -101,7 +101,7 @@ fn is_mostly_utf8(bytes: &[u8]) -> bool {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unencodable(pub char);
 
-/// Encodes `text` as `encoding` has it, mark included.
+/// Encodes `text` in `encoding`, including its byte order mark.
 pub(crate) fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, Unencodable> {
     Ok(match encoding {
         Encoding::Utf8 => text.as_bytes().to_vec(),
@@ -127,7 +127,7 @@ pub(crate) fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, Unencoda
     })
 }
 
-/// True for data that is no text: a zero byte near the beginning, or many control characters.
+/// Returns true for binary data: a zero byte near the beginning, or many control characters.
 pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     let probe = &bytes[..bytes.len().min(PROBE)];
     let mut controls = 0;
@@ -142,7 +142,7 @@ pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     controls * 10 > probe.len()
 }
 
-/// The beginning of `text`, at most `limit` characters, and how many were left out.
+/// The first `limit` characters of `text`, and how many were left out.
 pub(crate) fn cut(text: &str, limit: usize) -> (&str, usize) {
     if text.len() <= limit {
         return (text, 0);

@@ -1,7 +1,7 @@
-//! The tool TodoWrite: an agent's list of what it has to do.
+//! The tool TodoWrite: an agent's list of tasks.
 //!
-//! Nothing is kept here. The list is the input of the last call that was accepted, and so in the
-//! run's log, where [`todos`] finds it for whoever wants to show it.
+//! The tool keeps no state. The list is the input of the last accepted call, so it is in the run's log.
+//! Use [`todos`] to parse it.
 
 use crate::arguments::{Arguments, spec};
 use crate::built_in::BuiltIn;
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-/// The name of the tool, and then those it also answers to.
+/// The name of the tool, followed by its aliases.
 pub const NAMES: [&str; 3] = ["TodoWrite", "todo_write", "todowrite"];
 
-/// Items of one list.
+/// The maximum number of items.
 const ITEMS: usize = 50;
-/// Characters of one text.
+/// The maximum number of characters of each text.
 const CHARACTERS: usize = 500;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -56,23 +56,23 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 
 pub(crate) const TOOL: BuiltIn = BuiltIn { spec: &SPEC, make: |_| Some(Arc::new(TodoWrite)) };
 
-/// Something an agent has to do. Shown as `[x] content`.
+/// A task of an agent. Displayed as `[x] content`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Todo {
-    /// What: one line that is not empty.
+    /// The task: one line that is not empty.
     pub content: String,
-    /// How far it is.
+    /// Its progress.
     pub status: Status,
-    /// What to call it while it is done ("Running the tests"), if the agent said so.
+    /// How to show it while it is in progress ("Running the tests"), if the agent gave such a text.
     pub active_form: Option<String>,
 }
 
-/// How far a todo is.
+/// The progress of a todo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Not begun.
+    /// Not started.
     Pending,
-    /// Being worked on.
+    /// In progress.
     InProgress,
     /// Done.
     Completed,
@@ -162,8 +162,8 @@ fn read(items: &[Value]) -> Result<Vec<Todo>, Unacceptable> {
         .collect()
 }
 
-/// An item as it was given, and where in the list. Fields that are not known are left alone:
-/// models add some of their own, such as ids.
+/// An item from the input, and its position in the list. Unknown fields are ignored, because models add
+/// their own, such as ids.
 struct Item<'a> {
     number: usize,
     value: &'a Value,
@@ -187,7 +187,7 @@ impl Item<'_> {
         Ok(Todo { content, status, active_form: self.text("activeForm")? })
     }
 
-    /// A text on one line, so that no item can pass for several. None when there is nothing.
+    /// A text on one line, so that one item cannot look like several. `None` if it is missing or empty.
     fn text(&self, field: &'static str) -> Result<Option<String>, Unacceptable> {
         let item = self.number;
         let text = match &self.value[field] {

@@ -1,5 +1,5 @@
-//! What of a workspace rules keep from being read or changed: a command must not do it either, so it
-//! is found before the command starts, and hidden or fixed.
+//! Finds files of a workspace that rules forbid to read or change. A command must not read or change
+//! them either, so they are found before the command starts, and hidden or made read-only.
 
 use crate::failure::Failure;
 use crate::path_rules::{PathRules, Reached, TooMuch, Usage};
@@ -9,22 +9,22 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files and folders that are looked at, at most.
+/// The maximum number of files and folders to check.
 const LOOKED_AT: usize = 500_000;
-/// Places that can be hidden, at most: each is a mount.
+/// The maximum number of paths to hide. Each of them is a mount.
 const HIDDEN: usize = 1_000;
 
-/// What a command has of its own there, whatever it is outside: its processes and the few devices that
-/// everybody has. On every machine links lead there that rules may name: `/etc/mtab` is one.
+/// Returns true for a path of which a command has its own version: its processes, and the few devices that every
+/// command has. On every machine, some links that rules may name lead there, such as `/etc/mtab`.
 fn is_own(path: &Path) -> bool {
     let is_device = path.starts_with("/dev") && !path.starts_with("/dev/shm");
     path.starts_with("/proc") || is_device
 }
 
-/// What no program runs without.
+/// Paths without which no program runs.
 const NEEDED: [&str; 8] = ["/proc", "/dev", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"];
 
-/// Why no command can run, if it is because `hidden` has what programs need: which rules hide it.
+/// If `hidden` contains paths that programs need, returns that no command can run, and which rule hides them.
 pub(crate) fn why_none_runs(rules: &dyn PathRules, hidden: &[PathBuf]) -> Option<String> {
     let is_needed = |path: &&PathBuf| NEEDED.iter().any(|needed| path.starts_with(needed));
     let needed: Vec<&PathBuf> = hidden.iter().filter(is_needed).collect();
@@ -45,21 +45,21 @@ pub(crate) fn why_none_runs(rules: &dyn PathRules, hidden: &[PathBuf]) -> Option
 /// A name that no file has.
 const SOMETHING: &str = "\u{1}";
 
-/// What is below a folder and may not be changed.
+/// Files below a folder that may not be read or changed.
 pub(crate) struct KeptBack {
-    /// To be mounted over: folders where that is all there is in them, else files.
+    /// The paths to mount over: folders that contain nothing else, otherwise files.
     pub places: Vec<PathBuf>,
-    /// Every file and link.
+    /// All files and links.
     pub files: HashSet<PathBuf>,
-    /// What links lead to and is denied because of their names.
+    /// Files that are denied because of the names of links to them.
     linked: Vec<PathBuf>,
 }
 
-/// What may not be read, as `rules` say: in the workspace at `root`, in the checkout that it is of, and
-/// elsewhere so far as it is denied.
+/// Returns the paths that `rules` forbid to read: in the workspace at `root`, in its checkout, and
+/// elsewhere if a rule denies them.
 ///
 /// # Errors
-/// When it is too much to find or to hide.
+/// If there are too many files to check or to hide.
 pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut places = Vec::new();
     let is_refused =
@@ -81,27 +81,27 @@ pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>,
     outermost(places)
 }
 
-/// The same of what may not be changed.
+/// Returns the paths in the workspace that `rules` forbid to change.
 ///
 /// # Errors
-/// When it is too much to find or to fix.
+/// If there are too many files to check or to make read-only.
 pub(crate) fn fixed(rules: &dyn PathRules, root: &Path) -> Result<KeptBack, Failure> {
     let is_denied = |path: &Path| rules.denies_change(path);
     let linked = |link: &Path| rules.linked(Usage::Change, link);
     let matters = |folder: &Path| rules.deny_some_changes_in(folder);
     let mut found = found(root, &is_denied, &linked, &matters)?;
-    // Outside of the workspace nothing can be changed anyway.
+    // A command cannot change anything outside the workspace anyway.
     let targets = targets(std::mem::take(&mut found.linked), root);
     found.places.extend(targets.into_iter().filter(|path| path.starts_with(root)));
     found.places = outermost(found.places)?;
     Ok(found)
 }
 
-/// Every file and link below `root` that may not be changed, however many there are.
+/// All files and links below `root` that may not be changed, without a limit.
 pub(crate) fn now_fixed(rules: &dyn PathRules, root: &Path) -> HashSet<PathBuf> {
     let matters = |folder: &Path| rules.deny_some_changes_in(folder);
     let refused = |path: &Path| rules.denies_change(path);
-    // What a new link leads to was there before.
+    // The target of a new link existed before.
     let leads_to = |_: &Path| Ok(Vec::new());
     let mut search = Search {
         leads_to: &leads_to,
@@ -112,7 +112,7 @@ pub(crate) fn now_fixed(rules: &dyn PathRules, root: &Path) -> HashSet<PathBuf> 
         at_most: usize::MAX,
         files: HashSet::new(),
     };
-    // Without a limit it does not fail.
+    // Without a limit it cannot fail.
     let _ = search.below(root);
     search.files
 }
@@ -128,24 +128,24 @@ fn found(
     let mut search = Search { refused, leads_to, matters, looked_at, at_most, files, linked };
     let (mut places, free) = search.below(root)?;
     if !free {
-        // Nothing in it is free, and it must be there all the same.
+        // Everything in it is denied, but the folder itself must exist.
         places = children(root);
     }
     Ok(KeptBack { places, files: search.files, linked: search.linked })
 }
 
-/// What denied links lead to, as it is to be mounted over.
+/// The paths to mount over for the targets of denied links.
 fn targets(linked: Vec<PathBuf>, root: &Path) -> Vec<PathBuf> {
     let others = linked.into_iter().filter(|target| !is_own(target));
     let places = others.flat_map(|target| match root.starts_with(&target) {
-        // The workspace must be there, with nothing in it.
+        // The workspace itself must exist, with nothing in it.
         true => children(root),
         false => vec![target],
     });
     places.collect()
 }
 
-/// `places` without those that are in another of them.
+/// Removes paths that are inside another one.
 fn outermost(mut places: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
     places.sort();
     places.dedup_by(|inner, outer| inner.starts_with(outer));
@@ -159,33 +159,33 @@ fn outermost(mut places: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
     Ok(places)
 }
 
-/// What a link leads to and is denied because of its name.
+/// Returns the files behind a link that are denied because of its name.
 type LeadsTo<'r> = &'r dyn Fn(&Path) -> Result<Vec<PathBuf>, TooMuch>;
 
 struct Search<'r> {
     refused: &'r dyn Fn(&Path) -> bool,
     leads_to: LeadsTo<'r>,
-    /// Whether there may be something in a folder.
+    /// Whether a folder may contain denied files.
     matters: &'r dyn Fn(&Path) -> bool,
     looked_at: usize,
     at_most: usize,
     files: HashSet<PathBuf>,
-    /// What denied links lead to.
+    /// The targets of denied links.
     linked: Vec<PathBuf>,
 }
 
 impl Search<'_> {
-    /// What is kept back below `folder`, and whether anything in it is free.
+    /// Returns the denied paths below `folder`, and whether it contains anything that is allowed.
     fn below(&mut self, folder: &Path) -> Result<(Vec<PathBuf>, bool), Failure> {
         let (mut kept_back, mut free) = (Vec::new(), false);
         if !(self.matters)(folder) {
             return Ok((kept_back, true));
         }
-        // Nobody knows what is in there, and a command can open it again.
+        // Its content is unknown, and a command could make it readable again.
         if access(folder, Access::READ_OK | Access::EXEC_OK) == Err(Errno::ACCESS) {
             return Ok((vec![folder.to_owned()], false));
         }
-        // One handle at a time, however deep it goes.
+        // Only one open handle at a time, at any depth.
         let entries: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().collect();
         for entry in entries {
             self.looked_at += 1;
@@ -204,7 +204,7 @@ impl Search<'_> {
                 }
                 free |= any;
             } else if kind.is_symlink() {
-                // It may stand where a folder would in which everything is kept back.
+                // The link may replace a folder in which everything is denied.
                 let inside = path.join(SOMETHING);
                 let targets = (self.leads_to)(&path).map_err(|TooMuch { at_most }| {
                     Failure(format!(

@@ -1,9 +1,9 @@
-//! Which files a search looks at: all in a folder but `.git` and what ignore files below its
-//! root (workspace or scratch folder) name, in order of their names, without following links.
-//! Ignore files above the root say nothing: one in a home folder may well name everything.
+//! The files that a search visits: all files in a folder except `.git` and those that ignore files below the
+//! root (workspace or scratch folder) exclude. They come in the order of their names, and links are not
+//! followed. Ignore files above the root do not count: one in a home folder may exclude everything.
 //!
-//! The walk goes by path, as the `ignore` crate does; so a path it yields is only a hint, and
-//! must be opened again beneath the root before anything of it is shown.
+//! The walk uses paths, as the `ignore` crate does. So a path that it yields is only a hint, and must
+//! be opened again beneath the root before any of it is shown.
 
 use crate::failure::{Failure, PathError};
 use crate::path_rules::Usage;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// An ignore file above this is a mistake or an attack.
+/// The maximum size of an ignore file. A larger one is a mistake or an attack.
 const IGNORE_FILE_BYTES: u64 = 1 << 20;
 
 /// The files below a folder.
@@ -24,13 +24,13 @@ pub(crate) struct Files<'a> {
     folder: PathBuf,
     types: Option<Types>,
     walk: Walk,
-    /// Whether the walk can come by the folder, or was told to ignore it.
+    /// True if the walk has reached the folder. It never does if the folder is ignored.
     reached: bool,
     cancel: &'a CancellationToken,
 }
 
 impl<'a> Files<'a> {
-    /// Walks `folder`, which is from [`folder`].
+    /// Walks `folder`, which must come from [`folder`].
     pub(crate) fn below(
         folder: &'a Place,
         types: Option<Types>,
@@ -47,7 +47,7 @@ impl<'a> Files<'a> {
                 )));
             }
         }
-        // From the top, so that the ignore files on the way to the folder count.
+        // From the root, so that the ignore files on the way to the folder count.
         let walk = walk(root, &folder, types.clone());
         let reached = folder == root;
         Ok(Files { root, folder, types, walk, reached, cancel })
@@ -57,19 +57,19 @@ impl<'a> Files<'a> {
 impl Iterator for Files<'_> {
     type Item = PathBuf;
 
-    /// The next regular file, as a path below the root. Ends early when cancelled.
+    /// The next regular file, as a path relative to the root. Ends early if cancelled.
     fn next(&mut self) -> Option<PathBuf> {
         while !self.cancel.is_cancelled() {
             let Some(entry) = self.walk.next() else {
                 if self.reached {
                     return None;
                 }
-                // Ignored, and asked for all the same.
+                // The folder is ignored, but the call asks for it explicitly.
                 self.reached = true;
                 self.walk = walk(&self.folder, &self.folder, self.types.clone());
                 continue;
             };
-            // What cannot be read cannot be searched.
+            // An unreadable entry cannot be searched.
             let Ok(entry) = entry else { continue };
             self.reached |= entry.path() == self.folder;
             if entry.file_type().is_some_and(|file_type| file_type.is_file())
@@ -83,7 +83,7 @@ impl Iterator for Files<'_> {
     }
 }
 
-/// Walks from `top` to `folder`, and then all of that.
+/// Walks from `top` to `folder`, and then everything in `folder`.
 fn walk(top: &Path, folder: &Path, types: Option<Types>) -> Walk {
     let mut builder = WalkBuilder::new(top);
     let folder = folder.to_owned();
@@ -92,7 +92,7 @@ fn walk(top: &Path, folder: &Path, types: Option<Types>) -> Walk {
         .follow_links(false)
         .require_git(false)
         .parents(false)
-        // Would look at the environment to find the user's own file.
+        // It would read the environment to find the user's own ignore file.
         .git_global(false)
         .current_dir(top)
         .sort_by_file_name(std::ffi::OsStr::cmp)
@@ -103,7 +103,7 @@ fn walk(top: &Path, folder: &Path, types: Option<Types>) -> Walk {
     builder.build()
 }
 
-/// Where a search begins: at `path`, or else in the folder that an absolute pattern names.
+/// Where a search begins: at `path`, or otherwise in the folder of an absolute pattern.
 pub(crate) fn start(
     files: &Arc<RunFiles>,
     path: Option<&str>,
@@ -118,8 +118,7 @@ pub(crate) fn start(
     }
 }
 
-/// The folder that a search is asked to look at, canonical: by handle, so that one outside is
-/// refused here.
+/// The canonical folder of a search. It is opened by handle, so that a folder outside is refused here.
 pub(crate) fn folder(place: &Place) -> Result<Place, PathError> {
     place.open_folder(Usage::Walk)?;
     let canonical = place.canonical()?;
@@ -136,8 +135,8 @@ fn may_enter(entry: &DirEntry, folder: &Path) -> bool {
     !is_folder || ignore_files_are_plain(path)
 }
 
-/// True unless an ignore file of the folder would block or flood the walk, which opens it
-/// without looking: a pipe, a device, or something very large.
+/// Returns false if an ignore file of the folder would block or flood the walk, which opens it without
+/// a check: a pipe, a device, or a very large file.
 fn ignore_files_are_plain(folder: &Path) -> bool {
     [".gitignore", ".ignore", ".git/info/exclude"].iter().all(|name| {
         match std::fs::metadata(folder.join(name)) {

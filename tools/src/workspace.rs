@@ -1,8 +1,7 @@
 //! The folder that agents work in, as a handle.
 //!
-//! Everything in it is opened beneath the handle (openat2 with RESOLVE_BENEATH), so neither
-//! `..`, links, renames nor races lead out. Nothing in this crate opens a file of the workspace
-//! by its full path.
+//! Everything in it is opened beneath the handle (openat2 with RESOLVE_BENEATH), so neither `..`, links,
+//! renames nor races lead out. Nothing in this crate opens a file of the workspace by its full path.
 
 use crate::failure::{Bounds, PathError, ToolError, explain};
 use cap_std::fs::Dir;
@@ -17,7 +16,7 @@ const WRITE_LOCKS: usize = 64;
 /// The folder that agents work in. Open it once and share it among runs.
 pub struct Workspace {
     path: PathBuf,
-    /// As the host named it, which a model may have seen too.
+    /// The path as the host named it. A model may have seen it, too.
     given: PathBuf,
     dir: Dir,
     writing: [Mutex<()>; WRITE_LOCKS],
@@ -27,7 +26,7 @@ impl Workspace {
     /// Opens the folder at `path`.
     ///
     /// # Errors
-    /// When it is not a folder that can be read.
+    /// If it is not a folder that can be read.
     pub fn open(path: &Path) -> Result<Arc<Workspace>, ToolError> {
         let failed = |source| ToolError::Workspace { path: path.to_owned(), source };
         let given = std::path::absolute(path).map_err(failed)?;
@@ -38,7 +37,7 @@ impl Workspace {
         Ok(Arc::new(Workspace { path: canonical, given, dir, writing }))
     }
 
-    /// Where it is: canonical and absolute.
+    /// Its canonical, absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -47,13 +46,13 @@ impl Workspace {
         &self.dir
     }
 
-    /// The part of an absolute `path` below the workspace. Compared by component, so
-    /// `/work-evil` is not below `/work`. Whether it stays below is for the kernel to say.
+    /// The part of an absolute `path` below the workspace. It compares components, so `/work-evil` is
+    /// not below `/work`. The kernel ensures, when the path is opened, that it stays below.
     pub(crate) fn part_below<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         path.strip_prefix(&self.path).or_else(|_| path.strip_prefix(&self.given)).ok()
     }
 
-    /// Opens the folder that the host named, relative to the workspace or absolute.
+    /// Opens a folder that the host named, relative to the workspace or absolute.
     pub(crate) fn open_folder(&self, path: &Path) -> Result<Dir, PathError> {
         let bounds = Bounds { workspace: &self.path, scratch: None };
         let shown = path.display().to_string();
@@ -65,7 +64,7 @@ impl Workspace {
         self.dir.open_dir(below).map_err(|error| explain(shown, error, &bounds))
     }
 
-    /// Keeps other runs in this process from writing `path` between a look and a write.
+    /// Prevents other runs in this process from writing `path` between a read and a write.
     pub(crate) fn lock_for_writing(&self, path: &Path) -> MutexGuard<'_, ()> {
         let mut hasher = DefaultHasher::new();
         path.hash(&mut hasher);

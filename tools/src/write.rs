@@ -1,4 +1,4 @@
-//! The tool Write: a whole file, new or replaced.
+//! The tool Write: creates or replaces a whole file.
 
 use crate::arguments::{Arguments, spec};
 use crate::built_in::BuiltIn;

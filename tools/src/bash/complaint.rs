@@ -1,7 +1,6 @@
-//! What the output of a command complains about that has its reason in how commands are confined.
-//! Looks at texts only.
+//! Finds complaints in the output of a command whose cause is the confinement. It inspects only the text.
 
-/// What programs say that cannot find another machine.
+/// Messages of programs that cannot find another machine.
 const OUT_OF_REACH: [&str; 12] = [
     "could not resolve host",
     "couldn't resolve host",
@@ -17,7 +16,7 @@ const OUT_OF_REACH: [&str; 12] = [
     "unknownhostexception",
 ];
 
-/// True when a line of `text` says that another machine was not found.
+/// Returns true if a line of `text` says that another machine was not found.
 pub(super) fn misses_network(text: &str) -> bool {
     let goes = |line: &str| {
         let line = line.to_ascii_lowercase();
@@ -30,13 +29,13 @@ pub(super) fn misses_network(text: &str) -> bool {
 /// A setting of the repository that git could not store.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unstored {
-    /// What a branch follows, though git says that it does.
+    /// The upstream of a branch, although git claims that it is set.
     Upstream { branch: String, upstream: String },
-    /// Something else.
+    /// Any other setting.
     Setting,
 }
 
-/// What git says that it could not store in the settings of the repository.
+/// Returns the setting of the repository that git could not store, according to `text`.
 pub(super) fn unstored(text: &str) -> Option<Unstored> {
     let is_refused = |line: &str| {
         let of_git = line.contains("could not write config file")
@@ -56,7 +55,7 @@ pub(super) fn unstored(text: &str) -> Option<Unstored> {
 }
 
 impl Unstored {
-    /// What an agent is told.
+    /// The note for the agent.
     pub(super) fn note(&self) -> String {
         let why = "[no command can change .git/config: git obeys it outside of the sandbox. It is not \
                    busy, and to try again does not help.";
@@ -79,11 +78,11 @@ impl Unstored {
     }
 }
 
-/// What a program that met something hidden says.
+/// Messages of programs that meet a hidden file.
 const TROUBLE: [&str; 2] = ["Permission denied", "Device or resource busy"];
 
-/// Those of `hidden`, names in the workspace, that `text` complains about, or that git takes for
-/// changed since it cannot look at them.
+/// Returns the names of `hidden`, paths in the workspace, that `text` complains about. Also those that
+/// git considers changed because it cannot read them.
 pub(super) fn in_the_way(text: &str, hidden: &[String]) -> Vec<String> {
     let is_in_way = |name: &&String| text.lines().any(|line| meets(line, name));
     hidden.iter().filter(is_in_way).take(5).cloned().collect()
@@ -94,7 +93,7 @@ fn meets(line: &str, name: &str) -> bool {
     troubled || changed_file(line).is_some_and(|file| is_in(file, name))
 }
 
-/// The file that a line of `git status` calls changed.
+/// The file that a line of `git status` reports as changed.
 fn changed_file(line: &str) -> Option<&str> {
     if let Some(rest) = line.trim_start().strip_prefix("modified:") {
         return Some(rest.trim());
@@ -109,7 +108,7 @@ fn is_in(file: &str, name: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// True when git calls something changed that it does not name.
+/// Returns true if git reports changes without naming a file.
 pub(super) fn is_called_unclean(text: &str) -> bool {
     let is_called =
         |line: &str| line.ends_with("-dirty") || line.contains("You have unstaged changes");

@@ -1,27 +1,27 @@
-//! What the kernel and the machine offer to confine commands with, and which of it serves whom.
+//! The back ends that can confine commands on this machine, and the choice among them.
 //!
-//! Whether something works is found out by using it, once for each launcher and only when it is
-//! needed: that a program is there says nothing about what a kernel or a container allows.
+//! Posse finds out whether a back end works by using it, once for each launcher and only when needed.
+//! An installed program does not show what a kernel or a container allows.
 
 use posse_protocol::{Network, Profile};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// What keeps a command within its confinement.
+/// The mechanism that confines a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backend {
-    /// Namespaces and mounts of bubblewrap's, and a filter of system calls. Serves every profile.
+    /// Namespaces and mounts of bubblewrap, and a filter of system calls. For every profile.
     Bubblewrap,
-    /// Landlock and a filter of system calls, without network. Serves the read-only profile.
+    /// Landlock and a filter of system calls, without network. Only for the read-only profile.
     Landlock,
-    /// Nothing, as the profile full asks for.
+    /// No confinement, as the profile full demands.
     None,
 }
 
 impl Backend {
-    /// Those that confine, the better first.
+    /// All back ends that confine, the best first.
     pub const ALL: [Backend; 2] = [Backend::Bubblewrap, Backend::Landlock];
 
     /// Its name.
@@ -40,21 +40,21 @@ impl fmt::Display for Backend {
     }
 }
 
-/// Why no command can be run with a confinement.
+/// Why no command can run with a confinement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unavailable {
-    /// Nothing here can confine it.
+    /// No back end on this machine can provide it.
     #[error("no {profile} shell: {reasons}")]
     NoBackend {
-        /// What was asked for.
+        /// The profile that was requested.
         profile: Profile,
-        /// Why each of those that would serve does not.
+        /// Why each suitable back end does not work.
         reasons: String,
     },
 }
 
-/// Which back ends may be used, and what was found out about them. Clones share the findings.
+/// Which back ends may be used, and which of them work. Clones share the results.
 #[derive(Clone, Debug)]
 pub(crate) struct Backends {
     usable: [bool; 2],
@@ -68,18 +68,18 @@ impl Default for Backends {
 }
 
 impl Backends {
-    /// Only these.
+    /// Restricts the choice to these back ends.
     pub(crate) fn only(&self, backends: &[Backend]) -> Backends {
         let usable = Backend::ALL.map(|backend| backends.contains(&backend));
         Backends { usable, found: self.found.clone() }
     }
 
-    /// True when `backend` may be used.
+    /// Returns true if `backend` may be used.
     pub(crate) fn allows(&self, backend: Backend) -> bool {
         Backend::ALL.iter().zip(self.usable).any(|(it, usable)| *it == backend && usable)
     }
 
-    /// Whether `backend` works here, by `trial` unless that is known.
+    /// Checks whether `backend` works here. Runs `trial` unless the result is known.
     pub(crate) fn check(
         &self,
         backend: Backend,
@@ -92,13 +92,13 @@ impl Backends {
         self.found[index].get_or_init(|| trial(backend)).clone()
     }
 
-    /// What was found out about `backend`, if anything was.
+    /// The result for `backend`, if it has been tried.
     pub(crate) fn known(&self, backend: Backend) -> Option<Result<(), String>> {
         let index = Backend::ALL.iter().position(|it| *it == backend)?;
         self.found[index].get().cloned()
     }
 
-    /// The best one that serves.
+    /// Returns the best back end that provides this profile and network.
     pub(crate) fn choose(
         &self,
         profile: Profile,

@@ -1,5 +1,5 @@
-//! A command in a box of bubblewrap's: namespaces of its own for users, processes, the network and
-//! all else, mounts as in `mounts.rs`, no capabilities, and the filter.
+//! A sandbox of bubblewrap around a command. It has its own namespaces for users, processes, the network and
+//! everything else, the mounts of `mounts.rs`, no capabilities, and the filter of system calls.
 
 use super::entry::{Entered, Entry};
 use super::filter::Filter;
@@ -22,38 +22,38 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempPath;
 
-/// How long a box may take to come about.
+/// How long bubblewrap may take to build a sandbox.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the program is told by descriptors rather than by arguments, which everybody could read.
+/// A run of bubblewrap. It gets its options by descriptors, because every user can read arguments.
 pub(crate) struct Bubblewrap {
-    /// Kept open until it has started.
+    /// Open until bubblewrap has started.
     inherited: Vec<OwnedFd>,
-    /// Kept until the command has ended.
+    /// Must exist until the command has ended.
     _masks: Vec<TempPath>,
     arguments: Vec<OsString>,
     status: File,
-    /// What it has said up to now.
+    /// What bubblewrap has reported up to now.
     heard: Vec<u8>,
-    /// The command starts when something is written here.
+    /// The command starts when a byte is written here.
     gate: Option<File>,
-    /// What is within, around the command alone, where the kernel has it.
+    /// The last stage before the command, if the kernel supports it.
     entry: Option<Entry>,
-    /// What is mounted in places that commands can change, and which folder or file each is.
+    /// Mounts in places that commands can change, and the folder or file that each of them must be.
     inside: Vec<(PathBuf, Identity)>,
-    /// Where something is mounted in there.
+    /// All mount points in places that commands can change.
     points: Vec<PathBuf>,
-    /// What is lent to the user that the command is.
+    /// The mounts for the user as which the command runs.
     lent: Option<Lent>,
-    /// Why the command is root, where it was to be another user.
+    /// Why the command runs as root although it should have been another user.
     why_root: Option<String>,
 }
 
-/// What the program says about its box.
+/// What bubblewrap has reported about its sandbox.
 pub(crate) struct Said {
-    /// The one that buries the others in the box; it is bubblewrap's own.
+    /// The first process in the sandbox, which reaps the others. It belongs to bubblewrap.
     pub first_process: Option<i32>,
-    /// The command has run to its end: if it has not, what the program wrote says why.
+    /// The command has run to its end. If not, bubblewrap's output contains the reason.
     pub ran: bool,
 }
 
@@ -65,14 +65,14 @@ struct Document {
 }
 
 impl Bubblewrap {
-    /// Prepares a box, in which the command will work in `folder`.
+    /// Prepares a sandbox, in which the command will work in `folder`.
     pub(crate) fn prepare(walls: &Walls, folder: &Path) -> io::Result<Bubblewrap> {
         let (status, says) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // Its own end is written to when there is something to say, which always fits.
+        // Bubblewrap's end does not block either: its few messages always fit into the pipe.
         let filter = linux::in_memory(&Filter::of(walls).bytes())?;
         let (layout, lent, why_root) = match walls.lends.then(|| lend(walls)) {
             Some(Ok((layout, lent))) => (layout, Some(lent), None),
-            // What only fails now, an agent may have seen to.
+            // An agent may have caused a failure that is not permanent.
             Some(Err(error)) if walls.must_lend || !is_for_good(&error) => return Err(error),
             Some(Err(error)) => (mounts::layout(walls, None)?, None, Some(error.to_string())),
             None => (mounts::layout(walls, None)?, None, None),
@@ -125,12 +125,12 @@ impl Bubblewrap {
         })
     }
 
-    /// What stands before the command and its arguments.
+    /// The arguments before the command and its own arguments.
     pub(crate) fn arguments(&self) -> &[OsString] {
         &self.arguments
     }
 
-    /// Hands the descriptors on. For the process that is about to become the program.
+    /// Makes the descriptors inheritable. For the process that is about to become bubblewrap.
     pub(crate) fn hand_on(&self) -> io::Result<()> {
         for descriptor in &self.inherited {
             fcntl_setfd(descriptor.as_fd(), FdFlags::empty())?;
@@ -138,22 +138,22 @@ impl Bubblewrap {
         Ok(())
     }
 
-    /// What the process that is about to become the program must be given, and give up.
+    /// Takes the mounts, which the process that becomes bubblewrap puts in place before it gives up being root.
     pub(crate) fn lent(&mut self) -> Option<Lent> {
         self.lent.take()
     }
 
-    /// Why the command is root, where it was to be another user.
+    /// Why the command runs as root although it should have been another user.
     pub(crate) fn why_root(&self) -> Option<&str> {
         self.why_root.as_deref()
     }
 
-    /// Closes what the program has for itself now.
+    /// Closes the descriptors that bubblewrap has inherited.
     pub(crate) fn started(&mut self) {
         self.inherited.clear();
     }
 
-    /// Waits until the box stands, and names its first process; nothing if it does not come about.
+    /// Waits until the sandbox exists, and returns its first process. `None` if that fails.
     pub(crate) fn stands(&mut self) -> Option<i32> {
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
@@ -169,31 +169,31 @@ impl Bubblewrap {
         None
     }
 
-    /// True when the command waits until it is let in.
+    /// Returns true if the command waits for the gate to open.
     pub(crate) fn has_gate(&self) -> bool {
         self.gate.is_some()
     }
 
-    /// Whether the workspace in the box is the folder that the run began in, and what is mounted in it
-    /// is what was there when the box was planned. All of it was mounted by its path, and whoever may
-    /// change what is around it can put another folder or a link there at any moment; what is mounted
-    /// stays.
+    /// Returns whether the workspace in the sandbox is the folder that the run began in, and whether
+    /// the mounts in it are those that were planned. Bubblewrap mounts by path. A process that may
+    /// change the folders around a path can put another folder or a link there at any moment. After the
+    /// mount, that has no effect any more.
     pub(crate) fn holds(&mut self, inside: i32, walls: &Walls) -> io::Result<bool> {
         let Some(identity) = walls.identity else { return Ok(true) };
         let root = PathBuf::from(format!("/proc/{inside}/root"));
         let outside = rustix::fs::stat("/dev")?.st_dev;
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
-            // It is whole when its own devices are there: it becomes the root only then.
+            // The sandbox is complete when it has its own devices: only then does it become the root.
             match rustix::fs::stat(root.join("dev")) {
                 Ok(found) if found.st_dev != outside => break,
-                // A bubblewrap that is setuid cannot be looked into.
+                // We cannot look into the sandbox of a setuid bubblewrap.
                 Err(Errno::ACCESS | Errno::PERM) => return Ok(true),
                 _ => {}
             }
             let time = Timespec { tv_sec: 0, tv_nsec: 500_000 };
             let mut events = [PollFd::new(&self.status, PollFlags::IN)];
-            // It is gone, and what it has written says why.
+            // Bubblewrap has ended, and its output contains the reason.
             if poll(&mut events, Some(&time)).is_ok() && events[0].revents() == PollFlags::HUP {
                 return Ok(true);
             }
@@ -209,21 +209,21 @@ impl Bubblewrap {
             && self.points.iter().all(|path| mounted.contains(path)))
     }
 
-    /// Lets the command start, if it waits for that.
+    /// Lets the command start, if it waits for the gate.
     pub(crate) fn open_gate(&mut self) {
         if let Some(mut gate) = self.gate.take() {
             let _ = gate.write_all(b"+");
         }
     }
 
-    /// What became of the stage that stands before the command; nothing where there is none.
+    /// How the last stage before the command ended; `None` if there is no such stage.
     pub(crate) fn entered(&mut self) -> Option<Entered> {
         self.entry.as_mut().map(Entry::entered)
     }
 
-    /// What the program has said up to now.
+    /// What bubblewrap has reported up to now.
     pub(crate) fn said(&mut self) -> Said {
-        // Ends with an error where nothing more was said.
+        // Returns an error if there is no more to read at the moment.
         let _ = self.status.read_to_end(&mut self.heard);
         let mut said = Said { first_process: None, ran: false };
         for document in serde_json::Deserializer::from_slice(&self.heard).into_iter::<Document>() {
@@ -235,14 +235,14 @@ impl Bubblewrap {
     }
 }
 
-/// Where something is mounted, as the process `inside` sees it.
+/// The mount points that the process `inside` sees.
 fn mount_points(inside: i32) -> io::Result<HashSet<PathBuf>> {
     let table = std::fs::read(format!("/proc/{inside}/mountinfo"))?;
     let point = |line: &[u8]| line.split(|it| *it == b' ').nth(4).map(unescaped);
     Ok(table.split(|it| *it == b'\n').filter_map(point).collect())
 }
 
-/// A path of that table: blanks and the like are three octal digits behind a backslash there.
+/// Decodes a path of that table, where blanks and the like are a backslash and three octal digits.
 fn unescaped(path: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -263,14 +263,14 @@ fn unescaped(path: &[u8]) -> PathBuf {
     OsString::from_vec(bytes).into()
 }
 
-/// The command has to wait for its way to the proxy, or until it is seen that its workspace, which it
-/// may change, is the right one.
+/// Returns true if the command must wait: for the bridge to the proxy, or until the supervisor has
+/// checked that the workspace, which the command may change, is the right one.
 fn needs_gate(walls: &Walls) -> bool {
     let writes = walls.profile == Profile::WorkspaceWrite;
     matches!(walls.link, Link::Proxy(_)) || (writes && walls.identity.is_some())
 }
 
-/// The layout for a command that is another user, and what is lent to it.
+/// The layout for a command that runs as another user, and the mounts for that user.
 fn lend(walls: &Walls) -> io::Result<(Layout, Lent)> {
     let mut lender = Lender::new()?;
     let layout = mounts::layout(walls, Some(&mut lender))?;
@@ -295,7 +295,7 @@ fn options(walls: &Walls, folder: &Path, mounts: Vec<OsString>, lends: bool) -> 
         options.push("--unshare-net".into());
     }
     if lends {
-        // Who it is outside is nobody's business: here it owns what is root's.
+        // In the sandbox it appears as root, because the mounts show it root's files as its own.
         options.extend(["--uid", "0", "--gid", "0"].map(OsString::from));
     }
     options.extend(mounts);

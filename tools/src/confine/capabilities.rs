@@ -1,4 +1,4 @@
-//! Giving up the powers of root, which Landlock leaves: among them, to look into other processes.
+//! Gives up the capabilities of root, which Landlock leaves in place, such as to inspect other processes.
 
 use rustix::io::Errno;
 use rustix::thread::{
@@ -7,14 +7,14 @@ use rustix::thread::{
 };
 use std::io;
 
-/// Leaves this process without any capability, also after it has started another program as root.
+/// Leaves this process without any capability, even after it starts another program as root.
 pub(super) fn drop_all() -> io::Result<()> {
     match clear_ambient_capability_set() {
         Ok(()) | Err(Errno::INVAL) => {}
         Err(error) => return Err(error.into()),
     }
     for bit in 0..64 {
-        // Not those who have nothing to lose may change the set, nor is there each of the 64.
+        // Only a process with capabilities may change the set, and not each of the 64 bits exists.
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match remove_capability_from_bounding_set(capability) {
             Ok(()) => {}

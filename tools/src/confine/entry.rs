@@ -1,9 +1,9 @@
-//! The last step into a box of bubblewrap's: this executable once more, which gives up writing
-//! wherever the box is not meant to be written, and then becomes the command.
+//! The last stage before a command in a sandbox of bubblewrap: this executable once more. It gives up
+//! writing except where the sandbox allows it, and then becomes the command.
 //!
-//! A read-only mount holds back files, but no FIFO. Landlock holds back both. It forbids mounts, so
-//! that it can only come when the box stands, from inside of it. The stage runs before any process
-//! of the command's does, and the command inherits nothing of it.
+//! A read-only mount prevents writing to files, but not to a FIFO. Landlock prevents both. Landlock
+//! forbids mounts, so it can be applied only when the sandbox exists, from inside. The stage runs
+//! before any process of the command, and the command inherits nothing from it.
 
 use super::landlock::{keeps_moves, write_only_below};
 use crate::linux;
@@ -21,43 +21,43 @@ use std::process::{Command, exit};
 /// The first argument that makes an executable this stage.
 pub(crate) const MARKER: &str = "__posse-enter";
 
-/// How the stage ends where it does not become the command. What it says counts.
+/// The exit code if the stage does not become the command. The supervisor relies on its message instead.
 const FAILED: i32 = 126;
 
-/// What the stage says: it is confined, which an error's number follows where the command could not
-/// be started; or it is not, and why.
+/// The first byte of the stage's message. `CONFINED` means that it is confined; an error number follows
+/// if the command could not be started. `NOT_CONFINED` means that it is not; the reason follows.
 const CONFINED: u8 = b'+';
 const NOT_CONFINED: u8 = b'-';
 
-/// What the supervisor has of the stage.
+/// The supervisor's side of the stage.
 pub(super) struct Entry {
-    /// What it is started with, before the command and its arguments.
+    /// The arguments of the stage, before the command and its own arguments.
     pub arguments: Vec<OsString>,
-    /// What it must inherit.
+    /// The descriptors that the stage must inherit.
     pub inherited: Vec<OwnedFd>,
     heard: File,
 }
 
-/// What became of the stage.
+/// How the stage ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Entered {
     /// It became the command.
     Became,
-    /// The command could not be started, by this number of the system's errors.
+    /// The command could not be started, with this error number of the system.
     NotStarted(i32),
-    /// It could not confine itself. Nothing is said where it did not even begin.
+    /// It could not confine itself. The reason is empty if it did not even begin.
     NotConfined(String),
 }
 
 impl Entry {
-    /// Prepares the stage, which will keep all writing to `writable`; nothing where the kernel
-    /// cannot.
+    /// Prepares the stage, which will allow writing only in `writable`. `None` if the kernel does not
+    /// support that.
     pub(super) fn prepare(writable: &[PathBuf]) -> io::Result<Option<Entry>> {
         if !keeps_moves() {
             return Ok(None);
         }
-        // By handle: in the box its path may be hidden, or be another's. It only names the file, and
-        // the stage closes it.
+        // By handle: in the sandbox, its path may be hidden or lead to another file. The handle only
+        // names the file, and the stage closes it.
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let executable = rustix::fs::open(linux::OWN_EXECUTABLE, flags, Mode::empty())?;
         let mut paths = Vec::new();
@@ -74,10 +74,10 @@ impl Entry {
         Ok(Some(Entry { arguments, inherited, heard: heard.into() }))
     }
 
-    /// What became of the stage, when the command has ended.
+    /// Returns how the stage ended. Call it after the command has ended.
     pub(super) fn entered(&mut self) -> Entered {
         let mut said = Vec::new();
-        // Ends with an error where somebody could still write.
+        // Returns an error if a process still has the other end open.
         let _ = self.heard.read_to_end(&mut said);
         let rest = |said: &[u8]| String::from_utf8_lossy(said).into_owned();
         match said.split_first() {
@@ -92,14 +92,14 @@ impl Entry {
     }
 }
 
-/// The whole life of the stage, with what follows its marker.
+/// Runs the stage, with the arguments after its marker.
 pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     let (Some(rules), Some(says), Some(program)) =
         (arguments.next(), arguments.next(), arguments.next())
     else {
         exit(FAILED)
     };
-    // Opened anew, which no program inherits.
+    // Reopened, so that no program inherits it.
     let Ok(mut says) = File::options().write(true).open(inherited(&says)) else { exit(FAILED) };
     let confined = linux::keep_descriptors_private()
         .and_then(|()| std::fs::read(inherited(&rules)))
@@ -117,7 +117,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     exit(FAILED)
 }
 
-/// Where a descriptor of this process is found by its number.
+/// The path of an inherited descriptor.
 fn inherited(number: &OsStr) -> PathBuf {
     PathBuf::from("/proc/self/fd").join(number)
 }

@@ -1,5 +1,5 @@
-//! What git in a box passes over beside what the user says: the placeholders of protected names. Else
-//! `git clean` and `git stash` would stop in the middle, because they cannot remove them.
+//! The names that git in a sandbox ignores besides those of the user: the placeholders of protected names.
+//! Otherwise `git clean` and `git stash` would fail half-way, because they cannot remove placeholders.
 
 use super::mask;
 use super::placeholder::is_placeholder;
@@ -12,14 +12,14 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
-/// Where a repository says what git passes over.
+/// The file in which a repository lists the names that git ignores.
 const EXCLUDE: &str = "info/exclude";
 
-/// Bytes of it that are read.
+/// The maximum number of bytes to read from it.
 const MOST: u64 = 1 << 20;
 
-/// The file that says so in the repository of the workspace, and what is to stand in its place: the same,
-/// and the names that are held. Nothing where there is no such file.
+/// Returns this file of the workspace's repository, and its replacement: the same text with the names
+/// of the placeholders added. `None` if there is no such file.
 pub(super) fn excluded(walls: &Walls) -> Option<(PathBuf, TempPath)> {
     let workspace = &walls.workspace;
     let (file, top) = place(walls)?;
@@ -38,7 +38,7 @@ pub(super) fn excluded(walls: &Walls) -> Option<(PathBuf, TempPath)> {
     Some((file, mask::holding(&text)?))
 }
 
-/// That file, and the folder that it is about.
+/// The path of this file, and the folder to which it applies.
 fn place(walls: &Walls) -> Option<(PathBuf, &Path)> {
     if walls.profile != Profile::WorkspaceWrite {
         return None;
@@ -54,8 +54,8 @@ fn place(walls: &Walls) -> Option<(PathBuf, &Path)> {
     Some((data.join(EXCLUDE), top))
 }
 
-/// What git would read at the top of the workspace's repository and nobody has put there. It is to find
-/// an empty file, if it can be kept from taking that for a new one.
+/// Returns `.gitmodules` at the top of the workspace's repository if it is a placeholder. Git would
+/// read it, so an empty file replaces it, provided that git can be made to ignore that file.
 pub(super) fn emptied(walls: &Walls) -> Option<PathBuf> {
     let (file, top) = place(walls)?;
     let modules = top.join(MODULES);
@@ -64,7 +64,7 @@ pub(super) fn emptied(walls: &Walls) -> Option<PathBuf> {
     (top == walls.workspace && is_held && text_of(&file).is_some()).then_some(modules)
 }
 
-/// What is in the file. No link is followed: a command could have put it there.
+/// The text of the file. It follows no link, because a command could have put one there.
 fn text_of(file: &Path) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let handle = openat2(CWD, file, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
@@ -74,7 +74,7 @@ fn text_of(file: &Path) -> Option<String> {
     (is_file && file.take(MOST).read_to_string(&mut text).is_ok()).then_some(text)
 }
 
-/// A path as a pattern that means nothing else.
+/// Escapes a path as a pattern that matches only this path.
 fn escaped(path: &Path) -> Option<String> {
     let mut pattern = String::new();
     for letter in path.to_str().filter(|text| !text.contains('\n'))?.chars() {

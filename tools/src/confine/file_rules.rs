@@ -1,7 +1,7 @@
-//! The same confinement for the tools that work on files within this process.
+//! The same confinement for the file tools, which work within this process.
 //!
-//! Asked about a file that is open, by where it really is: links, renames and other ways to write
-//! a name make no difference.
+//! A rule is applied to an open file, by its real path. So links, renames and other spellings of a name
+//! make no difference.
 
 use super::git::is_closed_to_tools;
 use super::protected::{
@@ -14,7 +14,7 @@ use posse_protocol::Profile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a confinement means for files.
+/// The rules for files that follow from a confinement.
 pub(crate) struct FileRules {
     profile: Profile,
     /// Canonical.
@@ -24,13 +24,13 @@ pub(crate) struct FileRules {
     homes: Vec<PathBuf>,
     /// Secrets in the folders of the run.
     hidden: Vec<PathBuf>,
-    /// What else is asked.
+    /// Additional rules.
     further: Option<Arc<dyn PathRules>>,
 }
 
 impl FileRules {
-    /// The rules for files in `roots`, the first of which is the workspace. A root may lie in what
-    /// is hidden, as scratch folders and worktrees do in the host's data; it is shown all the same.
+    /// The rules for files in `roots`, the first of which is the workspace. A root inside a hidden folder is
+    /// visible all the same: scratch folders and worktrees are in the host's data, for example.
     pub(crate) fn new(
         confinement: &Confinement,
         roots: &[&Path],
@@ -42,7 +42,7 @@ impl FileRules {
         let inside = |path: &PathBuf| roots.iter().any(|root| path.starts_with(root));
         let around = |path: &PathBuf| roots.iter().any(|root| root.starts_with(path));
         let secrets = secrets::in_homes(homes).chain(hidden.iter().cloned());
-        // Where they really are: a link may lead into the workspace.
+        // By their real paths: a link may lead into the workspace.
         let secrets = secrets.filter_map(|path| path.canonicalize().ok());
         let secrets = secrets.filter(|path| inside(path) && !around(path));
         let profile = confinement.files.unwrap_or(confinement.profile);
@@ -59,7 +59,7 @@ impl FileRules {
         let why =
             "it is run or obeyed outside of what confines this agent; ask the user to change it";
         let Ok(below) = real.strip_prefix(&self.workspace) else {
-            // A link may lead there from the workspace.
+            // A link in the workspace may lead here.
             let others = self.others.iter().filter(|other| real.starts_with(other));
             let mut around = others.filter_map(|other| other.parent());
             let is_closed = around.any(|it| is_closed_to_tools(real, it, &self.homes));
@@ -91,7 +91,7 @@ impl FileRules {
             }
             [] => false,
         };
-        // A repository that is not in its usual place.
+        // A repository at an unusual path.
         let data = data_of(&self.workspace).into_iter();
         let mut in_data = data.filter_map(|data| real.strip_prefix(data).ok().map(Path::to_owned));
         let protected = protected

@@ -8,7 +8,7 @@ use libc::{sock_filter, sock_fprog};
 use posse_protocol::Profile;
 use std::io;
 
-/// What a command is refused, whatever it runs.
+/// The system calls that are refused to a command and to all programs that it starts.
 pub(super) struct Filter(Vec<sock_filter>);
 
 impl Filter {
@@ -21,7 +21,7 @@ impl Filter {
             refusals.extend(syscalls::reaching_out());
         }
         refusals.extend(match &walls.link {
-            // In a box the command has a network of its own, in which there is nobody else.
+            // In a sandbox the command has its own network, which contains nothing else.
             Link::None if walls.backend == Backend::Bubblewrap => syscalls::local_sockets(),
             Link::None => syscalls::sockets(),
             Link::Proxy(_) | Link::Open => syscalls::local_sockets(),
@@ -29,13 +29,13 @@ impl Filter {
         Filter(assemble(&refusals))
     }
 
-    /// As bubblewrap reads it.
+    /// The filter in the format that bubblewrap reads.
     pub(super) fn bytes(&self) -> Vec<u8> {
         bytes(&self.0)
     }
 
-    /// Puts it around this process for good, and around all it starts. The process must have given
-    /// up new privileges.
+    /// Applies the filter permanently to this process and all processes that it starts. The process
+    /// must have set `no_new_privs`.
     #[expect(unsafe_code, reason = "neither the standard library nor rustix offers it")]
     pub(super) fn enforce(&self) -> io::Result<()> {
         let length = u16::try_from(self.0.len()).map_err(|_| io::ErrorKind::InvalidInput)?;

@@ -1,23 +1,23 @@
 //! File systems that ignore case in names.
 //!
-//! Those of virtual machines and network shares do so behind the kernel's back: `.git` and `.GIT` are
-//! two names to it, and a mount over one does not cover the other. There, nothing in a folder that
-//! a command may change can be kept from it.
+//! Those of virtual machines and network shares do so without the kernel's knowledge. For the kernel,
+//! `.git` and `.GIT` are two names, and a mount over one does not cover the other. On such a file
+//! system, nothing in a folder that a command may change can be protected from that command.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 
-/// Names that are tried, at most.
+/// The maximum number of names to try.
 const TRIED: usize = 100;
 
-/// True when a file in `folder` is found by its name in other letters, too.
+/// Returns true if a file in `folder` can also be found by its name with the other case.
 pub(crate) fn folds_case(folder: &Path) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names: HashSet<OsString> = entries.map(|entry| entry.file_name()).collect();
-    // Some such file systems number files by their names: what tells them is that they find what they
-    // do not list.
+    // Inode numbers do not help: some of these file systems derive them from names. What shows the
+    // folding is that a name is found which is not listed.
     let finds = |other: &str| folder.join(other).symlink_metadata().is_ok();
     let others = names.iter().filter_map(|name| in_other_letters(name.to_str()?));
     let mut others =
@@ -25,7 +25,7 @@ pub(crate) fn folds_case(folder: &Path) -> bool {
     if others.peek().is_some() {
         return others.any(|other| finds(&other));
     }
-    // Nothing there tells it: a file of our own does, if we can make one.
+    // No listed name helps. Try a file of our own, if we can make one.
     let file = tempfile::Builder::new().prefix("posse-").tempfile_in(folder);
     file.is_ok_and(|file| {
         let name = file.path().file_name().and_then(OsStr::to_str);
@@ -33,7 +33,7 @@ pub(crate) fn folds_case(folder: &Path) -> bool {
     })
 }
 
-/// `name` with capital letters for small ones and small ones for capital ones, if it has any.
+/// `name` with upper and lower case swapped, if it contains letters.
 fn in_other_letters(name: &str) -> Option<String> {
     let other = |letter: char| match letter.is_ascii_lowercase() {
         true => letter.to_ascii_uppercase(),

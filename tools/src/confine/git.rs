@@ -1,9 +1,9 @@
-//! The law about git: nothing that an agent wrote runs when the user calls git.
+//! The rule about git: nothing that an agent wrote runs when the user calls git.
 //!
-//! Walls keep the repository of the workspace as it is, and what its settings name. Other
-//! repositories can be made and changed anywhere below, and no wall can stand where nothing is yet.
-//! So they are looked at before a command and after it: a setting that is not harmless, a hook, a
-//! link in git's data or a way to data elsewhere that was not there before is set aside, and told.
+//! Walls protect the repository of the workspace, and the files that its settings name. A command can create
+//! and change other repositories anywhere below, and no wall can protect a path that does not exist yet. So the
+//! supervisor inspects these repositories before and after a command. It sets aside and reports what is new:
+//! settings that are not harmless, hooks, links in git's data, and pointers to data elsewhere.
 
 mod aside;
 mod baseline;
@@ -32,38 +32,38 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tree::{Entry, Found, Identity, Root, entry, identity};
 
-/// Bytes of a file with settings that are read.
+/// The maximum number of bytes of a settings file to read.
 pub(super) const SETTINGS_BYTES: u64 = settings::MOST;
 
-/// How many things that were set aside are told one by one.
+/// How many entries that were set aside are reported one by one.
 const TOLD: usize = 50;
 
-/// How many letters of a path are told.
+/// How many characters of a path are reported.
 const SHOWN: usize = 300;
 
 /// The repositories that a command can reach, as they were before it.
 pub(crate) struct Repositories {
     walls: Walls,
     looked: Vec<Looked>,
-    /// What settings name in the workspace, and where it was.
+    /// The paths in the workspace that settings name, with their real paths before the command.
     named: Named,
-    /// To be mounted, so that a command can only read it.
+    /// Paths to mount so that a command can only read them.
     fixed: Vec<PathBuf>,
     written_down: WrittenDown,
 }
 
-/// One folder that was looked through.
+/// One inspected folder.
 struct Looked {
     root: Root,
     is_workspace: bool,
     before: BTreeSet<Offence>,
-    /// What has a wall around it, and which files these were. As long as they still are, nobody but
-    /// the user has changed them.
+    /// Paths with a wall, and the files that they were. As long as they are the same files, only the
+    /// user has changed them.
     walled: BTreeMap<PathBuf, Identity>,
 }
 
 impl Repositories {
-    /// Looks at the repositories in and around a workspace that a command is about to change.
+    /// Inspects the repositories in and around a workspace that a command is about to change.
     pub(crate) fn look(walls: &Walls) -> io::Result<Option<Repositories>> {
         if !walls.are_looked_through() {
             return Ok(None);
@@ -74,7 +74,7 @@ impl Repositories {
         let mut checkouts = of_workspace(&walls.workspace, &walls.homes);
         let mut seen = BTreeSet::new();
         for (path, is_data) in roots(walls, baseline.left()) {
-            // The scratch folder may not be there yet.
+            // The scratch folder may not exist yet.
             let Ok(path) = path.canonicalize() else { continue };
             if !seen.insert(path.clone()) {
                 continue;
@@ -92,8 +92,8 @@ impl Repositories {
             let mut walled = guarded(&root, walls);
             let others = harmless_only_here(&root, &found);
             let before = baseline.settled(&path, now.iter().cloned().chain(others).collect());
-            // A wall around what another command has put there would keep it there. What others have
-            // found counts also where we see no repository: one of them may have taken it apart.
+            // Build no wall around what another command created: the wall would preserve it. What other commands
+            // found counts even if we see no repository, because one of them may have taken it apart.
             let is_same = |it: &Offence| match it.what {
                 What::Folder(Some(was)) => identity(&root.handle, it.path.as_os_str()) == Some(was),
                 _ => false,
@@ -102,7 +102,7 @@ impl Repositories {
             let folders = before.iter().filter(is_there).map(|it| &it.path);
             let folders = folders.filter(|path| FOLDERS.iter().any(|name| path.ends_with(name)));
             let folders: BTreeSet<PathBuf> = folders.cloned().collect();
-            // Nobody would see what a command puts into a folder of somebody else that cannot be listed.
+            // We could not see what a command puts into another user's folder that cannot be listed.
             let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
             let closed = found.unseen.iter().filter(|(_, error)| is_closed(error));
             for path in folders.into_iter().chain(closed.map(|(path, _)| path.clone())) {
@@ -121,7 +121,7 @@ impl Repositories {
         let named: Named = named.map(|it| (it.clone(), it.canonicalize().ok())).collect();
         let found: BTreeSet<PathBuf> = named.values().flatten().cloned().collect();
         let named = baseline.settled_names(named);
-        // What others have found to be named stays closed, whatever one of them does to the settings.
+        // Paths that other commands found to be named stay protected, whatever one does to the settings.
         let is_there = |it: &&PathBuf| it.canonicalize().is_ok_and(|real| real == **it);
         let settled = named.values().flatten().filter(is_there);
         let inside =
@@ -133,23 +133,23 @@ impl Repositories {
         Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed, written_down }))
     }
 
-    /// Forgets what was there before. For when the command is settled.
+    /// Removes the stored baseline. Call it after `settle`.
     pub(crate) fn forget(&self) {
         self.written_down.remove();
     }
 
-    /// The same for a command that never began.
+    /// The same for a command that never began. Keeps what an earlier command left.
     pub(crate) fn forget_unused(&self) {
         self.written_down.remove_unused();
     }
 
-    /// What a command can only read.
+    /// The paths that a command can only read.
     pub(crate) fn fixed(&self) -> &[PathBuf] {
         &self.fixed
     }
 
-    /// Sets aside what the command has added, when it and all it started are dead. Returns what that
-    /// was, for people.
+    /// Sets aside what the command has added. Call it when all its processes are dead. Returns what was
+    /// set aside, for people.
     pub(crate) fn settle(&self) -> Vec<String> {
         let (mut told, mut more) = (Vec::new(), 0);
         let mut tell = |told: &mut Vec<String>, what: String| {
@@ -173,7 +173,7 @@ impl Repositories {
         for path in named {
             let before = self.named.get(&path).cloned().flatten();
             let Ok(there) = path.symlink_metadata() else { continue };
-            // What holds the place of a name is taken down by itself, and says nothing.
+            // A placeholder is removed elsewhere, and needs no report.
             let is_empty = match there.is_dir() {
                 true => std::fs::read_dir(&path).is_ok_and(|mut all| all.next().is_none()),
                 false => there.len() == 0,
@@ -198,19 +198,19 @@ impl Repositories {
     }
 }
 
-/// A repository whose files and data lie below the top of a folder.
+/// A repository whose files and data are below the top of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nested {
-    /// Where its files are.
+    /// The folder with its files.
     pub top: PathBuf,
-    /// Where its data are.
+    /// The folder with its data.
     pub data: PathBuf,
 }
 
-/// All of them in `folder`.
+/// Returns all such repositories in `folder`.
 ///
 /// # Errors
-/// When the folder cannot be looked through.
+/// If the folder cannot be opened.
 pub fn nested_repositories(folder: &Path) -> io::Result<Vec<Nested>> {
     let root = Root::open(folder, false)?;
     let found = root.search();
@@ -226,12 +226,12 @@ pub fn nested_repositories(folder: &Path) -> io::Result<Vec<Nested>> {
     Ok(usual.chain(led_to).filter(|it| it.top != folder).collect())
 }
 
-/// True for a file that no file tool writes: all in a repository below the workspace but its files, and
-/// what settings name.
+/// Returns true for a file that no file tool may write: the data of a repository below the workspace,
+/// and files that settings of git name.
 pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf]) -> bool {
     let Ok(below) = real.strip_prefix(workspace) else { return false };
     let is = |name: &OsStr, other: &str| name.eq_ignore_ascii_case(other);
-    // That of the workspace itself has rules of its own.
+    // The workspace's own repository has separate rules.
     if below.iter().skip(1).any(|name| is(name, GIT)) {
         return true;
     }
@@ -240,17 +240,17 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
     for folder in folders {
         let has_head = folder.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir());
         let name = real.strip_prefix(folder).ok().and_then(|below| below.iter().next());
-        // With the last two a folder that has HEAD becomes a repository.
+        // With either of the last two, a folder that has HEAD becomes a repository.
         let mut closed = IN_GIT.iter().chain(&[REFS, OBJECTS]);
         let is_obeyed = name.is_some_and(|name| closed.any(|it| is(name, it)));
         if folder != workspace && has_head && is_obeyed {
             return true;
         }
-        // Those of submodules and worktrees are elsewhere, and their hooks run what is here.
+        // Submodules and worktrees have their data elsewhere, but their hooks run files here.
         let data = data_of(folder).into_iter().chain(data_elsewhere(folder));
         checkouts.extend(data.map(|data| Checkout { data, top: folder.to_owned() }));
     }
-    // With it a folder becomes a repository.
+    // A new HEAD could make its folder a repository.
     if real.file_name().is_some_and(|name| is(name, HEAD)) && real.symlink_metadata().is_err() {
         let is_workspace_s = data_of(workspace).iter().any(|data| real.starts_with(data));
         if !is_workspace_s {
@@ -265,7 +265,7 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
     named.iter().any(is_in)
 }
 
-/// Where the file or link `.git` in `folder` leads, wherever that is.
+/// The target of the file or link `.git` in `folder`, wherever that is.
 fn data_elsewhere(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(GIT);
     match git.read_link() {
@@ -277,8 +277,7 @@ fn data_elsewhere(folder: &Path) -> Option<PathBuf> {
     }
 }
 
-/// True for what is at `path` or below it, however that is written: there are file systems that take
-/// names in capital letters for the same.
+/// Returns true if `real` is `path` or below it, in any spelling: some file systems ignore case in names.
 fn is_below(real: &Path, path: &Path) -> bool {
     let mut names = real.iter();
     let is_same = |name: &OsStr, other: &OsStr| {
@@ -289,7 +288,7 @@ fn is_below(real: &Path, path: &Path) -> bool {
 }
 
 impl Looked {
-    /// True for what is behind a wall that still stands.
+    /// Returns true if the path is behind a wall that still stands.
     fn is_walled(&self, path: &Path) -> bool {
         let mut around = self.walled.iter().filter(|(wall, _)| path.starts_with(wall));
         around.any(|(wall, was)| identity(&self.root.handle, wall.as_os_str()) == Some(*was))
@@ -299,7 +298,7 @@ impl Looked {
         let now = offences(&self.root, found);
         let is_new = |it: &&Offence| !self.before.contains(it) && !self.is_walled(&it.path);
         let mut new: Vec<&Offence> = now.iter().filter(is_new).collect();
-        // What is in a folder comes before the folder.
+        // The content of a folder comes before the folder.
         new.sort_by_key(|offence| std::cmp::Reverse(offence.path.components().count()));
         let (mut told, mut rewritten) = (BTreeSet::new(), BTreeSet::new());
         for offence in new {
@@ -309,7 +308,7 @@ impl Looked {
             };
             let shown = short(&shown);
             let done = match &offence.what {
-                // All that are in one file at once.
+                // One pass removes all new settings of a file.
                 What::Setting(..) if !rewritten.insert(&offence.path) => Ok(()),
                 What::Setting(..) => self.without_new_settings(&offence.path),
                 What::Link(_) => remove(&self.root, &offence.path),
@@ -330,7 +329,7 @@ impl Looked {
         told
     }
 
-    /// Puts settings in the place of those at `path`, without those that are new and not harmless.
+    /// Rewrites the settings at `path` without those that are new and not harmless.
     fn without_new_settings(&self, path: &Path) -> io::Result<()> {
         let Some((folder, name)) = parent(&self.root, path)? else { return Ok(()) };
         let Entry::File(text) = entry(&folder, &name, settings::MOST) else { return Ok(()) };
@@ -355,7 +354,7 @@ impl Looked {
     }
 }
 
-/// A path for people.
+/// A path for people, shortened if it is long.
 fn short(path: &Path) -> String {
     let whole = path.display().to_string();
     if whole.len() <= SHOWN {
@@ -366,8 +365,8 @@ fn short(path: &Path) -> String {
     letters[..start].iter().chain(&['…']).chain(&letters[end..]).collect()
 }
 
-/// The folders that are looked through, and whether all of one is data of a repository: those that a
-/// command can change, and those that earlier ones could, to which nobody saw.
+/// The folders to inspect, and whether each consists only of a repository's data. They are the folders that this
+/// command can change, and those that earlier commands could change and that were not inspected after them.
 fn roots(walls: &Walls, left: Vec<PathBuf>) -> Vec<(PathBuf, bool)> {
     let mut roots = vec![(walls.workspace.clone(), false)];
     roots.extend(walls.repository.iter().map(|path| (path.clone(), true)));
@@ -377,7 +376,7 @@ fn roots(walls: &Walls, left: Vec<PathBuf>) -> Vec<(PathBuf, bool)> {
     roots
 }
 
-/// The repository that the workspace itself is of, wherever its data are.
+/// The repository that contains the workspace itself, wherever its data is.
 fn of_workspace(workspace: &Path, homes: &[PathBuf]) -> Vec<Checkout> {
     let Repository { top, data, elsewhere } = Repository::of(workspace, homes);
     let top = top.unwrap_or_else(|| workspace.to_owned());
@@ -385,7 +384,7 @@ fn of_workspace(workspace: &Path, homes: &[PathBuf]) -> Vec<Checkout> {
     data.map(|data| Checkout { data, top: top.clone() }).collect()
 }
 
-/// Those that were found below `root`.
+/// The repositories that were found below `root`.
 fn of_found(root: &Root, found: &Found) -> Vec<Checkout> {
     let data = found.data.iter().map(|data| root.path.join(data));
     let inside = data.filter_map(|data| top_of(&data).map(|top| Checkout { data, top }));
@@ -407,7 +406,7 @@ fn top_of(data: &Path) -> Option<PathBuf> {
     }
 }
 
-/// What walls keep as it is, whoever runs: below `root`, in the workspace's own repository.
+/// The paths below `root` that walls protect in every case: those of the workspace's own repository.
 fn guarded(root: &Root, walls: &Walls) -> BTreeMap<PathBuf, Identity> {
     let data = data_of(&walls.workspace).into_iter().chain(walls.repository.clone());
     let names = data.flat_map(|data| IN_GIT.map(|name| data.join(name)));

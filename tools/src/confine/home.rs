@@ -1,5 +1,5 @@
-//! What of a home folder commands see: the user's programs, what these keep in there, and settings
-//! that hold no secrets. All else is hidden, since nobody can list where secrets may lie.
+//! What commands see of a home folder: the user's programs, the files of these programs, and settings
+//! without secrets. Everything else is hidden, because a list of all secrets is impossible.
 
 mod names;
 
@@ -12,20 +12,20 @@ use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Folders of the machine. A home folder around one of them is none of a person's.
+/// Folders of the system. A home folder that contains one of them does not belong to a person.
 const OF_THE_MACHINE: [&str; 7] = ["/usr", "/bin", "/lib", "/etc", "/nix", "/var", "/opt"];
 
-/// What a folder of programs is called where what belongs to them lies beside it.
+/// Names of folders with programs whose other files are beside that folder.
 const PROGRAMS: [&str; 3] = ["bin", "sbin", "shims"];
 
-/// What lies there, in one that was installed.
+/// Names of folders with these other files.
 const BESIDE_PROGRAMS: [&str; 9] =
     ["lib", "lib64", "libexec", "share", "pkg", "versions", "include", "jmods", "conf"];
 
-/// Folders that hold more than what belongs to the programs in them.
+/// Folders that hold more than the files of the programs in them.
 const GENERAL: [&str; 4] = [".local", ".local/share", ".config", ".cache"];
 
-/// Folders of a home folder in which links are followed.
+/// Folders in a home folder in which links are followed.
 const LINKING: [&str; 8] = [
     ".config",
     ".config/git",
@@ -37,29 +37,29 @@ const LINKING: [&str; 8] = [
     ".local/state/nix/profiles",
 ];
 
-/// Names on the way to a place, at most: links may go round in circles.
+/// The maximum number of names to resolve in one path: links may form a loop.
 const STEPS: usize = 400;
 
-/// How many programs of a folder are looked at.
+/// The maximum number of programs in a folder to check.
 const PROGRAMS_CONSIDERED: usize = 2_000;
 
-/// One place of a home folder that commands see.
+/// A path in a home folder that commands see.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    /// As it is named.
+    /// The path as it is named.
     pub path: PathBuf,
-    /// Where it is, if a link leads there.
+    /// The real path. It differs if there is a link.
     pub real: PathBuf,
 }
 
-/// The home folders of which commands see little. One that a command may change is all there, and so
-/// is one that is not a person's.
+/// The home folders of which commands see little. A home folder that a command may change is fully
+/// visible, and so is one that does not belong to a person.
 pub(super) fn hidden(walls: &Walls) -> Vec<&PathBuf> {
     let is_persons = |home: &Path| !OF_THE_MACHINE.iter().any(|it| Path::new(it).starts_with(home));
     walls.homes.iter().filter(|home| !walls.gives(home) && is_persons(home)).collect()
 }
 
-/// What commands see of them.
+/// The paths in these home folders that commands see.
 pub(super) fn shown(walls: &Walls) -> Vec<Place> {
     let homes = hidden(walls);
     if homes.is_empty() {
@@ -74,12 +74,12 @@ pub(super) fn shown(walls: &Walls) -> Vec<Place> {
     }
     paths.extend(homes.iter().flat_map(|home| named_by_git(home)));
     let mut secret = secrets::hidden(walls);
-    // Root's home may lie among those of other people.
+    // The home folder of root may be inside a folder with those of other people.
     secret.retain(|it| !homes.iter().any(|home| home.starts_with(it)));
     let is_secret = |place: &Place| secret.iter().any(|it| place.real.starts_with(it));
     let found = paths.into_iter().filter_map(|path| place(path, &homes, walls));
     let mut places: Vec<Place> = found.filter(|place| !is_secret(place)).collect();
-    // The home folder may be named through a link. Only the user shows what holds secrets.
+    // The home folder may be named through a link. Only the user can show a path that holds secrets.
     let said = walls.shown.iter().flat_map(|path| [Some(path.clone()), led_to(path, walls)]);
     places.extend(said.flatten().filter_map(|path| place(path, &homes, walls)));
     places.sort_unstable();
@@ -87,7 +87,7 @@ pub(super) fn shown(walls: &Walls) -> Vec<Place> {
     places
 }
 
-/// `path`, if it is there, in one of `homes`, and leads to no more than a part of it.
+/// Returns `path` if it exists in one of `homes` and leads only to a part of it.
 fn place(path: PathBuf, homes: &[&PathBuf], walls: &Walls) -> Option<Place> {
     let is_part = |path: &Path| !homes.iter().any(|home| home.starts_with(path));
     let is_inside = homes.iter().any(|home| path.starts_with(home));
@@ -95,10 +95,9 @@ fn place(path: PathBuf, homes: &[&PathBuf], walls: &Walls) -> Option<Place> {
     Some(Place { path, real })
 }
 
-/// Where the absolute `path` leads, link by link; nothing if the way there goes through what a command
-/// may change: it could lead anywhere, and what is in there is seen anyway. In home folders only links
-/// are followed that lie where people and installers put them: in other folders, commands may have
-/// left them when they worked there.
+/// Resolves the absolute `path`, link by link. Returns `None` if the way goes through a folder that a command
+/// may change: a link there could lead anywhere, and that folder is visible anyway. In home folders it follows
+/// only links where people and installers put them. Elsewhere, an earlier command may have left the link.
 fn led_to(path: &Path, walls: &Walls) -> Option<PathBuf> {
     let may_hold_links = |folder: &Path| {
         let mut homes = walls.homes.iter().filter(|home| folder.starts_with(home));
@@ -132,12 +131,12 @@ fn led_to(path: &Path, walls: &Walls) -> Option<PathBuf> {
     None
 }
 
-/// True for a place in a home folder that is hidden: elsewhere commands see what they see.
+/// Returns true for a path in a hidden home folder. Other paths are visible without a mount.
 pub(super) fn is_hidden_otherwise(real: &Path, walls: &Walls) -> bool {
     hidden(walls).iter().any(|home| real.starts_with(home))
 }
 
-/// The folder around `programs`, where that is what was installed, or just that folder.
+/// Returns the folder of an installation around `programs`, or just `programs`.
 fn with_what_belongs_to_it(programs: &Path, walls: &Walls) -> PathBuf {
     let is_home = |folder: &Path| walls.homes.iter().any(|home| home == folder);
     let is_installed = |around: &Path| {
@@ -154,14 +153,14 @@ fn with_what_belongs_to_it(programs: &Path, walls: &Walls) -> PathBuf {
     around.unwrap_or(programs).to_owned()
 }
 
-/// Where links in a folder of programs lead: what is installed elsewhere is often linked there.
+/// The targets of links in a folder of programs, because installers often link programs there.
 fn linked_from(programs: &Path, walls: &Walls) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(programs).into_iter().flatten().flatten();
     let links = entries
         .take(PROGRAMS_CONSIDERED)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
     let homes = hidden(walls);
-    // The system's own are many, and what they lead to is seen anyway.
+    // The system's own links are many, and their targets are visible anyway.
     let leads_home = |link: &Path| {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let target = rustix::fs::open(link, flags, Mode::empty()).ok();
@@ -182,7 +181,7 @@ fn linked_from(programs: &Path, walls: &Walls) -> Vec<PathBuf> {
     found
 }
 
-/// Files and folders that the user's settings of git name: git passes over those that it does not find.
+/// Files and folders that the user's git settings name. Git ignores those that it does not find.
 fn named_by_git(home: &Path) -> Vec<PathBuf> {
     const SETTINGS: [&str; 2] = [".gitconfig", ".config/git/config"];
     const KEYS: [&str; 7] = [
@@ -204,7 +203,7 @@ fn named_by_git(home: &Path) -> Vec<PathBuf> {
         let Some(text) = text else { continue };
         for line in text.lines() {
             let Some((key, value)) = line.split_once('=') else { continue };
-            // A section may stand on the same line.
+            // A section may be on the same line.
             let key = key.rsplit(']').next().unwrap_or_default().trim().to_ascii_lowercase();
             let value = value.trim().trim_matches('"');
             let path = match (value.strip_prefix("~/"), file.parent()) {
@@ -221,14 +220,14 @@ fn named_by_git(home: &Path) -> Vec<PathBuf> {
     named
 }
 
-/// The first place in a home folder that `text`, the output of a command, is about and that the
-/// command does not see, as people write it: `~/data`.
+/// The first path in a home folder that `text`, the output of a command, mentions and that the command
+/// does not see. It is written as people write it: `~/data`.
 pub(crate) fn missed(text: &str, walls: &Walls) -> Option<String> {
     let places = shown(walls);
     let given = [&walls.workspace].into_iter().chain(&walls.writable).chain(&walls.readable);
     let seen: Vec<&PathBuf> =
         given.chain(places.iter().flat_map(|place| [&place.path, &place.real])).collect();
-    // What would be shown if it were there is not hidden.
+    // A path that would be shown if it existed is not hidden.
     let usual: Vec<PathBuf> =
         hidden(walls).iter().flat_map(|home| SHOWN.iter().map(|name| home.join(name))).collect();
     let seen: Vec<&PathBuf> = seen.into_iter().chain(&usual).collect();
@@ -241,7 +240,7 @@ pub(crate) fn missed(text: &str, walls: &Walls) -> Option<String> {
             let rest = text.get(at + prefix.len()..).unwrap_or_default();
             let name = rest.trim_start_matches('/').split(ends).next().unwrap_or_default();
             let path = home.join(name);
-            // It is said in Posse's own words, so nothing but a plain name is.
+            // Posse's own message contains the name, so only a plain name is allowed.
             let first = name.split('/').next().unwrap_or_default();
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
             let is_name = first.bytes().all(is_plain) && (1..=60).contains(&first.len());
@@ -359,7 +358,7 @@ mod tests {
     fn nothing_is_shown_that_a_command_could_have_led_there() {
         let (_folder, home) = home_with(&["w/a", "private/x", ".ssh/id", "bare/y"]);
         let mut walls = walls(&home, "w");
-        // As an agent could leave them, in its workspace.
+        // As an agent could leave them in its workspace.
         for name in ["venv", "bin", "env"] {
             symlink(home.join("private"), home.join("w").join(name)).unwrap();
         }
@@ -369,7 +368,7 @@ mod tests {
         symlink(home.join("w/key"), home.join(".local/bin/key")).unwrap();
         symlink(home.join("w/venv"), home.join(".rustup")).unwrap();
         symlink(home.join(".ssh"), home.join(".gitconfig")).unwrap();
-        // What commands have left that worked there before.
+        // Links that earlier commands left in folders where they worked.
         fs::create_dir_all(home.join("go")).unwrap();
         symlink(home.join("private"), home.join("go/pkg")).unwrap();
         walls.toolchains = vec![home.join("w/venv"), "env".into(), "".into(), home.join(".ssh/id")];

@@ -1,5 +1,5 @@
-//! Landlock: what a command may open, as a list of what is allowed. It has no gaps of its own, so
-//! around each secret everything but the secret is allowed.
+//! Landlock: the list of files that a command may open. Landlock cannot exclude paths from an allowed
+//! folder. So around each secret, the rules allow every other file one by one.
 
 use super::walls::Walls;
 use super::{home, secrets};
@@ -12,19 +12,19 @@ use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The first one that knows truncation; before, what is read-only could be emptied.
+/// The first version that handles truncation. Before it, a command could empty read-only files.
 const LEAST: ABI = ABI::V3;
-/// The first one that keeps signals within.
+/// The first version that restricts signals.
 const BEST: ABI = ABI::V6;
 
-/// The first one within which a file can be moved to another folder.
+/// The first version that allows moving a file to another folder.
 const MOVES: ABI = ABI::V2;
 
-/// What the machine knows of all its processes is not for a command, nor are its disks; nor what
-/// others keep in folders for everybody.
+/// Folders that commands do not see: data about all processes, devices such as disks, and folders in
+/// which all users keep files.
 const NOT_SHOWN: [&str; 6] = ["/proc", "/dev", "/tmp", "/var/tmp", "/run", "/lost+found"];
 
-/// Facts about the machine that programs ask for.
+/// Facts about the machine that programs need.
 const SHOWN: [&str; 9] = [
     "/proc/cpuinfo",
     "/proc/meminfo",
@@ -39,23 +39,23 @@ const SHOWN: [&str; 9] = [
 
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Which version of Landlock the kernel has; 0 for none.
+/// The version of Landlock in the kernel; 0 for none.
 #[expect(unsafe_code, reason = "the crate does not tell")]
 pub fn landlock_version() -> i64 {
     const VERSION: u32 = 1;
     let none = std::ptr::null::<u8>();
-    // SAFETY: asked for its version, the kernel reads no memory.
+    // SAFETY: for a query of its version, the kernel reads no memory.
     unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, VERSION) }.max(0)
 }
 
-/// True when the kernel's Landlock can stand around ordinary work: before version 2 nothing could be
+/// Returns true if the kernel's Landlock allows ordinary work. Before version 2, a file could not be
 /// moved or linked from one folder to another.
 pub fn keeps_moves() -> bool {
     landlock_version() >= 2
 }
 
-/// Keeps this process, and all it starts, from writing anywhere but below `folders`, for good. What
-/// it reads and runs stays as it is.
+/// Permanently allows this process, and all processes that it starts, to write only below `folders`.
+/// Reading and executing are not restricted.
 pub(super) fn write_only_below(folders: &[PathBuf]) -> io::Result<()> {
     let rules = rules_about_writing(folders).map_err(io::Error::other)?;
     rules.restrict_self().map_err(io::Error::other)?;
@@ -72,9 +72,9 @@ fn rules_about_writing(folders: &[PathBuf]) -> Result<RulesetCreated, RulesetErr
         .create()?;
     for folder in folders {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        // What cannot be found cannot be written.
+        // A path that does not exist cannot be written.
         let Ok(place) = rustix::fs::open(folder, flags, Mode::empty()) else { continue };
-        // The names are those of mounts. Whoever put a link there since means another place.
+        // The paths are mount points. If one is a link now, it was replaced and leads elsewhere.
         if real_path(&place).ok().as_ref() != Some(folder) {
             continue;
         }
@@ -84,7 +84,7 @@ fn rules_about_writing(folders: &[PathBuf]) -> Result<RulesetCreated, RulesetErr
     Ok(rules)
 }
 
-/// Restricts this process, and all it starts, for good.
+/// Restricts this process, and all processes that it starts, permanently.
 pub(super) fn enforce(walls: &Walls) -> io::Result<()> {
     let rules = rules(walls).map_err(io::Error::other)?;
     rules.restrict_self().map_err(io::Error::other)?;
@@ -127,14 +127,14 @@ fn rules(walls: &Walls) -> Result<RulesetCreated, RulesetError> {
     Ok(rules)
 }
 
-/// Allows a folder and all that is in it but what is hidden.
+/// Allows a folder with everything in it, except for hidden paths.
 fn allow_around(
     mut rules: RulesetCreated,
     folder: &Path,
     hidden: &[PathBuf],
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
-    // A folder was asked for that is itself hidden.
+    // The folder itself is hidden.
     if hidden.iter().any(|path| path == folder)
         && !NOT_SHOWN.iter().any(|it| Path::new(it) == folder)
     {
@@ -147,7 +147,7 @@ fn allow_around(
     }
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        // What a link leads to is allowed where it is, or not.
+        // The target of a link has its own rule, or none.
         if hidden.contains(&path) || entry.file_type().is_ok_and(|it| it.is_symlink()) {
             continue;
         }
@@ -156,7 +156,7 @@ fn allow_around(
     Ok(rules)
 }
 
-/// Allows what is at `path`, if something is.
+/// Allows `path`, if it exists.
 fn allow(
     rules: RulesetCreated,
     path: &Path,

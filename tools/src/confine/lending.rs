@@ -1,10 +1,11 @@
-//! Commands of root's as a user that owns nothing: what root has and others have not, they do not
-//! read, wherever it lies.
+//! Runs the commands of a root host as a user that owns nothing. So they cannot read files that only
+//! root can read, wherever these files are.
 //!
-//! What the box shows on purpose is lent to that user: mounted so that root's files are theirs there,
-//! and what they make there is root's outside. The rest of the machine they see as any other user.
-//! Where that can never be had, it is said why, and the command is root without any power of root's. Where
-//! it only fails now, the command does not run: an agent may have seen to that.
+//! The sandbox lends its paths to that user. It mounts them so that root's files belong to the user
+//! there, and so that files which the user creates there belong to root outside. The user sees the rest
+//! of the machine as any other user does. If lending is permanently impossible, Posse reports why, and
+//! the command runs as root without capabilities. If lending only fails now, the command does not run,
+//! because an agent may have caused the failure.
 
 use crate::linux;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, openat2};
@@ -22,12 +23,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-// What is newer than the C library's names; these numbers are the same everywhere.
+// The C library has no names for these yet. The numbers are the same on all architectures.
 const OPEN_TREE_CLONE: libc::c_uint = 1;
 const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 4;
 const MOUNT_ATTR_IDMAP: u64 = 0x0010_0000;
 
-/// What `mount_setattr` is told.
+/// The argument of `mount_setattr`.
 #[repr(C)]
 struct MountAttributes {
     set: u64,
@@ -36,22 +37,22 @@ struct MountAttributes {
     users: u64,
 }
 
-/// The user, and the group. No system gives this number to anybody: it is above those of people,
-/// services and containers.
+/// The id of this user and its group. No system assigns it: it is above the ids of people, services and
+/// containers.
 const USER: u32 = 1_886_344_019;
 
-/// Where bubblewrap finds what is lent. Commands have a folder of their own there.
+/// Where bubblewrap finds lent paths. Commands see a folder of their own there.
 const STAGING: &CStr = c"/tmp";
 
-/// All numbers of users: root is the user and the user is root, and the others are who they are.
+/// A map of all user ids that swaps root and this user, and leaves the others unchanged.
 fn swapped() -> String {
     let (user, after) = (USER, USER + 1);
     let rest = u32::MAX - after;
     format!("0 {user} 1\n1 1 {}\n{user} 0 1\n{after} {after} {rest}\n", user - 1)
 }
 
-/// Why nothing can ever be lent: a matter of the kernel, a file system, or how the machine is set up. No
-/// agent can bring it about.
+/// Why lending is permanently impossible: the kernel, a file system, or the setup of the machine. No
+/// agent can cause it.
 #[derive(Debug)]
 struct Never(String);
 
@@ -63,17 +64,17 @@ impl fmt::Display for Never {
 
 impl Error for Never {}
 
-/// Says that it can never be had.
+/// Creates an error that means permanent failure.
 pub(super) fn never(why: impl Into<String>) -> io::Error {
     io::Error::other(Never(why.into()))
 }
 
-/// True for an error that says so.
+/// Returns true for such an error.
 pub(super) fn is_for_good(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|it| it.is::<Never>())
 }
 
-/// What the kernel says of a mount that it cannot make, or not for this process.
+/// Adds `why` to an error of a mount. The failure is permanent if the kernel does not permit such mounts.
 fn told(error: &io::Error, why: String) -> io::Error {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::INVAL | Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP) => never(why),
@@ -81,24 +82,24 @@ fn told(error: &io::Error, why: String) -> io::Error {
     }
 }
 
-/// Makes what is to be lent.
+/// Lends paths.
 pub(super) struct Lender {
     users: OwnedFd,
     lent: Lent,
 }
 
-/// What is lent, in the order in which bubblewrap finds it.
+/// The lent mounts, in the order in which bubblewrap finds them.
 #[derive(Default)]
 pub(crate) struct Lent(Vec<OwnedFd>);
 
 impl Lender {
-    /// Nothing is lent where the kernel has no such mounts, or does not let this process make them.
+    /// Fails if the kernel has no such mounts, or does not let this process make them.
     pub(super) fn new() -> io::Result<Lender> {
         let is_folder = Path::new("/tmp").symlink_metadata().is_ok_and(|found| found.is_dir());
         if !is_folder {
             return Err(never("/tmp is no folder"));
         }
-        // Who starts the command in the box is this program, as that user.
+        // This program starts the command in the sandbox, as that user.
         let mode = std::fs::metadata(linux::OWN_EXECUTABLE)?.permissions().mode();
         if mode & 0o005 != 0o005 {
             return Err(never("only root may run this program"));
@@ -106,7 +107,7 @@ impl Lender {
         Ok(Lender { users: namespace()?, lent: Lent::default() })
     }
 
-    /// Lends what is at `path`, and returns where bubblewrap finds it.
+    /// Lends `path`, and returns where bubblewrap finds it.
     pub(super) fn lend(&mut self, path: &Path) -> io::Result<PathBuf> {
         let tree = self
             .tree(path)
@@ -116,7 +117,7 @@ impl Lender {
     }
 
     fn tree(&self, path: &Path) -> io::Result<OwnedFd> {
-        // A link that somebody put there since means another place.
+        // Follow no links: a link that was put there meanwhile leads elsewhere.
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let place = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
         let tree = open_tree(&place)?;
@@ -130,8 +131,8 @@ impl Lender {
 }
 
 impl Lent {
-    /// Puts all of it where bubblewrap finds it, seen by nobody else, and gives up being root. For
-    /// the process that is about to become bubblewrap, with its output in place.
+    /// Mounts all lent paths where bubblewrap finds them, invisible to other processes, and gives up
+    /// being root. For the process that is about to become bubblewrap, with its output in place.
     pub(crate) fn hand_over(&self) -> io::Result<()> {
         unshare(libc::CLONE_NEWNS)?;
         mount(c"none", c"/", c"none", libc::MS_REC | libc::MS_SLAVE, c"")?;
@@ -139,7 +140,7 @@ impl Lent {
 
         for (number, tree) in self.0.iter().enumerate() {
             let place = Path::new("/tmp").join(number.to_string());
-            // Without opening anything: the command may have few files.
+            // Opens no file: the limit of open files may be low.
             match FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode) {
                 FileType::Directory => mkdirat(CWD, &place, Mode::RWXU)?,
                 _ => mknodat(CWD, &place, FileType::RegularFile, Mode::RUSR, 0)?,
@@ -147,7 +148,7 @@ impl Lent {
             move_mount(tree, &place)?;
         }
         let (user, group) = (Uid::from_raw(USER), Gid::from_raw(USER));
-        // Programs open it again by its name (`/dev/stdout`).
+        // Programs reopen standard output by its name (`/dev/stdout`).
         give_away(rustix::stdio::stdout())?;
         set_thread_groups(&[])?;
         set_thread_res_gid(group, group, group)?;
@@ -155,7 +156,7 @@ impl Lent {
     }
 }
 
-/// Makes a pipe the user's.
+/// Makes that user the owner of a pipe.
 pub(super) fn give_away(pipe: impl AsFd) -> io::Result<()> {
     let pipe = pipe.as_fd();
     if FileType::from_raw_mode(rustix::fs::fstat(pipe)?.st_mode).is_fifo() {
@@ -164,8 +165,8 @@ pub(super) fn give_away(pipe: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// A namespace in which root and the user have changed places. A process of its own makes it, and is
-/// gone when this returns.
+/// A user namespace in which root and that user are swapped. A separate process creates it, and has
+/// ended when this function returns.
 fn namespace() -> io::Result<OwnedFd> {
     let (made, says) = pipe_with(PipeFlags::CLOEXEC)?;
     let (waits, holds) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -173,7 +174,7 @@ fn namespace() -> io::Result<OwnedFd> {
         drop((made, holds));
         if unshare(libc::CLONE_NEWUSER).is_ok() {
             let _ = rustix::io::write(&says, b"+");
-            // Until the other end is closed.
+            // Waits until the other end is closed.
             let _ = Read::read(&mut File::from(waits), &mut [0]);
         }
         std::process::exit(0);
@@ -220,16 +221,16 @@ fn mount(
     done(libc::c_long::from(mounted)).map(drop)
 }
 
-/// What is mounted at `place`, with all that is mounted within, once more and nowhere.
+/// A detached copy of the mount at `place`, with all mounts below it.
 #[expect(unsafe_code, reason = "the crate's features do not include mounts")]
 fn open_tree(place: &OwnedFd) -> io::Result<OwnedFd> {
     let flags = OPEN_TREE_CLONE
         | (libc::O_CLOEXEC | libc::AT_EMPTY_PATH | libc::AT_RECURSIVE) as libc::c_uint;
-    // SAFETY: the text ends with a zero and lives for ever.
+    // SAFETY: the text ends with a zero and is static.
     let tree = done(unsafe {
         libc::syscall(libc::SYS_open_tree, place.as_raw_fd(), c"".as_ptr(), flags)
     })?;
-    // SAFETY: the descriptor is new, so nobody else owns it.
+    // SAFETY: the descriptor is new, so no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(tree as i32) })
 }
 

@@ -1,5 +1,5 @@
-//! What a command may use of the machine: the kernel's limits for each process, and a count of the
-//! whole tree by its supervisor, which no process of it can escape.
+//! How much of the machine a command may use. The kernel limits each process, and the supervisor limits
+//! the whole tree, which no process can leave.
 
 use crate::linux;
 use rustix::process::{Pid, Resource, Rlimit, setrlimit};
@@ -7,33 +7,32 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 
-/// How much more than its share of memory a process may reserve without using it.
+/// How many times its share of memory a process may reserve without using it.
 const RESERVED_FACTOR: u64 = 4;
 
-/// What a command may use, all its processes together unless it says otherwise.
+/// The limits of a command. They apply to all its processes together unless the field says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandLimits {
-    /// Bytes of memory of their own.
+    /// Bytes of memory that are not shared.
     pub memory_bytes: u64,
     /// Processes at the same time.
     pub processes: u32,
-    /// Bytes of any one file that is written.
+    /// Size of each file that is written, in bytes.
     pub file_bytes: u64,
-    /// Bytes that are written to disks in all.
+    /// Bytes written to disks in total.
     pub disk_bytes: u64,
-    /// Files that one process has open.
+    /// Open files of each process.
     pub open_files: u64,
 }
 
-/// Memory that a command may use on a machine that has twice as much.
+/// The memory limit of a command on a machine with at least twice as much.
 const MEMORY_BYTES: u64 = 4 << 30;
 
-/// Memory of the machine for each command that runs beside others.
+/// How much of the machine's memory each concurrent command counts for.
 const SHARE_BYTES: u64 = 512 << 20;
 
-/// How many commands run at the same time on this machine, unless a setting says otherwise: two for
-/// each core, and no more than memory allows. At least two, so that a slow command does not hold up
-/// all others.
+/// The default number of commands that run at the same time on this machine: two for each core, but no
+/// more than memory allows. It is at least two, so that a slow command does not hold up all others.
 pub fn usual_commands_at_once() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, |count| count.get());
     let shares = usize::try_from(linux::machine_bytes() / SHARE_BYTES).unwrap_or(usize::MAX);
@@ -41,8 +40,8 @@ pub fn usual_commands_at_once() -> usize {
 }
 
 impl CommandLimits {
-    /// What is usual: 4 GiB of memory, or half of what the machine has if that is less, and plenty
-    /// of the rest.
+    /// The defaults: 4 GiB of memory, or half of the machine's memory if that is less, and generous
+    /// values for the rest.
     pub fn usual() -> CommandLimits {
         CommandLimits {
             memory_bytes: MEMORY_BYTES.min(linux::machine_bytes() / 2),
@@ -54,7 +53,7 @@ impl CommandLimits {
     }
 }
 
-/// Which limit ended a command.
+/// The limit that ended a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
     /// It used more memory than this, in bytes.
@@ -76,27 +75,27 @@ impl fmt::Display for Limit {
 }
 
 impl CommandLimits {
-    /// Sets what the kernel keeps for this process and those it starts.
+    /// Sets the kernel's limits for this process and all processes that it starts.
     pub(crate) fn enforce(&self) -> io::Result<()> {
         let most = |resource, value: u64| {
             let now = rustix::process::getrlimit(resource);
-            // Nobody raises what the host has set.
+            // Never raise a limit that the host has set.
             let value = Some(now.maximum.map_or(value, |maximum| maximum.min(value)));
             setrlimit(resource, Rlimit { current: value, maximum: value })
         };
-        // With none at all, the kernel would still start a program of the host's to take it.
+        // Not 0: with 0, the kernel would still start the host's program for core dumps.
         most(Resource::Core, 1)?;
         most(Resource::Fsize, self.file_bytes)?;
         most(Resource::Nofile, self.open_files)?;
         most(Resource::Data, self.memory_bytes.saturating_mul(RESERVED_FACTOR))?;
-        // Should memory run out all the same, the kernel takes these processes first. It may be
-        // forbidden to say so, and there is no /proc everywhere.
+        // If memory runs out all the same, the kernel kills these processes first. This write may be
+        // forbidden, and `/proc` does not exist everywhere.
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
         Ok(())
     }
 }
 
-/// Looks at the tree below one process.
+/// Checks the process tree of a command against its limits.
 pub(crate) struct Watchdog {
     limits: CommandLimits,
     page_bytes: u64,
@@ -107,7 +106,7 @@ impl Watchdog {
         Watchdog { limits, page_bytes: rustix::param::page_size() as u64 }
     }
 
-    /// The limit that the processes `tree` are over, if they are.
+    /// Returns the limit that the processes `tree` exceed, if any.
     pub(crate) fn over(&self, tree: Vec<Pid>) -> Option<Limit> {
         let (mut count, mut bytes) = (0, 0);
         let mut written = linux::written_by_the_buried();
@@ -126,7 +125,7 @@ impl Watchdog {
         (bytes > memory_bytes).then_some(Limit::Memory(memory_bytes))
     }
 
-    /// Memory that is in use and not a file's or shared.
+    /// Resident memory that is neither shared nor backed by a file.
     fn own_bytes(&self, process: Pid) -> u64 {
         let path = format!("/proc/{}/statm", process.as_raw_pid());
         let Ok(text) = std::fs::read_to_string(path) else { return 0 };
@@ -137,7 +136,7 @@ impl Watchdog {
     }
 }
 
-/// What a process, and those it has buried, have written to disks.
+/// Bytes that a process and its reaped children have written to disks.
 fn written_bytes(process: Pid) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{}/io", process.as_raw_pid()));
     let text = text.unwrap_or_default();

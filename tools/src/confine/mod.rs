@@ -1,9 +1,9 @@
-//! What a command can reach: a grant's profile and network, made into walls that the kernel keeps.
+//! Confinement of commands: turns the profile and network of a grant into walls that the kernel enforces.
 //!
-//! The host says what is wanted ([`Confinement`]) and asks its launcher which [`Backend`] gives it.
-//! The supervisor builds the walls around the command: a box of bubblewrap's, or Landlock, and a
-//! filter of system calls with either. The file tools obey the same rules.
-//! Nothing here weakens what was asked for: what cannot be had is an error.
+//! The host describes what it wants ([`Confinement`]) and asks its launcher which [`Backend`] provides
+//! it. The supervisor builds the walls around the command: a sandbox of bubblewrap, or Landlock, each
+//! with a filter of system calls. The file tools obey the same rules. Nothing here weakens a
+//! confinement: if this machine cannot enforce it, that is an error.
 
 mod backend;
 mod bubblewrap;
@@ -56,40 +56,40 @@ pub(crate) use walls::{Link, Walls};
 use posse_protocol::{Grant, Network, Profile};
 use std::path::PathBuf;
 
-/// How far a command reaches.
+/// What a command may read, change and connect to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confinement {
     /// What it may change.
     pub profile: Profile,
-    /// What the file tools may change, if that is not the same: rules can keep them to some paths.
+    /// What the file tools may change, if that differs: rules can restrict them to some paths.
     pub files: Option<Profile>,
-    /// Whom it may talk to.
+    /// Which hosts it may talk to.
     pub network: Network,
-    /// Folders beside the workspace that it may change, absolute: its scratch folder.
+    /// Absolute paths of folders besides the workspace that it may change, such as its scratch folder.
     pub writable: Vec<PathBuf>,
-    /// The folder that holds what it finds in `/tmp` and `/var/tmp`, absolute. Nothing of it is lost
-    /// before the folder is removed. Without one they are in memory, and gone with the command.
+    /// The folder that the command sees as `/tmp` and `/var/tmp`, absolute. Files in it remain until the folder
+    /// is removed. Without it, `/tmp` and `/var/tmp` are in memory, and vanish with the command.
     pub temporary: Option<PathBuf>,
-    /// Folders that it may read, absolute, also where what is around them is hidden.
+    /// Absolute paths of folders that it may read even if the folders around them are hidden.
     pub readable: Vec<PathBuf>,
-    /// Files and folders that it may not read, absolute.
+    /// Absolute paths of files and folders that it may not read.
     pub hidden: Vec<PathBuf>,
-    /// Files and folders of the workspace that it may not change, absolute.
+    /// Absolute paths of files and folders in the workspace that it may not change.
     pub fixed: Vec<PathBuf>,
-    /// It is the host's own, and no agent has written it: repositories in the workspace are not looked
-    /// at.
+    /// True if the command is the host's own and no agent wrote it. Repositories in the workspace are
+    /// not inspected then.
     pub is_own: bool,
 }
 
-/// True when this process is root's, to whom more of the machine is readable.
+/// Returns true if this process runs as root, which can read more of the machine.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 impl Confinement {
-    /// How far the commands of a run with this grant reach.
+    /// The confinement for the commands of a run with this grant.
     pub fn of(grant: &Grant) -> Confinement {
-        // What git needs of the checkout that a worktree was made from.
+        // Git needs these folders of the checkout that a worktree was made from.
         let apart = grant.worktree.iter().flat_map(|it| [&it.origin, &it.data]);
         let skills = grant.skills.iter().map(|skill| &skill.path);
         Confinement {
@@ -101,12 +101,12 @@ impl Confinement {
         }
     }
 
-    /// No confinement: for what the user runs, never for what a model says.
+    /// No confinement: for commands of the user, never for commands that a model wrote.
     pub fn none() -> Confinement {
         Confinement { profile: Profile::Full, network: Network::Open, ..Confinement::default() }
     }
 
-    /// The workspace can be changed, nothing else; there is no network.
+    /// Commands can change only the workspace, and have no network.
     pub fn workspace_write() -> Confinement {
         Confinement { profile: Profile::WorkspaceWrite, ..Confinement::default() }
     }

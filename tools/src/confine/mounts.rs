@@ -1,5 +1,5 @@
-//! What a command in a box of bubblewrap's finds where: the whole machine, to be read; in it
-//! private folders, what it may change, and gaps where secrets are.
+//! The mounts of a command in a sandbox of bubblewrap: the whole machine, read-only. On top of it are
+//! private folders, writable paths, and gaps where secrets are.
 
 use super::excluded::{emptied, excluded};
 use super::lending::{Lender, never};
@@ -22,31 +22,30 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
-/// Folders that everybody writes to, in which processes meet; each command has its own, in memory.
+/// Folders that every user writes to and that processes share. Each command has its own, in memory.
 const PRIVATE: [(&str, u64); 4] =
     [("/tmp", 1 << 30), ("/var/tmp", 1 << 30), ("/run", 16 << 20), ("/dev/shm", 256 << 20)];
 
-/// Those of them in which people keep things for later, and the names under which a run keeps its own.
+/// Those in which people keep files for later, and the names of the folders that replace them in a run.
 pub(super) const LASTING: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
 
-/// What is not secret in a folder that is private: where some systems keep their programs, and how
-/// names are resolved.
+/// Paths in private folders that are not secret, such as the programs of some systems.
 const SHOWN_IN_PRIVATE: [&str; 2] = ["/run/current-system", "/run/booted-system"];
 
-/// A gap holds nothing.
+/// The size of a gap, which is empty.
 const GAP_BYTES: u64 = 64 << 10;
 
-/// Which folder or file something is: its device and its number there.
+/// Identifies a folder or file: its device and its inode.
 pub(super) type Identity = (u64, u64);
 
-/// One thing that is mounted.
+/// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Mount {
     Private {
         path: PathBuf,
         bytes: u64,
     },
-    /// What is private and lasts: it lies in a folder outside.
+    /// A private folder that outlives the command. Its files are in a folder outside.
     Lasting {
         path: PathBuf,
         from: PathBuf,
@@ -63,7 +62,7 @@ enum Mount {
     Empty {
         path: PathBuf,
     },
-    /// With the files that git tracks there, if it tracks any; with none where that is not known.
+    /// A hidden path. `tracked` holds the files that git tracks there; it is empty if they are unknown.
     Gap {
         path: PathBuf,
         tracked: Option<BTreeSet<PathBuf>>,
@@ -88,8 +87,8 @@ impl Mount {
         }
     }
 
-    /// What is deeper is mounted later, since it would be covered otherwise; in one place a secret
-    /// wins over what is shown, and that over what is private.
+    /// Deeper mounts come later, because an earlier one would be covered. At the same path, a secret
+    /// takes precedence over a shown path, and a shown path over a private folder.
     fn order(&self) -> (usize, u8) {
         let rank = match self {
             Mount::Private { .. } | Mount::Lasting { .. } => 0,
@@ -101,24 +100,24 @@ impl Mount {
     }
 }
 
-/// What makes bubblewrap mount all this.
+/// The mounts as arguments for bubblewrap, and facts about them.
 pub(super) struct Layout {
     pub arguments: Vec<OsString>,
-    /// Files that must be there until it has.
+    /// Files that must exist until bubblewrap has mounted them.
     pub masks: Vec<TempPath>,
-    /// The places in the box that can be written, none of them within another.
+    /// The writable paths in the sandbox. None of them contains another.
     pub writable: Vec<PathBuf>,
-    /// What is mounted in places that commands can change, and which folder or file each is.
+    /// Mounts in places that commands can change, and the folder or file that each of them must be.
     pub inside: Vec<(PathBuf, Identity)>,
-    /// Where something is mounted in there, gaps included.
+    /// All mount points in places that commands can change, including gaps.
     pub points: Vec<PathBuf>,
 }
 
-/// The layout of a box. What it shows comes from `lender`, if there is one.
+/// Computes the layout of a sandbox. With a `lender`, it lends every path that the sandbox shows.
 ///
 /// # Errors
-/// When what an earlier command left in a temporary folder is in the way and cannot be removed, or
-/// something cannot be lent.
+/// If an earlier command left a file in a temporary folder that is in the way and cannot be removed, or
+/// if a path cannot be lent.
 pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Result<Layout> {
     let (mut masks, mut others): (Vec<TempPath>, Vec<TempPath>) = (Vec::new(), Vec::new());
     let mut arguments: Vec<OsString> = Vec::new();
@@ -126,7 +125,7 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
         arguments.extend(parts.iter().map(|part| part.as_ref().to_owned()));
     };
     add(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc"]);
-    // Settings of the kernel ask for the uid of root, which a command of root's has.
+    // Kernel settings in `/proc` are writable for the uid of root, which a command of a root host has.
     let mut sealed: Vec<PathBuf> = vec!["/dev".into(), "/proc".into()];
     let mut mounts = mounts(walls);
     clear_lasting(&mounts)?;
@@ -160,7 +159,7 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
             Mount::Gap { path, tracked } if path.is_dir() => {
                 let bytes = GAP_BYTES.to_string();
                 let files = tracked.as_ref().map(mask::of_all);
-                // Git takes what is in a folder that it cannot look into for unchanged, at times.
+                // If the files cannot be masked, close the folder: git then sometimes takes them for unchanged.
                 let mode =
                     if files.as_ref().is_some_and(Option::is_none) { "0000" } else { "0555" };
                 add(&[&"--perms", &mode, &"--size", &bytes, &"--tmpfs", path]);
@@ -174,7 +173,7 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
                 add(&[&"--ro-bind", &source(&mask)?, path]);
                 masks.push(mask);
             }
-            // As bubblewrap binds it, this device cannot be opened.
+            // As bubblewrap mounts it, this device cannot be opened.
             Mount::Gap { path, .. } => add(&[&"--ro-bind", &"/dev/null", path]),
         }
     }
@@ -187,15 +186,15 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
         add(&[&"--ro-bind", &source(&text)?, &path]);
         masks.push(text);
     }
-    // Only now: what is in them had to be made first.
+    // Only now, because the mount points in these folders had to be created first.
     for path in sealed {
         add(&[&"--remount-ro", &path]);
     }
     Ok(Layout { arguments, masks, writable, inside, points })
 }
 
-/// What is mounted from places that commands can change, as it is now. Bubblewrap mounts it by its path
-/// in a moment; until then a command could put a link in the place of a folder around it.
+/// The paths to mount in places that commands can change, as they are now. Bubblewrap mounts them by
+/// path a moment later. Until then, a command could replace a folder above with a link.
 fn inside(mounts: &[Mount], walls: &Walls) -> io::Result<Vec<(PathBuf, Identity)>> {
     let roots = roots(walls);
     let mut inside = Vec::new();
@@ -216,8 +215,8 @@ fn inside(mounts: &[Mount], walls: &Walls) -> io::Result<Vec<(PathBuf, Identity)
     Ok(inside)
 }
 
-/// Where something is mounted in places that commands can change. Had a command put a link there when
-/// bubblewrap mounted it, it would be mounted where the link led, and nothing in its place.
+/// The mount points in places that commands can change. If a command put a link there in time,
+/// bubblewrap would mount at the link's target, and nothing at the mount point itself.
 fn points(mounts: &[Mount], walls: &Walls) -> Vec<PathBuf> {
     let roots = roots(walls);
     let is_inside = |path: &Path| innermost(&roots, path).is_some_and(|root| root != path);
@@ -225,13 +224,13 @@ fn points(mounts: &[Mount], walls: &Walls) -> Vec<PathBuf> {
     mounted.map(Mount::path).filter(|path| is_inside(path)).map(Path::to_owned).collect()
 }
 
-/// A handle of the folder at `path`, which only names it.
+/// A handle of the folder at `path`. It cannot be used for reading.
 pub(super) fn folder_handle(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// Which folder or file is at `path` below `handle`, if no link is on the way.
+/// Identifies the folder or file at `path` below `handle`. Fails if a link is on the way.
 pub(super) fn identity_below(handle: &OwnedFd, path: &Path) -> io::Result<Identity> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let way = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -240,8 +239,8 @@ pub(super) fn identity_below(handle: &OwnedFd, path: &Path) -> io::Result<Identi
     Ok((found.st_dev, found.st_ino))
 }
 
-/// What a user who owns nothing can mount: not in folders that only root may enter. A gap there is
-/// needless, since nobody in the box gets that far.
+/// Checks that a user who owns nothing can make these mounts: none may be inside a folder that only root may
+/// enter. Drops gaps there, because no process in the sandbox can reach them. Any other mount there is an error.
 fn within_reach(mounts: Vec<Mount>) -> io::Result<Vec<Mount>> {
     let mut within: Vec<Mount> = Vec::new();
     for mount in mounts {
@@ -261,8 +260,7 @@ fn everybody_may_enter(folder: &Path) -> bool {
     folder.metadata().is_ok_and(|found| found.permissions().mode() & 0o001 != 0)
 }
 
-/// The places that can be written. Of devices there are only those that a command needs; `/proc` is
-/// sealed.
+/// The writable paths. `/dev` contains only the devices that a command needs, and `/proc` is read-only.
 fn writable(mounts: &[Mount]) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = vec!["/dev".into()];
     for mount in mounts {
@@ -277,14 +275,13 @@ fn writable(mounts: &[Mount]) -> Vec<PathBuf> {
         }
     }
     places.sort();
-    // What is around another comes before it.
+    // A folder comes before the paths inside it.
     places.dedup_by(|later, earlier| later.starts_with(earlier));
     places
 }
 
-/// Makes the folders that last, and removes from them what is in the way of other mounts: a command
-/// could have left a link there, and what is mounted there would be found in another place. No other
-/// command of the run is at work now.
+/// Creates the lasting folders, and removes files in them that are in the way of other mounts. A command could
+/// have left a link there, so that the mount would appear elsewhere. No other command of the run is active now.
 fn clear_lasting(mounts: &[Mount]) -> io::Result<()> {
     for lasting in mounts {
         let Mount::Lasting { path, from } = lasting else { continue };
@@ -293,12 +290,12 @@ fn clear_lasting(mounts: &[Mount]) -> io::Result<()> {
             _ => {}
         }
         let folder = File::open(from)?;
-        // As programs expect it. The folder around it is closed to others.
+        // The mode that programs expect. The folder around it is closed to other users.
         fchmod(&folder, Mode::from_raw_mode(0o1777))?;
         let below = mounts.iter().filter_map(|mount| mount.path().strip_prefix(path).ok());
         let names: BTreeSet<&OsStr> = below.filter_map(|it| it.iter().next()).collect();
         names.into_iter().try_for_each(|name| remove::remove(&folder, name))?;
-        // What bubblewrap made there would count as written by the command.
+        // Create mount points here: if bubblewrap did, they would count as written by the command.
         let is_around =
             |it: &&Mount, place: &Path| place.starts_with(it.path()) && it.path() != place;
         let nearest = |place: &Path| mounts.iter().rfind(|it| is_around(it, place));
@@ -316,7 +313,7 @@ fn clear_lasting(mounts: &[Mount]) -> io::Result<()> {
 fn mounts(walls: &Walls) -> Vec<Mount> {
     let mut mounts: Vec<Mount> = Vec::new();
     for (path, bytes) in PRIVATE {
-        // A link leads to another of them.
+        // If it is a link, it leads to another of these folders.
         let is_folder = Path::new(path).symlink_metadata().is_ok_and(|found| found.is_dir());
         if is_folder || path.starts_with("/dev/") {
             let name = LASTING.iter().find(|(lasting, _)| *lasting == path).map(|(_, name)| name);
@@ -329,7 +326,7 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         }
     }
     let mut show = |path: &Path, access| {
-        // Where all is to be read already there is nothing to show.
+        // The root folder is readable already.
         if let Ok(path) = path.canonicalize()
             && path.parent().is_some()
         {
@@ -350,7 +347,7 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
     walls.readable.iter().filter(|path| is_apart(path, walls)).for_each(|path| {
         show(path, Access::Read);
     });
-    // To a command that is not root, more is to be shown.
+    // A command that does not run as root needs these to be shown, too.
     let more = walls.shown.iter().filter(|path| walls.lends && is_apart(path, walls));
     more.for_each(|path| show(path, Access::Read));
     let writes = walls.profile == Profile::WorkspaceWrite;
@@ -365,11 +362,11 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         let there = guarded(walls).into_iter().filter(|(path, _)| path.symlink_metadata().is_ok());
         let roots = roots(walls);
         let fixed = walls.fixed.iter().filter_map(|path| path.canonicalize().ok());
-        // A command may have put a link there since: what is elsewhere cannot be changed anyway, and to
-        // mount it would show it.
+        // A command may have replaced a path with a link. Paths outside these roots cannot be changed
+        // anyway, and mounting one would reveal it.
         let fixed = fixed.filter(|path| innermost(&roots, path).is_some());
         let kept = there.chain(fixed.map(|path| (path, Access::Read)));
-        // To keep what nobody sees would show it, too.
+        // Mounting a hidden path read-only would reveal it, too.
         let gaps: Vec<&Path> = hidden.iter().map(PathBuf::as_path).collect();
         let is_hidden = |path: &Path| gaps.contains(&path) || is_in_gap(path, &gaps, &roots);
         let kept = kept.filter(|(path, _)| !is_hidden(path));
@@ -381,7 +378,7 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
     }
     let mut known = tracked(&hidden);
     for path in hidden {
-        // Own folders may lie in one that is hidden: the database's, or another person's home.
+        // The run's own folders may be inside a hidden one: the database's, or another person's home.
         let is_inside = |other: &Path| other.starts_with(&path) && other != path;
         let holds_others = mounts.iter().any(|mount| is_inside(mount.path()));
         let tracked = known.remove(&path).filter(|_| !holds_others);
@@ -396,13 +393,13 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
     without_covered(mounts)
 }
 
-/// True for a folder that lies where no confined command can have put a link in its place.
+/// Returns true for a folder that no confined command can have replaced with a link.
 fn is_apart(path: &Path, walls: &Walls) -> bool {
     path.canonicalize().is_ok_and(|real| real == *path && !walls.gives(path))
 }
 
-/// The folders around what is fixed or hidden in places that can be changed, each as a mount of its
-/// own: otherwise one could be moved away with all that is in it, and another put in its place.
+/// The folders around fixed or hidden paths in writable places, each as its own mount. Otherwise a
+/// command could move such a folder away with everything in it, and put another in its place.
 fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
     let is_kept = |mount: &&Mount| match mount {
         Mount::Gap { .. } | Mount::Empty { .. } | Mount::Shown { access: Access::Read, .. } => true,
@@ -417,16 +414,16 @@ fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
     let gaps: Vec<&Path> = mounts.iter().filter(is_gap).map(Mount::path).collect();
     let mut held = BTreeSet::new();
     for path in &kept {
-        // What is around a root, or is one, is not the command's to move.
+        // A command cannot move a root or the folders above it.
         let Some(root) = innermost(&roots, path).filter(|root| *root != *path) else { continue };
-        // Nor what nobody sees.
+        // The same holds for paths that it does not see.
         if is_in_gap(path, &gaps, &roots) {
             continue;
         }
         let inside: Vec<&&Path> =
             kept.iter().filter(|it| it.starts_with(root) && **it != root).collect();
         let around = path.ancestors().skip(1).take_while(|it| *it != root);
-        // What is in something that cannot be changed stays as it is.
+        // Paths inside a read-only mount cannot be moved.
         held.extend(around.filter(|it| !inside.iter().any(|kept| it.starts_with(kept))));
     }
     held.into_iter()
@@ -434,25 +431,25 @@ fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
         .collect()
 }
 
-/// True when `path` lies in one of `gaps`, and nothing that a command may change lies between them.
+/// Returns true if `path` is in one of `gaps`, without a writable root between them.
 fn is_in_gap(path: &Path, gaps: &[&Path], roots: &[&PathBuf]) -> bool {
     let Some(root) = innermost(roots, path) else { return false };
     gaps.iter().any(|gap| gap.starts_with(root) && path.starts_with(gap) && path != *gap)
 }
 
-/// What a command may change, but for what is kept in there.
+/// The folders that a command may change, except for protected paths in them.
 fn roots(walls: &Walls) -> Vec<&PathBuf> {
     std::iter::once(&walls.workspace).chain(&walls.writable).collect()
 }
 
-/// The one of `roots` that `path` is in or is, the nearest to it.
+/// The nearest of `roots` that contains `path` or is `path`.
 fn innermost<'r>(roots: &[&'r PathBuf], path: &Path) -> Option<&'r Path> {
     let around = roots.iter().filter(|root| path.starts_with(root));
     around.max_by_key(|root| root.components().count()).map(|root| root.as_path())
 }
 
-/// Leaves out gaps in what is not seen anyway, since nothing can be mounted there, and links in what
-/// is shown, which are there already.
+/// Removes gaps in places that are not visible anyway, where mounting is impossible. Also removes links
+/// in shown folders, which contain these links already.
 fn without_covered(mounts: Vec<Mount>) -> Vec<Mount> {
     let mut kept: Vec<Mount> = Vec::new();
     for mount in mounts {
@@ -476,8 +473,8 @@ fn without_covered(mounts: Vec<Mount>) -> Vec<Mount> {
     kept
 }
 
-/// What of the workspace and its repository is a mount of its own, so that it is neither moved away nor replaced, and
-/// whether it can be changed.
+/// The paths of the workspace and its repository that are separate mounts, so that a command can
+/// neither move nor replace them. The access says whether it can change them.
 fn guarded(walls: &Walls) -> Vec<(PathBuf, Access)> {
     let repository = walls.repository.iter().map(|data| (data.clone(), Access::Write));
     let paths = protected(walls).into_iter().map(|path| (path, Access::Read)).chain(repository);
@@ -485,14 +482,14 @@ fn guarded(walls: &Walls) -> Vec<(PathBuf, Access)> {
     if walls.writable.contains(&git) {
         return paths.collect();
     }
-    // A file that leads to a repository elsewhere, somebody's empty folder, or a repository that a
-    // command takes apart, is only read.
+    // Read-only if it is a file that leads to a repository elsewhere, the user's empty folder, or a
+    // repository that a command has taken apart.
     let is_whole = git.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir());
     let access = if is_whole { Access::Write } else { Access::Read };
     paths.chain([(git, access)]).collect()
 }
 
-/// The paths that must not be written, there or not, but for git's folder itself.
+/// The paths that must not be written, whether they exist or not, except for `.git` itself.
 pub(super) fn protected(walls: &Walls) -> Vec<PathBuf> {
     let workspace = &walls.workspace;
     let mut paths: Vec<PathBuf> = PROTECTED.iter().map(|name| workspace.join(name)).collect();
@@ -504,7 +501,7 @@ pub(super) fn protected(walls: &Walls) -> Vec<PathBuf> {
         paths.extend(IN_HOME.iter().map(|name| home.join(name)));
     }
     paths.extend(obeyed_below_home(workspace, &walls.homes, &walls.hidden));
-    // What the host gave to be written, it meant.
+    // The host gave these paths to be written on purpose.
     paths.retain(|path| !walls.writable.iter().any(|given| path.starts_with(given)));
     paths
 }
@@ -516,7 +513,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Folders that a layout is made of, each of which may be anything.
+    /// The folders of a layout. Each of them can have any role.
     const FOLDERS: [&str; 8] = ["a", "a/b", "a/b/c", "a/b/c/d", "a/e", "a/b/.git", "f", "f/g"];
 
     fn walls(root: &Path, places: &[Vec<usize>; 5], workspace: usize) -> Walls {
@@ -546,8 +543,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever lies in what: only what was given can be written, and what is fixed or hidden in
-        /// there cannot be moved away with a folder around it.
+        /// However the folders are nested, only the given ones can be written, and no fixed or hidden
+        /// path in them can be moved away with a folder around it.
         #[test]
         fn nothing_above_what_was_given_can_be_written_and_nothing_kept_can_be_moved(
             places in prop::array::uniform5(prop::collection::vec(0..FOLDERS.len(), 0..3)),
@@ -565,7 +562,7 @@ mod tests {
                     prop_assert!(given.iter().any(|it| path.starts_with(it)), "{path:?}: {mounts:?}");
                 }
             }
-            // Nothing that is hidden in the workspace is shown because it is fixed, too.
+            // A path that is both hidden in the workspace and fixed is not shown.
             for hidden in walls.hidden.iter().filter(|it| it.starts_with(&walls.workspace)) {
                 for fixed in walls.fixed.iter().filter(|it| it.starts_with(hidden)) {
                     let given = walls.writable.iter().chain(&walls.readable).chain(&walls.homes);
@@ -594,7 +591,7 @@ mod tests {
         }
     }
 
-    /// A command may swap a file for a link while the box of another is planned.
+    /// A command may replace a file with a link while another command's sandbox is planned.
     #[test]
     fn what_is_fixed_shows_neither_what_a_link_leads_to_nor_what_is_hidden() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,12 +1,12 @@
-//! What holds the place of protected names that do not exist, while commands run.
+//! Placeholders for protected names that do not exist, while commands run.
 //!
-//! Only what exists can be mounted over. So a missing name gets an empty folder, which git does
-//! not see, and which is told from others by its mode; where git would stop at a folder, a file that
-//! says nothing; and where an empty folder would do for a repository, or git would read it, a socket
-//! that nobody listens at, which git does not see either. The last command that needs those of a folder removes them: removing one takes the
-//! mount away from every command that still runs. Who needs them is told by a lock on the folder:
-//! the workspace, or the data of its repository, which other workspaces may have in common. What a
-//! crash leaves, the next command removes.
+//! Bubblewrap can mount only over files that exist. So a missing name gets a placeholder, which its mode marks.
+//! Usually it is an empty folder, which git ignores. If git would fail at a folder, it is a file without any
+//! effect. If an empty folder could become part of a repository, or if git would read the file, it is a socket
+//! without a listener, which git ignores, too. The last command that needs the placeholders of a folder removes
+//! them, because removing one takes the mount away from every command that still runs. A lock on the folder
+//! shows which commands need them. The folder is the workspace, or the data of its repository, which several
+//! workspaces may share. After a crash, the next command removes what is left.
 
 use super::mounts::protected;
 use super::protected::{
@@ -28,13 +28,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Nothing that people make is like this: sticky, and closed to writers.
+/// Modes that people do not use: sticky, and without write permission.
 const MODE: RawMode = 0o1555;
 const FILE_MODE: RawMode = 0o1444;
 const STICKY: RawMode = 0o1000;
 const WRITABLE: RawMode = 0o222;
 
-/// Fewer names than this, somewhere in a text, are no listing of a folder.
+/// A text with fewer of the names than this is not a listing of a folder.
 const A_LISTING: usize = 3;
 
 /// The placeholders of one workspace, while a command runs in it.
@@ -42,18 +42,18 @@ pub(crate) struct Placeholders {
     folders: Vec<Folder>,
 }
 
-/// Those in one folder.
+/// The placeholders in one folder.
 struct Folder {
-    /// Where it is, to be told.
+    /// Its path, for messages.
     path: PathBuf,
     handle: File,
-    /// Where they are or would be in there.
+    /// The paths of the placeholders, relative to the folder.
     names: Vec<PathBuf>,
     locked: bool,
 }
 
 impl Placeholders {
-    /// Puts them up, where the command could write and something is missing.
+    /// Creates the placeholders, if the command can write and names are missing.
     pub(crate) fn put_up(walls: &Walls) -> io::Result<Option<Placeholders>> {
         if walls.profile != Profile::WorkspaceWrite {
             return Ok(None);
@@ -65,7 +65,7 @@ impl Placeholders {
         }
         let mut paths = vec![walls.workspace.join(GIT)];
         paths.extend(protected(walls));
-        // What is in the data of a repository is locked there.
+        // Paths in the data of a repository are locked there, not in the workspace.
         let mut data = data_of(&walls.workspace);
         data.retain(|data| *data != walls.workspace);
         let mut placeholders = Placeholders { folders: Vec::new() };
@@ -82,9 +82,9 @@ impl Placeholders {
         Ok(Some(placeholders))
     }
 
-    /// Takes those of `paths` that are in the folder at `root`.
+    /// Adds those of `paths` that are in the folder at `root`.
     fn add(&mut self, root: &Path, handle: File, paths: &mut Vec<PathBuf>) {
-        // Some file systems do not know it; then nobody removes anything.
+        // Some file systems have no locks. Then no placeholder is removed.
         let locked = flock(&handle, FlockOperation::LockShared).is_ok();
         let inside = paths.extract_if(.., |path| path.starts_with(root) && *path != root);
         let names = inside.filter_map(|path| path.strip_prefix(root).ok().map(Path::to_owned));
@@ -92,10 +92,10 @@ impl Placeholders {
         self.folders.push(Folder { path: root.to_owned(), handle, names, locked });
     }
 
-    /// Takes them down, unless others still need them. For when the command and all it started are
-    /// dead.
+    /// Removes the placeholders, unless other commands still need them. Call it when the command and
+    /// all its processes are dead.
     pub(crate) fn take_down(&self) {
-        // The workspace comes last.
+        // The workspace is the last folder in the list.
         self.folders.iter().for_each(Folder::take_down);
     }
 }
@@ -114,7 +114,7 @@ impl Folder {
         let last =
             self.locked && flock(&self.handle, FlockOperation::NonBlockingLockExclusive).is_ok();
         if last {
-            // What is in a folder comes before the folder.
+            // The content of a folder comes before the folder.
             self.names.iter().rev().for_each(|name| self.take_down_one(name));
         }
     }
@@ -128,11 +128,11 @@ impl Folder {
             }
             Ok(_) => Ok(()),
             Err(Errno::NOENT) => match self.while_writable(|| self.make(path)) {
-                // Who cannot write there is no danger there; and another may have been first.
+                // If we cannot write there, the command cannot either. Or another command was first.
                 Ok(()) | Err(Errno::EXIST | Errno::ACCESS | Errno::PERM | Errno::ROFS) => Ok(()),
                 Err(error) => Err(error.into()),
             },
-            // Not below a folder.
+            // The parent is not a folder.
             Err(Errno::NOTDIR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -140,14 +140,14 @@ impl Folder {
 
     fn make(&self, path: &Path) -> Result<(), Errno> {
         let here = &self.handle;
-        // Git would read this one, and sees an empty file there: see `mounts.rs`.
+        // Git would read `.gitmodules`. In the sandbox it sees an empty file instead: see `mounts.rs`.
         if [REFS, OBJECTS, MODULES].iter().any(|name| path == Path::new(name)) {
             return self.make_socket(path);
         }
         let Some(content) = content_of(path) else {
             return rustix::fs::mkdirat(here, path, Mode::from_raw_mode(MODE));
         };
-        // Under its name only when it is whole: git may look at any moment.
+        // It gets its name only when it is complete, because git may read it at any moment.
         let (hidden, file) = self.make_hidden(path.parent().unwrap_or(path))?;
         let made = rustix::io::write(&file, content)
             .and_then(|_| rustix::fs::fchmod(&file, Mode::from_raw_mode(FILE_MODE)))
@@ -156,13 +156,13 @@ impl Folder {
         made
     }
 
-    /// A new file in the folder `around`, under a name that nobody foresees: a command could have
-    /// taken it.
+    /// Creates a file in the folder `around` with an unpredictable name, so that no command can create
+    /// it first.
     fn make_hidden(&self, around: &Path) -> Result<(PathBuf, OwnedFd), Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let hidden = around.join(format!("posse-{:016x}", RandomState::new().hash_one(0)));
         let file = openat(&self.handle, &hidden, flags, Mode::from_raw_mode(0o600));
-        // Somebody has it all the same: that is no placeholder of ours.
+        // The name exists all the same. `EXIST` would mean that the placeholder is in place.
         let file = file.map_err(|error| if error == Errno::EXIST { Errno::BUSY } else { error })?;
         Ok((hidden, file))
     }
@@ -170,7 +170,7 @@ impl Folder {
     fn make_socket(&self, path: &Path) -> Result<(), Errno> {
         let mode = Mode::from_raw_mode(FILE_MODE);
         match rustix::fs::mknodat(&self.handle, path, FileType::Socket, mode, 0) {
-            // Some file systems have none.
+            // Some file systems have no sockets.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::INVAL) => {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
                 openat(&self.handle, path, flags, mode).map(drop)
@@ -179,7 +179,7 @@ impl Folder {
         }
     }
 
-    /// Removes a placeholder, and nothing else: what is not empty cannot be removed like this.
+    /// Removes a placeholder, and nothing else. A folder that is not empty remains.
     fn take_down_one(&self, path: &Path) {
         let Ok(found) = statat(&self.handle, path, AtFlags::SYMLINK_NOFOLLOW) else { return };
         if !marks_placeholder(found.st_mode) {
@@ -195,8 +195,8 @@ impl Folder {
         });
     }
 
-    /// Does something that needs a folder which can be written, also where its owner has closed it: a
-    /// command can open it again.
+    /// Calls `act`, which needs a writable folder. If the owner has made it read-only, makes it
+    /// writable for that time, because a command could do so, too.
     fn while_writable(&self, act: impl Fn() -> Result<(), Errno>) -> Result<(), Errno> {
         match act() {
             Err(Errno::ACCESS) => {}
@@ -210,12 +210,12 @@ impl Folder {
     }
 }
 
-/// What is in the file that holds the place of this name, if it is a file.
+/// The content of the placeholder for this name, if it is a file.
 fn content_of(path: &Path) -> Option<&'static [u8]> {
     match path.file_name()?.to_str()? {
         COMMON_FOLDER => Some(b".\n"),
         WORKTREE_CONFIG | "config" | "config.toml" | "attributes" => Some(b""),
-        // The user's shells and git read these, and complain of a folder.
+        // The user's shells and git read these files, and complain about folders.
         name if IN_HOME.contains(&name)
             && !FOLDERS_IN_HOME.contains(&name)
             && !PROTECTED.contains(&name) =>
@@ -226,9 +226,9 @@ fn content_of(path: &Path) -> Option<&'static [u8]> {
     }
 }
 
-/// The names that placeholders had at the top of `workspace` while a command ran, if `text`, its
-/// output, lists them: at least half of all, or of those that do not begin with a dot, which is what
-/// a plain `ls` shows. Else those that a program wanted to read.
+/// The names of placeholders at the top of `workspace` that `text`, the output of a command, lists. A
+/// listing contains at least half of all names, or half of those without a leading dot, as a plain `ls`
+/// shows them. If there is no listing, returns the names that a program failed to read.
 pub(crate) fn listed_names(text: &str, workspace: &Path) -> Vec<&'static str> {
     let names = PROTECTED.into_iter().chain([GIT]).chain(makes_a_repository(workspace));
     let is_held = |name: &&str| match workspace.join(name).symlink_metadata() {
@@ -248,7 +248,7 @@ pub(crate) fn listed_names(text: &str, workspace: &Path) -> Vec<&'static str> {
     [held, plain].into_iter().find(are_listed).unwrap_or(read)
 }
 
-/// What programs say that could not make or change something.
+/// Error texts of programs that could not create or change a file.
 const REFUSED: [&str; 6] = [
     "File exists",
     "Permission denied",
@@ -258,7 +258,7 @@ const REFUSED: [&str; 6] = [
     "Operation not permitted",
 ];
 
-/// How a line begins in which a program says that it could not read a folder.
+/// Beginnings of lines in which a program reports that it could not read a folder.
 const READERS: [&str; 12] = [
     "cat: ",
     "grep: ",
@@ -278,14 +278,14 @@ fn is_of_reader(line: &str) -> bool {
     line.contains("Is a directory") && READERS.iter().any(|start| line.starts_with(start))
 }
 
-/// The names in these lines, of whatever kind.
+/// All words in these lines that may be names.
 fn named_in<'t>(lines: impl Iterator<Item = &'t str>) -> HashSet<&'t str> {
     let ends = |letter: char| letter.is_whitespace() || "/'\"`‘’:,()".contains(letter);
     lines.flat_map(|line| line.split(ends)).collect()
 }
 
-/// The protected names of `workspace` that `text`, the output of a command, says could not be made or
-/// changed. Who could not read one has not tried to.
+/// The protected names of `workspace` that a command could not create or change, according to its
+/// output `text`. Failed reads do not count.
 pub(crate) fn refused_names(text: &str, workspace: &Path) -> Vec<&'static str> {
     let is_refusal = |line: &&str| REFUSED.iter().any(|word| line.contains(word));
     let reads = |line: &&str| is_of_reader(line) || line.starts_with("warning: unable to access '");
@@ -294,13 +294,13 @@ pub(crate) fn refused_names(text: &str, workspace: &Path) -> Vec<&'static str> {
     names.filter(|name| words.contains(name)).collect()
 }
 
-/// True for what stands, while commands run, in the place of a file that must not appear in a
-/// workspace.
+/// Returns true for a placeholder: an entry that stands, while commands run, for a file that must not
+/// appear in a workspace.
 pub fn is_placeholder(found: &std::fs::Metadata) -> bool {
     marks_placeholder(found.mode())
 }
 
-/// True for the mode that only placeholders have.
+/// Returns true for a mode that only placeholders have.
 pub(crate) fn marks_placeholder(mode: RawMode) -> bool {
     mode & STICKY != 0 && mode & WRITABLE == 0
 }

@@ -1,11 +1,11 @@
-//! Programs for the kernel's filter of system calls, written instruction by instruction.
+//! Assembles programs for the kernel's filter of system calls, instruction by instruction.
 //!
-//! Owns how a decision is encoded, nothing about which. Whatever is not native (another
-//! architecture's calls, the x32 numbers) kills the process, since its numbers mean something else.
+//! This file knows how to encode a decision, not which decisions to make. A call that is not native (of another
+//! architecture, or with an x32 number) kills the process, because its number means something else.
 
 use libc::sock_filter;
 
-/// Where the kernel puts the number of the call, the architecture and the arguments.
+/// Offsets at which the kernel stores the call's number, the architecture and the arguments.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
@@ -24,34 +24,34 @@ const NATIVE: u32 = 0xC000_00B7;
 #[cfg(target_arch = "riscv64")]
 const NATIVE: u32 = 0xC000_00F3;
 
-/// Numbers from here on are x32's on an x86-64, and nothing elsewhere.
+/// The first x32 number on x86-64. Other architectures do not use these numbers.
 const X32: u32 = 0x4000_0000;
 
-/// When a call is refused, by the low half of one argument.
+/// The condition on which a call is refused. It tests only the low half of an argument.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum When {
     Always,
-    /// The argument has one of these bits.
+    /// The argument has at least one of these bits.
     AnyBit {
         argument: u32,
         bits: u32,
     },
-    /// One argument has one of these bits, and so has another.
+    /// Each of the two arguments has at least one of its bits.
     AnyBits {
         arguments: [u32; 2],
         bits: [u32; 2],
     },
-    /// The argument is this.
+    /// The argument equals this value.
     Is {
         argument: u32,
         value: u32,
     },
-    /// The argument is anything but this.
+    /// The argument differs from this value.
     IsNot {
         argument: u32,
         value: u32,
     },
-    /// What the mask leaves of the argument is none of these.
+    /// The masked argument equals none of these values.
     NoneOf {
         argument: u32,
         mask: u32,
@@ -59,7 +59,7 @@ pub(super) enum When {
     },
 }
 
-/// A call that is refused, and what the caller is told.
+/// A refused call, and the error that the caller gets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Refusal {
     pub number: i64,
@@ -67,7 +67,7 @@ pub(super) struct Refusal {
     pub errno: i32,
 }
 
-/// The program that refuses these and lets everything else pass.
+/// Returns the program that refuses these calls and allows all others.
 pub(super) fn assemble(refusals: &[Refusal]) -> Vec<sock_filter> {
     let mut program = vec![
         load(ARCHITECTURE),
@@ -79,7 +79,7 @@ pub(super) fn assemble(refusals: &[Refusal]) -> Vec<sock_filter> {
     ];
     for refusal in refusals {
         let body = body_of(refusal);
-        // Skipped when it is about another call. No body comes near the 255 that a jump reaches.
+        // Skipped if the call is another one. A jump reaches 255 instructions, and every body is shorter.
         program.push(jump(EQUAL, refusal.number as u32, 0, body.len() as u8));
         program.extend(body);
     }
@@ -87,8 +87,7 @@ pub(super) fn assemble(refusals: &[Refusal]) -> Vec<sock_filter> {
     program
 }
 
-/// What follows when the number is that of the call. Ends with the number loaded again, or not
-/// at all.
+/// The instructions for a call with this number. They end with the number loaded again, or always refuse.
 fn body_of(refusal: &Refusal) -> Vec<sock_filter> {
     let refuse = give(libc::SECCOMP_RET_ERRNO | (refusal.errno as u32 & libc::SECCOMP_RET_DATA));
     let low_half = |argument: u32| {
@@ -118,7 +117,7 @@ fn body_of(refusal: &Refusal) -> Vec<sock_filter> {
             let mut body =
                 vec![low_half(argument), sock_filter { code: AND, jt: 0, jf: 0, k: mask }];
             for (index, value) in values.iter().enumerate() {
-                // Over the remaining comparisons and the refusal.
+                // Skips the remaining comparisons and the refusal.
                 let rest = (values.len() - index) as u8;
                 body.push(jump(EQUAL, *value, rest, 0));
             }
@@ -140,7 +139,7 @@ fn give(action: u32) -> sock_filter {
     sock_filter { code: RETURN, jt: 0, jf: 0, k: action }
 }
 
-/// The program as bytes, as bubblewrap reads it.
+/// The program in the format that bubblewrap reads.
 pub(super) fn bytes(program: &[sock_filter]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(program.len() * 8);
     for instruction in program {
@@ -155,7 +154,7 @@ pub(super) fn bytes(program: &[sock_filter]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// What the kernel would do with a call.
+    /// What the kernel would decide about a call.
     fn decide(program: &[sock_filter], number: u32, arguments: [u32; 3]) -> u32 {
         let mut accumulator = 0;
         let mut at = 0;

@@ -1,5 +1,5 @@
-//! What is in a workspace and is run or obeyed by programs outside of any confinement: nobody
-//! confined writes there, whether it exists or not.
+//! Protected paths: files in a workspace that programs outside the sandbox run or obey. No confined
+//! command writes them, whether they exist or not.
 
 use super::git::{GITDIR, POINTER, SETTINGS_BYTES, first_line, text_at};
 use super::placeholder::is_placeholder;
@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Names at the top of a workspace that no confined command and no file tool writes: settings,
-/// agents and hooks of this and other agents, of editors and of the shell, each of which something
-/// outside runs or obeys.
+/// Names at the top of a workspace that no confined command and no file tool writes. They are settings,
+/// agents and hooks of this and other agents, of editors and of the shell. Programs outside the sandbox
+/// run or obey each of them.
 pub const PROTECTED: [&str; 41] = [
     ".posse",
     "posse.toml",
@@ -54,22 +54,22 @@ pub const PROTECTED: [&str; 41] = [
     MODULES,
 ];
 
-/// Where git is told which other repositories belong into one.
+/// The file that names the submodules of a repository.
 pub(super) const MODULES: &str = ".gitmodules";
 
-/// Where git keeps a repository.
+/// The entry in which git keeps a repository.
 pub(super) const GIT: &str = ".git";
 
-/// What makes a folder one, together with others.
+/// One of the three parts that make a folder a repository.
 pub(super) const HEAD: &str = "HEAD";
 
-/// Another part of a repository. Few folders of other kinds have this name.
+/// Another of the three parts. Few folders of other kinds have this name.
 pub(super) const REFS: &str = "refs";
 
-/// The third part of one.
+/// The third part.
 pub(super) const OBJECTS: &str = "objects";
 
-/// What git runs or obeys in there. The repositories of submodules and worktrees lie in there too.
+/// What git runs or obeys in its folder, including the repositories of submodules and worktrees.
 pub(super) const IN_GIT: [&str; 8] = [
     "hooks",
     "config",
@@ -81,22 +81,22 @@ pub(super) const IN_GIT: [&str; 8] = [
     WORKTREE_CONFIG,
 ];
 
-/// Would make git obey the settings and hooks of another folder; harmless when it names the folder
-/// that it is in.
+/// A file that makes git obey the settings and hooks of another folder. It is harmless if it names its
+/// own folder.
 pub(super) const COMMON_FOLDER: &str = "commondir";
 
-/// More settings; harmless when it is empty.
+/// More settings. The file is harmless if it is empty.
 pub(super) const WORKTREE_CONFIG: &str = "config.worktree";
 
-/// True for the name of a placeholder at the top of a workspace.
+/// Returns true for a name that a placeholder can have at the top of a workspace.
 pub(crate) fn may_be_held(name: &str) -> bool {
     [GIT, HEAD, REFS, OBJECTS].contains(&name) || PROTECTED.contains(&name)
 }
 
-/// The name that must not appear in `workspace`, since the workspace itself could be made a
-/// repository with it: the first of its three parts that is no folder. None where it is one already.
-/// A repository in `.git` is no reason to hold none: who breaks that one makes git look further.
-/// `HEAD` comes last: beside an agent it would make git take `HEAD` for the name of a file.
+/// Returns the name that must not appear in `workspace`, so that no command can make the workspace itself a
+/// repository: the first of the three parts that is missing. `None` if the workspace is a repository already. A
+/// repository in `.git` makes no difference: if a command breaks it, git searches further. `HEAD` comes last,
+/// because a file `HEAD` beside the agent would make git take the word `HEAD` for a file name.
 pub(super) fn makes_a_repository(workspace: &Path) -> Option<&'static str> {
     let is_folder = |name: &str| {
         let found = workspace.join(name).symlink_metadata();
@@ -110,9 +110,9 @@ pub(super) fn makes_a_repository(workspace: &Path) -> Option<&'static str> {
     }
 }
 
-/// The data of the repository whose files are in `workspace`, if they are in there too: in the usual
-/// place, where a file says, or, of a repository without files, right there. A repository need not be
-/// whole: a command may have taken `HEAD` away, and puts it back when others are done.
+/// The data of the workspace's repository, if it is in the workspace: at the usual place, where a file
+/// `.git` says, or, for a bare repository, the workspace itself. It need not be complete: a command may
+/// have removed `HEAD`, to restore it after other commands are done.
 pub(super) fn data_of(workspace: &Path) -> Vec<PathBuf> {
     let git = workspace.join(GIT);
     let is_filled = |folder: &PathBuf| {
@@ -127,16 +127,16 @@ pub(super) fn data_of(workspace: &Path) -> Vec<PathBuf> {
     [Some(git), named, bare].into_iter().flatten().filter(is_filled).collect()
 }
 
-/// True for a folder that holds the data of a repository, or what is left of one: a command may have
-/// taken some of it away, and puts it back when others are done. What has a wall stays where it is: the
-/// settings and the hooks.
+/// Returns true for a folder with the data of a repository, or its remains. A command may have removed
+/// parts of it, to restore them after other commands are done. It cannot remove the settings and the
+/// hooks, which mounts protect.
 pub(super) fn is_data(folder: &Path) -> bool {
     let there = |name: &str| folder.join(name).symlink_metadata().ok();
     let there = |name: &str| there(name).filter(|found| !is_placeholder(found));
     let is_folder = |name: &str| there(name).is_some_and(|found| found.is_dir());
     let has_head = there(HEAD).is_some_and(|found| !found.is_dir());
     let parts = [has_head, is_folder(OBJECTS), is_folder(REFS)].iter().filter(|it| **it).count();
-    // All that git asks for, or all but one.
+    // All parts that git requires, or all but one.
     if parts > 1 {
         return true;
     }
@@ -149,9 +149,9 @@ pub(super) fn is_data(folder: &Path) -> bool {
     is_left_of_data(parts > 0 || there(HEAD).is_some(), settings.as_deref(), hooks)
 }
 
-/// The same by what is there: at least one of the three parts that make a repository, whatever has become
-/// of it; these settings; and these names in the folder with hooks. Others have files and folders by such
-/// names too, so what is in them must be of git's kind.
+/// The same check on given facts: whether one of the three parts of a repository exists in any form,
+/// the settings, and the names in the folder of hooks. Other programs use such names, too, so the
+/// content must look like git's.
 pub(super) fn is_left_of_data(
     has_part: bool,
     settings: Option<&[u8]>,
@@ -197,8 +197,9 @@ const HOOKS: [&str; 28] = [
     "post-index-change",
 ];
 
-/// What below a home folder decides what programs of the user run, should somebody work in a part of
-/// it or where links from it lead: settings of git, of agents and of the desktop, and programs.
+/// Paths below a home folder that decide what programs of the user run: settings of git, of agents and
+/// of the desktop, and programs. They matter if the workspace is a part of the home folder, or if links
+/// lead into the workspace.
 const OBEYED_BELOW_HOME: [&str; 22] = [
     ".config/git/config",
     ".config/git/attributes",
@@ -224,30 +225,30 @@ const OBEYED_BELOW_HOME: [&str; 22] = [
     "bin",
 ];
 
-/// Folders below a home folder in which programs find what they obey. What the links in them, and in the
-/// folders below them, lead to is obeyed. Links to programs are not looked for: a build makes those anew.
+/// Folders below a home folder in which programs find files that they obey. The targets of links in them, and in
+/// the folders below them, are obeyed, too. Links to programs are not searched: a build replaces those.
 const LINKED_FROM: [&str; 6] = [".config", ".claude", ".codex", ".gemini", ".vim", ".ssh"];
 
-/// How deep links are looked for in these folders.
+/// How deep to search these folders for links.
 const LINK_DEPTH: usize = 2;
 
-/// Places below a home folder where nobody but the user works: what is there is who may log in, and what
-/// agents are told and may do.
+/// Paths below a home folder where only the user may work. They decide who may log in, and what agents
+/// are instructed and permitted to do.
 const CLOSED_BELOW_HOME: [&str; 6] =
     [".config/posse", ".claude/agents", ".claude/skills", ".claude/plugins", ".ssh", ".gnupg"];
 
-/// True for a workspace that is such a place, or in one.
+/// Returns true if the workspace is such a path, or is inside one.
 pub(crate) fn is_closed(workspace: &Path, homes: &[PathBuf]) -> bool {
     let mut all =
         homes.iter().flat_map(|home| CLOSED_BELOW_HOME.map(|name| real(&home.join(name))));
     all.any(|place| workspace.starts_with(place))
 }
 
-/// How many names are looked at for links, at most.
+/// The maximum number of names to check for links.
 const LINKS: usize = 3_000;
 
-/// Those of them that are in `workspace`, wherever links lead on the way, and of `own`, which are
-/// Posse's: what is there, or the first folder on the way that is missing.
+/// Returns the paths to protect that are in `workspace` after links are resolved: those above, and those of `own`
+/// that are Posse's folders. For a missing path, returns the first missing folder on the way to it.
 pub(super) fn obeyed_below_home(
     workspace: &Path,
     homes: &[PathBuf],
@@ -260,7 +261,7 @@ pub(super) fn obeyed_below_home(
     let all = below.chain(linked).chain(own);
     let all = all.map(|path| real(&path));
     let inside = all.filter(|path| path.starts_with(workspace) && path != workspace);
-    // In a home folder that is in the workspace, all around it is protected.
+    // In a home folder that is in the workspace, these entries are protected as a whole.
     let is_protected = |path: &PathBuf| {
         let in_home = homes.iter().filter(|home| home.starts_with(workspace));
         in_home.into_iter().any(|home| IN_HOME.iter().any(|name| path.starts_with(home.join(name))))
@@ -281,8 +282,8 @@ fn is_folder_in_home(name: &str) -> bool {
     FOLDERS_IN_HOME.contains(&name)
 }
 
-/// The links in `home` that lead to what programs obey: those with hidden names at its top, and all in
-/// folders with settings, the shallow ones first.
+/// The links in `home` to files that programs obey: hidden links at its top, and all links in folders
+/// with settings, those near the top first.
 fn links_of(home: &Path) -> Vec<PathBuf> {
     let mut folders: VecDeque<(PathBuf, usize)> =
         LINKED_FROM.iter().map(|name| (home.join(name), LINK_DEPTH)).collect();
@@ -311,10 +312,10 @@ fn links_of(home: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What the folders are called in which Posse keeps its own.
+/// The name of the folders in which Posse keeps its own files.
 const OWN: &str = "posse";
 
-/// Where links lead on the way to `path`, as far as it is there.
+/// Resolves the links in `path`, as far as it exists.
 fn real(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|it| Some((it, it.canonicalize().ok()?)));
     there.map_or_else(
@@ -326,10 +327,10 @@ fn real(path: &Path) -> PathBuf {
     )
 }
 
-/// Those of the names below that are folders.
+/// The names below that are folders.
 pub(super) const FOLDERS_IN_HOME: [&str; 5] = [".config", ".local", ".cargo", ".ssh", ".gnupg"];
 
-/// What is run or obeyed in a home folder, should somebody work there.
+/// Names in a home folder that programs run or obey, if the workspace contains the home folder.
 pub(super) const IN_HOME: [&str; 20] = [
     ".bashrc",
     ".bash_profile",

@@ -1,8 +1,8 @@
-//! The git repository that a workspace belongs to, as far as it lies outside of the workspace: git
-//! must see it, and a command that may change the workspace may commit to it.
+//! The git repository of a workspace, as far as it is outside the workspace. Git must see it, and a
+//! command that may change the workspace may commit to it.
 //!
-//! Everything here is found by looking. Whether a folder may be shown is decided strictly: an
-//! archive, or another user, may have put a `.git` somewhere.
+//! This code inspects files that it cannot trust: an archive or another user may have put a `.git`
+//! somewhere. So the rules about which folders it shows are strict.
 
 use super::git::{POINTER, SETTINGS_BYTES, text_at};
 use super::placeholder::is_placeholder;
@@ -13,35 +13,35 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Everybody may create files in such a folder.
+/// The permission for every user to create files in a folder.
 const WORLD_WRITABLE: u32 = 0o002;
 
-/// What of a repository lies outside of the workspace.
+/// The parts of a repository that are outside the workspace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Repository {
-    /// The top of its working tree, above the workspace.
+    /// The top of its working tree, if that is above the workspace.
     pub top: Option<PathBuf>,
-    /// Its data, where it is the folder `.git` of that top.
+    /// Its data, if it is the folder `.git` in `top`.
     pub data: Option<PathBuf>,
-    /// Its data, where a file `.git` says that it is elsewhere: of a worktree or a submodule.
+    /// Its data, if a file `.git` names another folder, as in a worktree or a submodule.
     pub elsewhere: Vec<PathBuf>,
 }
 
 impl Repository {
-    /// The repository of `workspace`, which git would find from there. None in one of `homes`: a
-    /// person who keeps that in git does not mean every project in it.
+    /// Returns the repository that git would find from `workspace`. Never the repository of a home
+    /// folder: a person who keeps a home folder in git does not mean every project in it.
     pub(crate) fn of(workspace: &Path, homes: &[PathBuf]) -> Repository {
         let found = workspace.metadata().ok().and_then(|own| search(workspace, &own, homes));
         found.unwrap_or_default()
     }
 }
 
-/// True when git's name is taken in `folder`, by a repository or by what is left of one. What only holds
-/// the place of the name does not count.
+/// Returns true if `folder` has an entry `.git`: a repository or the remains of one. A placeholder does
+/// not count.
 #[must_use]
 pub fn has_git(folder: &Path) -> bool {
     let git = folder.join(GIT);
-    // A command can give any folder the mode of a placeholder, but what is in there stays.
+    // A command can give any folder the mode of a placeholder, but only an empty folder counts as one.
     let is_empty = || std::fs::read_dir(&git).is_ok_and(|mut all| all.next().is_none());
     match git.symlink_metadata() {
         Ok(found) => !(found.is_dir() && is_placeholder(&found) && is_empty()),
@@ -49,13 +49,13 @@ pub fn has_git(folder: &Path) -> bool {
     }
 }
 
-/// Looks for it in the workspace and in the folders around it, up to the first that has something by
-/// git's name. Git itself would look further where that is no whole repository; but a command can take
-/// one apart, and would get what is around it.
+/// Searches the workspace and the folders above it, up to the first with an entry `.git`. If that is no
+/// complete repository, git itself would search further. We stop, because a command could take its
+/// repository apart to get access to the one above.
 fn search(workspace: &Path, own: &Metadata, homes: &[PathBuf]) -> Option<Repository> {
     for top in workspace.ancestors() {
         let folder = top.metadata().ok()?;
-        // Git looks no further either.
+        // Git does not cross file systems either.
         if folder.dev() != own.dev() {
             return None;
         }
@@ -83,7 +83,7 @@ fn search(workspace: &Path, own: &Metadata, homes: &[PathBuf]) -> Option<Reposit
     None
 }
 
-/// False for folders that hold more than a project.
+/// Returns false for folders that hold more than one project.
 fn may_be_shown(top: &Path, folder: &Metadata, homes: &[PathBuf]) -> bool {
     let is_home = homes.iter().any(|home| home.starts_with(top))
         || top == Path::new("/root")
@@ -91,16 +91,16 @@ fn may_be_shown(top: &Path, folder: &Metadata, homes: &[PathBuf]) -> bool {
     !is_home && folder.mode() & WORLD_WRITABLE == 0
 }
 
-/// It need not be whole: a command may have taken it apart.
+/// Returns true even for an incomplete repository: a command may have taken it apart.
 fn is_repository(data: &Path) -> bool {
     data.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir()) || is_data(data)
 }
 
-/// The folder that the file `.git` names, and the one that this shares with other worktrees. Anybody can
-/// write such a file, so it is believed only if the repository names it too.
+/// Returns the folder that the file `.git` names, and the folder that it shares with other worktrees.
+/// Any program can write such a file, so it counts only if the repository names the file, too.
 fn data_elsewhere(file: &Path, own: &Metadata) -> Option<Vec<PathBuf>> {
     let named = |file: &Path, prefix: &str| {
-        // Git reads as far as the first such byte, and so another path.
+        // Git reads only up to the first zero byte, and so another path.
         let text =
             String::from_utf8(text_at(file, POINTER)?).ok().filter(|it| !it.contains('\0'))?;
         let path = text.strip_prefix(prefix)?.trim();
@@ -121,7 +121,7 @@ fn data_elsewhere(file: &Path, own: &Metadata) -> Option<Vec<PathBuf>> {
     Some(all.filter(|path| is_repository(path) && is_ours(path)).collect())
 }
 
-/// The folder whose files the repository in `data` keeps, as its settings say.
+/// The working tree of the repository in `data`, as its settings name it.
 fn work_folder(data: &Path) -> Option<PathBuf> {
     let settings = String::from_utf8(text_at(&data.join("config"), SETTINGS_BYTES)?).ok()?;
     let value = |line: &str| {
@@ -148,7 +148,7 @@ mod tests {
         let of = |homes: &[PathBuf]| Repository::of(&inner, homes);
         assert_eq!(of(&[]), Repository::default());
         fs::create_dir(top.join(".git")).unwrap();
-        // What holds the place of a missing repository is none.
+        // A placeholder for a missing repository is no repository.
         fs::create_dir(inner.join(".git")).unwrap();
         let held = fs::Permissions::from_mode(0o1555);
         fs::set_permissions(inner.join(".git"), held).unwrap();
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(of(&[]), Repository::default(), "a folder for everybody");
     }
 
-    /// Git passes over a folder `.git` without HEAD. A command may have taken that away.
+    /// Git ignores a folder `.git` without HEAD. A command may have removed HEAD.
     #[test]
     fn nothing_is_found_around_a_repository_that_is_not_whole() {
         let around = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ mod tests {
         }
         let git = root.join("r/lib/.git");
         fs::create_dir_all(git.join("objects")).unwrap();
-        // The mode of a placeholder makes none of it.
+        // The mode of a placeholder does not make it one.
         for mode in [0o755, 0o1555] {
             fs::set_permissions(&git, fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(of("r/lib"), Repository::default());

@@ -1,11 +1,11 @@
-//! Where secrets lie on a machine: hidden from every confined command.
+//! Where secrets are on a machine. They are hidden from every confined command.
 
 use super::walls::Walls;
 use rustix::process::geteuid;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// In a home folder.
+/// Paths in a home folder.
 const IN_HOME: &[&str] = &[
     // Keys and passwords.
     ".ssh",
@@ -23,7 +23,7 @@ const IN_HOME: &[&str] = &[
     ".vault-token",
     ".config/op",
     ".config/sops",
-    // Clouds and hosts of code.
+    // Clouds and code hosting.
     ".aws",
     ".azure",
     ".config/gcloud",
@@ -89,14 +89,14 @@ const IN_HOME: &[&str] = &[
     "snap/firefox",
     "snap/chromium",
     ".var/app",
-    // Agents, this one included.
+    // Agents, including this one.
     ".config/posse",
     ".local/share/posse",
     ".claude/.credentials.json",
     ".claude.json",
     ".codex/auth.json",
     ".gemini/oauth_creds.json",
-    // What was typed.
+    // Histories of what the user typed.
     ".bash_history",
     ".zsh_history",
     ".local/share/fish/fish_history",
@@ -108,7 +108,7 @@ const IN_HOME: &[&str] = &[
     ".rediscli_history",
 ];
 
-/// Elsewhere. Most are root's alone, and a command of root's is root to them.
+/// Paths elsewhere. Only root can read most of them, and a command that runs as root could, too.
 const ON_THE_MACHINE: &[&str] = &[
     "/etc/shadow",
     "/etc/gshadow",
@@ -129,24 +129,24 @@ const ON_THE_MACHINE: &[&str] = &[
     "/var/spool/mail",
 ];
 
-/// How many entries of `/etc` are looked at.
+/// The maximum number of entries of `/etc` to check.
 const ENTRIES_CONSIDERED: usize = 4000;
 
-/// Where secrets may lie in these home folders.
+/// Where secrets may be in these home folders.
 pub(super) fn in_homes(homes: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     homes.iter().flat_map(|home| IN_HOME.iter().map(|name| home.join(name)))
 }
 
-/// All that is there of it, without links on the way.
+/// All paths to hide that exist, with links resolved.
 pub(crate) fn hidden(walls: &Walls) -> Vec<PathBuf> {
-    // What the user says is shown, is shown.
+    // A path that the user shows explicitly is not hidden.
     let mut paths: Vec<PathBuf> =
         in_homes(&walls.homes).filter(|path| !walls.shown.contains(path)).collect();
     paths.extend(walls.hidden.iter().cloned());
     if geteuid().is_root() {
         paths.extend(ON_THE_MACHINE.iter().map(PathBuf::from));
         paths.extend(closed_to_others(Path::new("/etc"), 2));
-        // Other people's homes; one's own is bound back.
+        // Home folders of other people. The user's own is mounted again.
         paths.extend(["/home", "/root"].map(PathBuf::from));
     }
     let homes = &walls.homes;
@@ -158,8 +158,8 @@ pub(crate) fn hidden(walls: &Walls) -> Vec<PathBuf> {
     found
 }
 
-/// Entries of a folder, down to a depth, that others than their owner and group cannot read: with
-/// the uid of root and none of its powers a command could.
+/// Entries of a folder, down to `depth`, that only their owner and group can read. A command with the
+/// uid of root could read them, even without capabilities.
 fn closed_to_others(folder: &Path, depth: u32) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let Ok(entries) = std::fs::read_dir(folder) else { return found };

@@ -1,9 +1,9 @@
-//! Which system calls no confined command makes, and which only some may not.
+//! The system calls that are refused to all confined commands, and those refused to some.
 
 use super::program::{Refusal, When};
 use libc::{EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM};
 
-/// Flags of `clone` and `unshare` that make a namespace, in which there would be new powers.
+/// Flags of `clone` and `unshare` that create a namespace. A process would have new powers in it.
 const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
@@ -12,16 +12,16 @@ const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u32;
 
-/// The one for time, whose bit means something else to `clone`.
+/// The flag for a time namespace. For `clone`, this bit means something else.
 const NEW_TIME: u32 = 0x80;
 
-// Newer than the names that the C library offers; these numbers are the same everywhere.
+// The C library has no names for these yet. The numbers are the same on all architectures.
 const SETXATTRAT: i64 = 463;
 const REMOVEXATTRAT: i64 = 466;
 const OPEN_TREE_ATTR: i64 = 467;
 const FILE_SETATTR: i64 = 469;
 
-// What `ioctl` is asked to do.
+// Requests of `ioctl`.
 const TIOCSTI: u32 = 0x5412;
 const TIOCLINUX: u32 = 0x541C;
 const TIOCSETD: u32 = 0x5423;
@@ -30,8 +30,8 @@ const FS_IOC32_SETFLAGS: u32 = 0x4004_6602;
 const FS_IOC_SETVERSION: u32 = 0x4008_7602;
 const FS_IOC_FSSETXATTR: u32 = 0x401C_5820;
 
-/// Powers over other processes, the kernel and the machine. Most are closed to those without
-/// capabilities anyway; some are not, and each is more of the kernel to attack.
+/// Powers over other processes, the kernel and the machine. Most of them need capabilities anyway. Some
+/// do not, and each is more attack surface of the kernel.
 const NEVER: &[i64] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -79,7 +79,7 @@ const NEVER: &[i64] = &[
     libc::SYS_setdomainname,
 ];
 
-/// The same, where only this architecture has them.
+/// The same, for calls that depend on the architecture.
 #[cfg(target_arch = "x86_64")]
 const NEVER_HERE: &[i64] = &[
     libc::SYS_kexec_file_load,
@@ -91,13 +91,13 @@ const NEVER_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_HERE: &[i64] = &[libc::SYS_kexec_file_load];
 
-/// Bits of a mode with which a program runs as the owner of its file, whoever starts it.
+/// Mode bits with which a program runs as the owner of its file, no matter which user starts it.
 const AS_OWNER: u32 = libc::S_ISUID | libc::S_ISGID;
 
-/// Flags of `open` with which a file is made.
+/// Flags of `open` that create a file.
 const MAKES: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
 
-/// Calls that give a file a mode, and which argument that is.
+/// Calls that set the mode of a file, and the argument with the mode.
 const MODES: &[(i64, u32)] = &[
     (libc::SYS_fchmod, 1),
     (libc::SYS_fchmodat, 2),
@@ -111,26 +111,26 @@ const MODES: &[(i64, u32)] = &[
     (libc::SYS_mknod, 1),
 ];
 
-/// Calls that do so if a flag says that they make a file: where the flags are, and where the mode is.
+/// Calls that set a mode if they create a file: the arguments with the flags and with the mode.
 const OPENS: &[(i64, [u32; 2])] = &[
     (libc::SYS_openat, [2, 3]),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, [1, 2]),
 ];
 
-/// Answered as by a kernel that does not have them, so that programs take the older way.
+/// Refused with the error of a kernel without these calls, so that programs use the older ones.
 const UNKNOWN: &[i64] = &[
-    // Its flags are in memory, where a filter cannot see them.
+    // Its flags are in memory, where a filter cannot read them.
     libc::SYS_clone3,
     // So are its flags and its mode.
     libc::SYS_openat2,
-    // Whatever it does would pass by this filter.
+    // Its operations would bypass this filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
 ];
 
-/// Changes to a file that need no open file: Landlock does not see them.
+/// Changes of metadata that need no open file, so that Landlock does not see them.
 const METADATA: &[i64] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -160,7 +160,7 @@ const METADATA_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const METADATA_HERE: &[i64] = &[];
 
-/// What outlives a process, or reaches others, where there is no namespace around it.
+/// Objects that outlive a process or reach other processes, unless there is a namespace.
 const SHARED: &[i64] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -176,7 +176,7 @@ const SHARED: &[i64] = &[
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
 ];
-/// Calls that change the process named by an argument, unless that is 0 for the caller itself.
+/// Calls that change the process in an argument. 0 means the caller itself, and is allowed.
 const OTHERS: &[(i64, u32)] = &[
     (libc::SYS_sched_setaffinity, 0),
     (libc::SYS_sched_setscheduler, 0),
@@ -200,21 +200,21 @@ fn ioctl(request: u32) -> Refusal {
     on(libc::SYS_ioctl, When::Is { argument: 1, value: request })
 }
 
-/// What every confined command is refused.
+/// The refusals for every confined command.
 pub(super) fn always() -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = refuse(NEVER, EPERM).collect();
     refusals.extend(refuse(NEVER_HERE, EPERM));
     refusals.extend(refuse(UNKNOWN, ENOSYS));
-    // Takes room on a disk that is not counted as written. Programs write instead.
+    // Reserves disk space that does not count as written. Programs then write instead.
     refusals.extend(refuse(&[libc::SYS_fallocate], EOPNOTSUPP));
     refusals.extend([TIOCSTI, TIOCLINUX, TIOCSETD].map(ioctl));
     refusals.extend([
         on(libc::SYS_clone, When::AnyBit { argument: 0, bits: NAMESPACES }),
         on(libc::SYS_unshare, When::AnyBit { argument: 0, bits: NAMESPACES | NEW_TIME }),
-        // The limits of another process, which may be the runtime.
+        // It could change the limits of another process, such as this runtime.
         on(libc::SYS_prlimit64, When::IsNot { argument: 0, value: 0 }),
     ]);
-    // Outside, others could run such a file, and it would do what an agent wrote in the user's name.
+    // Outside the sandbox, other users could run such a file, and the agent's code would run as this user.
     let bits = AS_OWNER;
     let modes = MODES.iter();
     refusals.extend(modes.map(|&(number, argument)| on(number, When::AnyBit { argument, bits })));
@@ -225,7 +225,7 @@ pub(super) fn always() -> Vec<Refusal> {
     refusals
 }
 
-/// What is refused where nothing may be changed.
+/// The refusals for commands that may change nothing.
 pub(super) fn changes() -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = refuse(METADATA, EPERM).collect();
     refusals.extend(refuse(METADATA_HERE, EPERM));
@@ -235,7 +235,7 @@ pub(super) fn changes() -> Vec<Refusal> {
     refusals
 }
 
-/// What is refused where no namespaces stand between the command and other processes.
+/// The refusals for commands without namespaces between them and other processes.
 pub(super) fn reaching_out() -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = refuse(SHARED, EPERM).collect();
     let others = OTHERS.iter();
@@ -245,12 +245,12 @@ pub(super) fn reaching_out() -> Vec<Refusal> {
     refusals
 }
 
-/// Sockets of every kind. A pair of sockets within the command is left to it.
+/// Refuses sockets of every kind. A pair of sockets within the command stays allowed.
 pub(super) fn sockets() -> Vec<Refusal> {
     vec![on(libc::SYS_socket, When::Always)]
 }
 
-/// Sockets but those of the internet: the others lead to processes of this machine.
+/// Refuses all sockets except those of the internet: the others lead to processes of this machine.
 pub(super) fn local_sockets() -> Vec<Refusal> {
     const FAMILIES: &[u32] = &[libc::AF_INET as u32, libc::AF_INET6 as u32];
     const TYPES: &[u32] = &[libc::SOCK_STREAM as u32, libc::SOCK_DGRAM as u32];

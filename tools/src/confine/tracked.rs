@@ -1,7 +1,7 @@
-//! What git tracks of that which is hidden from a command.
+//! Finds hidden files that git tracks.
 //!
-//! Git looks at every file it tracks, and takes one that is not there for deleted: a commit of all
-//! changes would record that. So what it tracks must look as if it were there.
+//! Git checks every file that it tracks, and considers a missing one deleted. A commit of all changes
+//! would record that. So a hidden file that git tracks must look as if it exists.
 
 use super::git::{POINTER, SETTINGS_BYTES, text_at};
 use super::protected::{GIT, HEAD};
@@ -10,22 +10,22 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What comes before the name of an entry: times, numbers, the hash of the content, and flags.
+/// Bytes before the name of an entry: times, numbers, the hash of the content, and flags.
 const BEFORE_NAME: usize = 62;
-/// Bytes of an index that are read: those of several million files.
+/// The maximum number of bytes of an index to read, enough for several million files.
 const INDEX: u64 = 512 << 20;
-/// Bytes of all its names together. In version 4 a name takes what it has in common with the last one
-/// from there, so that a small file can have names without end.
+/// The maximum number of bytes of all names together. In version 4, a name reuses the beginning of the
+/// previous one, so a small file can expand to names without end.
 const NAMES: usize = 128 << 20;
-/// Two more bytes of flags follow.
+/// The flag for two more bytes of flags.
 const EXTENDED: u8 = 0x40;
 
-/// Those of `hidden` that git tracks, each with the files that it tracks there; with none where that
-/// cannot be told.
+/// Returns those of `hidden` that git tracks, each with the tracked files in it. The set is empty if
+/// the files cannot be determined.
 pub(super) fn tracked(hidden: &[PathBuf]) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
     let mut trees: BTreeMap<&Path, BTreeSet<&Path>> = BTreeMap::new();
     for path in hidden {
-        // Every one that there may be: a command can make another in between.
+        // Check every repository above the path: a command can create another one in between.
         for top in path.ancestors().skip(1).filter(|folder| data_of(folder).is_some()) {
             if let Ok(name) = path.strip_prefix(top) {
                 trees.entry(top).or_default().insert(name);
@@ -50,7 +50,7 @@ pub(super) fn tracked(hidden: &[PathBuf]) -> BTreeMap<PathBuf, BTreeSet<PathBuf>
     found
 }
 
-/// Where git keeps what it knows of the working tree at `top`.
+/// Where git keeps its data for the working tree at `top`.
 fn data_of(top: &Path) -> Option<PathBuf> {
     let git = top.join(GIT);
     let text = text_at(&git, POINTER).and_then(|text| String::from_utf8(text).ok());
@@ -61,13 +61,13 @@ fn data_of(top: &Path) -> Option<PathBuf> {
     data.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir()).then_some(data)
 }
 
-/// The names in the index. Nothing where it is of a kind that this does not read.
+/// The names in the index. `None` if this code cannot read that kind of index.
 fn names_in(data: &Path) -> Option<Vec<Vec<u8>>> {
     let settings = text_at(&data.join("config"), SETTINGS_BYTES).unwrap_or_default();
     if String::from_utf8_lossy(&settings).to_lowercase().contains("objectformat") {
         return None;
     }
-    // Where there is none it may be back in a moment.
+    // A missing index may be back in a moment, so it counts as unreadable.
     names(&text_at(&data.join("index"), INDEX)?)
 }
 
@@ -87,7 +87,7 @@ fn names(index: &[u8]) -> Option<Vec<Vec<u8>>> {
         at += BEFORE_NAME + if extended { 2 } else { 0 };
         let mut name = Vec::new();
         if version == 4 {
-            // As much of the last name as it has in common with this one.
+            // The beginning that it has in common with the previous name.
             let cut = varint(index, &mut at)?;
             let last = names.last().map(Vec::as_slice).unwrap_or_default();
             name.extend(&last[..last.len().checked_sub(cut)?]);
@@ -157,7 +157,7 @@ mod tests {
                 |names: &[&str]| names.iter().map(|name| top.join(name)).collect::<Vec<_>>();
             let all = paths(&["a/known", "a/known/other", "a/new", "b", "c", &long]);
             let known = paths(&["a/known", "a/known/other", "b", &long]);
-            // Where it cannot be told, all of it counts as tracked.
+            // If the index cannot be read, all files count as tracked.
             let expected = if told_apart { known } else { all.clone() };
             let found = tracked(&all);
             assert_eq!(found.keys().cloned().collect::<Vec<_>>(), sorted(expected), "{kind}");
@@ -194,7 +194,7 @@ mod tests {
         let count: u32 = 20_000;
         index.extend(count.to_be_bytes());
         for _ in 0..count {
-            // All of the last name, and one letter more.
+            // All of the previous name, and one more letter.
             index.extend([0; BEFORE_NAME]);
             index.extend(b"\0a\0");
         }

@@ -1,5 +1,4 @@
-//! Everything that a supervisor must know to confine a command: what was asked for, and where
-//! things are on this machine.
+//! Everything that a supervisor must know to confine a command: the confinement, and the paths on this machine.
 
 use super::Backend;
 use super::filter::Filter;
@@ -9,69 +8,69 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What stands between a command and the machine.
+/// The walls between a command and the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Walls {
     pub backend: Backend,
-    /// The program, where that is the back end.
+    /// The path of bubblewrap, if that is the back end.
     pub bubblewrap: PathBuf,
-    /// Commands are to be another user than root, where that can be had.
+    /// True if the command should run as a user other than root, if possible.
     pub lends: bool,
-    /// It can be had: earlier commands were. If it fails now, the command does not run.
+    /// True if that worked for earlier commands. If it fails now, the command does not run.
     pub must_lend: bool,
     pub profile: Profile,
     pub link: Link,
     /// Canonical.
     pub workspace: PathBuf,
-    /// Which folder that was when the run began: its device and its number there.
+    /// The device and inode of that folder when the run began.
     pub identity: Option<(u64, u64)>,
-    /// The data of the git repository that the workspace is a folder of, if they lie above it. They
-    /// can be changed like those of a repository in the workspace.
+    /// The data of the git repository around the workspace, if it is above the workspace. A command can
+    /// change it like that of a repository in the workspace.
     pub repository: Option<PathBuf>,
-    /// The command is the host's own, and no agent has written it.
+    /// True if the command is the host's own and no agent wrote it.
     pub is_own: bool,
-    /// Where the host keeps what is no command's business.
+    /// The folder in which the host keeps its own state, apart from commands.
     pub state: Option<PathBuf>,
-    /// Folders beside it that can be changed.
+    /// Folders besides the workspace that can be changed.
     #[serde(with = "any_names")]
     pub writable: Vec<PathBuf>,
-    /// The folder that holds what the command finds in the temporary folders of the machine.
+    /// The folder that the command sees as the machine's temporary folders.
     pub temporary: Option<PathBuf>,
-    /// Folders that are shown also where what is around them is hidden.
+    /// Folders that are shown even if the folders around them are hidden.
     #[serde(with = "any_names")]
     pub readable: Vec<PathBuf>,
-    /// What the host keeps to itself.
+    /// Paths that the host hides.
     #[serde(with = "any_names")]
     pub hidden: Vec<PathBuf>,
-    /// What is in the workspace and can only be read.
+    /// Paths in the workspace that can only be read.
     #[serde(with = "any_names")]
     pub fixed: Vec<PathBuf>,
-    /// Home folders of the user. Little of them is shown: see `home.rs`.
+    /// The user's home folders. Little of them is visible: see `home.rs`.
     #[serde(with = "any_names")]
     pub homes: Vec<PathBuf>,
-    /// Folders in which programs are looked for.
+    /// Folders that are searched for programs.
     #[serde(with = "any_names")]
     pub programs: Vec<PathBuf>,
     /// Where the environment says that toolchains are.
     #[serde(with = "any_names")]
     pub toolchains: Vec<PathBuf>,
-    /// What else is shown of the home folders, as the user says.
+    /// More paths in the home folders that the user shows.
     #[serde(with = "any_names")]
     pub shown: Vec<PathBuf>,
 }
 
-/// What a command is connected to.
+/// The network of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Link {
-    /// Nothing.
+    /// No network.
     None,
-    /// A proxy that listens at this socket, and nothing else.
+    /// Only a proxy, which listens at this socket.
     Proxy(PathBuf),
     /// The machine's network.
     Open,
 }
 
-/// Writes paths as JSON. A path may hold bytes that are not UTF-8.
+/// Converts paths to JSON. A path may contain bytes that are not UTF-8.
 mod any_names {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::ffi::OsString;
@@ -88,19 +87,19 @@ mod any_names {
 }
 
 impl Walls {
-    /// True for what lies in a folder that a command may change, or is one.
+    /// Returns true if a command may change `path`: it is in one of its writable folders, or is one.
     pub(super) fn gives(&self, path: &Path) -> bool {
         let mut given = std::iter::once(&self.workspace).chain(&self.writable);
         given.any(|folder| path.starts_with(folder))
     }
 
-    /// True when it is looked, before the command and after it, at what git would run in the folders
-    /// that the command may change.
+    /// Returns true if the supervisor inspects the writable folders before and after the command, for
+    /// files that git would run.
     pub(crate) fn are_looked_through(&self) -> bool {
         self.profile == Profile::WorkspaceWrite && !self.is_own
     }
 
-    /// Confines this process for good, without bubblewrap. For a process without threads.
+    /// Confines this process permanently, without bubblewrap. The process must have no threads.
     pub(crate) fn close_around_this_process(&self) -> io::Result<()> {
         rustix::thread::set_no_new_privs(true)?;
         landlock::enforce(self)?;

@@ -1,28 +1,28 @@
-//! What kind of address an address is, by the registries of special addresses.
+//! Classifies addresses by the registries of special addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What kind of address an address is.
+/// The kind of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Anyone's, on the public internet.
+    /// On the public internet.
     Public,
-    /// In a network of its own: a company, a home, a carrier.
+    /// In a private network, such as that of a company, a home or a carrier.
     Private,
     /// This machine.
     Loopback,
-    /// Nobody's, many at once, or the machinery of whoever hosts this machine: never spoken to.
+    /// Unassigned, multicast, or infrastructure of the hosting provider. Never contacted.
     Never,
 }
 
-/// Addresses that hosts of virtual machines hand out secrets at, outside the link-local range.
+/// Addresses outside the link-local range at which hosting providers hand out secrets.
 const METADATA: [IpAddr; 3] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// The kind of `address`. One that stands for another is what that other is.
+/// Returns the kind of `address`. An address that embeds another has the kind of the embedded one.
 pub fn class_of(address: IpAddr) -> Class {
     if METADATA.contains(&address) {
         return Class::Never;
@@ -37,7 +37,7 @@ fn class_of_v4(address: Ipv4Addr) -> Class {
     match address.octets() {
         [127, ..] => Class::Loopback,
         [10, ..] | [192, 168, ..] | [172, 16..=31, ..] | [100, 64..=127, ..] => Class::Private,
-        // This network; link-local; protocols; documentation; relays; benchmarks; many; reserved.
+        // This network; link-local; protocols; documentation; relays; benchmarks; multicast; reserved.
         [0, ..]
         | [169, 254, ..]
         | [192, 0, 0 | 2, _]
@@ -60,7 +60,7 @@ fn class_of_v6(address: Ipv6Addr) -> Class {
         class_of(Ipv4Addr::new(a, b, c, d).into())
     };
     match address.segments() {
-        // Mapped, compatible, translated, and tunnelled: another address in disguise.
+        // Mapped, compatible, translated, and tunnelled: these embed an IPv4 address.
         [0, 0, 0, 0, 0, 0xffff, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => within(high, low),
@@ -69,7 +69,7 @@ fn class_of_v6(address: Ipv6Addr) -> Class {
         // Protocols and Teredo, documentation.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Class::Never,
         [0x2000..=0x3fff, ..] => Class::Public,
-        // The rest is link-local, many at once, or given to nobody.
+        // The rest is link-local, multicast, or unassigned.
         _ => Class::Never,
     }
 }

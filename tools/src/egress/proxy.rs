@@ -1,8 +1,8 @@
-//! The way out of a confined command that may talk to some machines: a proxy that speaks HTTP.
+//! An HTTP proxy for confined commands that may talk to some hosts.
 //!
-//! A name is looked up here, once, and the connection goes to an address that was judged. What is
-//! sent to a host that was not granted is answered here and goes nowhere. Commands find the proxy
-//! through the variables that programs look for.
+//! The proxy resolves a name once, and connects to an address that it has checked. It rejects requests
+//! to hosts that were not granted, and nothing of them leaves the machine. Commands find the proxy
+//! through the usual environment variables.
 
 use super::{Class, Lookup, class_of, system_lookup};
 use posse_protocol::{Network, host_name};
@@ -17,26 +17,26 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// The longest head of a request.
+/// The maximum number of bytes of a request's head.
 const HEAD: usize = 32 << 10;
-/// How long a client may take to send it, and a server to take the connection.
+/// How long a client may take to send it, and a server to accept the connection.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Connections at the same time.
+/// The maximum number of connections at the same time.
 const CONNECTIONS: usize = 64;
 
-/// Lets through what a run may talk to.
+/// Forwards requests to the hosts that a run may talk to.
 #[derive(Clone)]
 pub struct Proxy {
     network: Arc<Network>,
     lookup: Lookup,
 }
 
-/// A proxy at work. It stops, with all its connections, when this is dropped.
+/// A running proxy. Dropping it stops the proxy and closes all connections.
 pub struct Listening {
     _tasks: JoinSet<()>,
 }
 
-/// Why a request is not passed on.
+/// Why a request is not forwarded.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
     #[error("400 the request cannot be understood: {0}")]
@@ -49,25 +49,25 @@ enum Refusal {
     Unreachable { host: String, reason: String },
 }
 
-/// What a client wants.
+/// The target of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
     host: String,
     port: u16,
-    /// What is sent on first; nothing for a tunnel.
+    /// The head to send to the server; `None` for a tunnel.
     head: Option<Vec<u8>>,
 }
 
 impl Proxy {
-    /// Lets through what `network` allows.
+    /// Creates a proxy that allows what `network` allows.
     pub fn new(network: Network) -> Proxy {
         Proxy { network: Arc::new(network), lookup: system_lookup() }
     }
 
-    /// Takes connections at the socket `path`, which must not exist.
+    /// Accepts connections at the socket `path`, which must not exist.
     ///
     /// # Errors
-    /// When the socket cannot be made.
+    /// If the socket cannot be created.
     pub fn listen(self, path: &Path) -> io::Result<Listening> {
         let listener = UnixListener::bind(path)?;
         let mut tasks = JoinSet::new();
@@ -108,7 +108,7 @@ impl Proxy {
                 Some(head) => server.write_all(head).await.map_err(broken)?,
             }
             server.write_all(&rest).await.map_err(broken)?;
-            // Whichever side ends it: how is for the two of them.
+            // Either side may end it, in any way.
             let _ = copy_bidirectional(&mut client, &mut server).await;
             Ok(())
         };
@@ -126,7 +126,7 @@ impl Proxy {
         }
     }
 
-    /// A connection to `host`, if it is granted and leads outwards.
+    /// Connects to `host` if it is granted and its address is allowed.
     async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Refusal> {
         if !self.network.allows(host) {
             return Err(Refusal::NotGranted { host: host.to_owned() });
@@ -140,8 +140,8 @@ impl Proxy {
                 .map_err(|_| unreachable("its name is not found in time".to_owned()))?
                 .map_err(|error| unreachable(error.to_string()))?,
         };
-        // Who grants this machine, or an address, by its own name means it; a name that is found
-        // to lead inwards was not meant so.
+        // A grant that names `localhost` or a literal address explicitly includes inward addresses. A
+        // granted name that resolves to an inward address was not meant so.
         let named =
             matches!(&*self.network, Network::Hosts(hosts) if hosts.iter().any(|it| it == host));
         let inward_is_meant = named && (literal.is_some() || host == "localhost");
@@ -167,7 +167,7 @@ impl Proxy {
     }
 }
 
-/// The head of a request with its empty line, and what came after it.
+/// The head of a request with its empty line, and the bytes after it.
 async fn read_head(client: &mut (impl AsyncRead + Unpin)) -> Result<(Vec<u8>, Vec<u8>), Refusal> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
@@ -187,7 +187,7 @@ async fn read_head(client: &mut (impl AsyncRead + Unpin)) -> Result<(Vec<u8>, Ve
     }
 }
 
-/// What the head of a request asks for.
+/// Parses the head of a request.
 fn understand(head: &[u8]) -> Result<Wanted, Refusal> {
     let mut headers = [httparse::EMPTY_HEADER; 96];
     let mut request = httparse::Request::new(&mut headers);
@@ -214,7 +214,7 @@ fn understand(head: &[u8]) -> Result<Wanted, Refusal> {
     let mut sent = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", &rest[..slash]).into_bytes();
     for header in request.headers.iter() {
         let name = header.name.to_ascii_lowercase();
-        // The host is the one that was judged, and one connection is one request.
+        // Use the host that was checked, and allow one request per connection.
         if name == "host" || name == "connection" || name.starts_with("proxy-") {
             continue;
         }
@@ -227,7 +227,7 @@ fn understand(head: &[u8]) -> Result<Wanted, Refusal> {
     Ok(Wanted { host, port, head: Some(sent) })
 }
 
-/// The host, as names are compared, and the port of `text`.
+/// The host, normalized for comparison, and the port of `text`.
 fn authority(text: &str, usual: Option<u16>) -> Result<(String, u16), Refusal> {
     const NO_HOST: Refusal = Refusal::Unclear("it names no host");
     let (host, port) = match text.strip_prefix('[') {
@@ -249,7 +249,7 @@ fn authority(text: &str, usual: Option<u16>) -> Result<(String, u16), Refusal> {
         return Ok((address.to_string(), port));
     }
     let host = host_name(host).ok_or(NO_HOST)?;
-    // What reads like a number is an address to some: 0x7f.1, 2130706433.
+    // Some resolvers take a number for an address: 0x7f.1, 2130706433.
     let last = host.rsplit('.').next().unwrap_or_default();
     let numeric = last.chars().all(|c| c.is_ascii_digit()) || last.starts_with("0x");
     if numeric { Err(NO_HOST) } else { Ok((host, port)) }
@@ -265,7 +265,7 @@ mod tests {
         Network::Hosts(names.iter().map(|name| (*name).to_owned()).collect())
     }
 
-    /// A proxy to which every name has `addresses`.
+    /// A proxy that resolves every name to `addresses`.
     fn proxy(network: Network, addresses: &[&str]) -> Proxy {
         let found: Vec<IpAddr> = addresses.iter().map(|it| it.parse().unwrap()).collect();
         let lookup: Lookup = Arc::new(move |_| {
@@ -288,7 +288,7 @@ mod tests {
         tokio::join!(serving, asking).1
     }
 
-    /// Answers each connection with what it was sent; none comes for a request that was refused.
+    /// Answers one connection and returns what it received. A refused request never arrives here.
     async fn echo() -> (u16, JoinSet<Vec<u8>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();

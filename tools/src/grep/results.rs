@@ -1,4 +1,4 @@
-//! What a search found, up to a limit, in the form of ripgrep's own output.
+//! The results of a search, up to a limit, in the format of ripgrep's output.
 
 use super::Mode;
 use crate::text;
@@ -6,9 +6,9 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 use std::fmt::Write as _;
 use std::io;
 
-/// Bytes of one result.
+/// The maximum number of bytes of a result.
 const RESULT_BYTES: usize = 30_000;
-/// Characters shown of one line.
+/// The maximum number of characters shown of a line.
 const LINE_CHARACTERS: usize = 500;
 
 /// The entries of a result. An entry is a file, a count, or a line.
@@ -16,7 +16,7 @@ pub(super) struct Results {
     text: String,
     entries: usize,
     limit: usize,
-    /// Something was found for which there was no room.
+    /// True if a match did not fit.
     full: bool,
 }
 
@@ -29,7 +29,7 @@ impl Results {
         self.full
     }
 
-    /// Adds an entry, unless there is no room.
+    /// Adds an entry. Returns false if there is no room.
     fn push(&mut self, entry: std::fmt::Arguments<'_>) -> bool {
         if self.entries >= self.limit || self.text.len() >= RESULT_BYTES {
             self.full = true;
@@ -71,13 +71,13 @@ impl Results {
     }
 }
 
-/// Takes what is found in one file.
+/// Collects the matches in one file.
 pub(super) struct Found<'a> {
     path: &'a str,
     mode: Mode,
     results: &'a mut Results,
     matches: u64,
-    /// Lines were left out since the last one shown.
+    /// True if lines were skipped since the last one shown.
     gap: bool,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Found<'a> {
         Found { path, mode, results, matches: 0, gap: false }
     }
 
-    /// Adds what is known only at the end of the file.
+    /// Adds the entry that is known only at the end of the file.
     pub(super) fn finish(self) {
         if self.matches == 0 {
             return;

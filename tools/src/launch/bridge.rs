@@ -1,9 +1,9 @@
-//! The way from a command's own network to the proxy of its run.
+//! A bridge from a command's own network namespace to the proxy of its run.
 //!
-//! A command that may talk to some hosts has a network of its own in which nothing is but itself.
-//! A process of the supervisor's goes there, listens where the command was told that the proxy is,
-//! and passes each connection on to the proxy's socket outside. It carries bytes and decides
-//! nothing.
+//! A command that may talk only to some hosts has its own network namespace, which contains nothing
+//! else. The supervisor forks a process that enters this namespace and listens at the address that the
+//! command uses as its proxy. It forwards each connection to the proxy's socket outside. It copies
+//! bytes and makes no decisions.
 
 use crate::linux;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -15,18 +15,18 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::exit;
 
-/// Where the command finds the proxy. Nobody else listens in its network.
+/// The port of the proxy in the command's network. Nothing else listens there.
 pub(super) const PORT: u16 = 3128;
 
-/// Variables by which programs find a proxy.
+/// The environment variables by which programs find a proxy.
 pub(super) const VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 
-/// A bridge that stands.
+/// The process of a running bridge. Dropping the value kills it.
 pub(super) struct Bridge(Pid);
 
 impl Bridge {
-    /// Builds one from the network of the process `inside` to the socket `proxy`.
+    /// Starts a bridge from the network of the process `inside` to the socket `proxy`.
     pub(super) fn build(inside: i32, proxy: &Path) -> io::Result<Bridge> {
         let network = File::open(format!("/proc/{inside}/ns/net"))?;
         let (answer, says) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -63,17 +63,17 @@ impl Drop for Bridge {
     }
 }
 
-/// Goes to `network` and listens there.
+/// Enters `network` and listens there.
 fn listen(network: &File) -> io::Result<TcpListener> {
     linux::enter_network(network)?;
     TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))
 }
 
-/// Passes connections on for as long as this process lives.
+/// Forwards connections for as long as this process lives.
 fn carry(listener: &TcpListener, proxy: &Path) {
     while let Ok((inside, _)) = listener.accept() {
         let Ok(outside) = UnixStream::connect(proxy) else { continue };
-        // Each direction ends by itself; a connection that is not carried is closed.
+        // Each direction ends by itself. A connection that cannot be forwarded is closed.
         let (Ok(from_inside), Ok(to_outside)) = (inside.try_clone(), outside.try_clone()) else {
             continue;
         };

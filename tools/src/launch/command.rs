@@ -1,4 +1,4 @@
-//! What to run, and how it ended.
+//! Commands to run, and how they end.
 
 use crate::confine::{Backend, Confinement, Limit, Unavailable};
 use std::ffi::OsString;
@@ -9,82 +9,82 @@ use std::time::Duration;
 /// A program to run.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// Its name, looked up in PATH, or its path.
+    /// Its path, or its name, which is looked up in PATH.
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
     /// The folder it runs in: below the workspace, relative to it or absolute.
     pub cwd: PathBuf,
-    /// Variables that it gets beside the launcher's environment, or in their place.
+    /// Variables besides the launcher's environment. They override it.
     pub variables: Vec<(OsString, OsString)>,
-    /// How long it may run before all its processes are told to end.
+    /// How long it may run before the supervisor asks all its processes to end.
     pub deadline: Duration,
-    /// Bytes of output to keep, half from the beginning and half from the end.
+    /// How many bytes of output to keep, half from the beginning and half from the end.
     pub output_cap: usize,
-    /// What it may write to disks, in bytes, if that is less than any command may.
+    /// How many bytes it may write to disks, if that is less than the limit for all commands.
     pub writable_bytes: Option<u64>,
-    /// How far it reaches.
+    /// What it may read, change and connect to.
     pub confinement: Confinement,
 }
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// This signal killed it.
     Signalled(i32),
-    /// It did not end within its deadline, and was killed.
+    /// It did not end before its deadline, and was killed.
     TimedOut,
-    /// The call was cancelled, and it was killed.
+    /// The call was cancelled, and the command was killed.
     Cancelled,
-    /// It used more than it may, and was killed.
+    /// It exceeded this limit, and was killed.
     OverLimit(Limit),
 }
 
-/// A command that has ended, and with it all it had started.
+/// The result of a command. The command and all processes that it started have ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// How.
+    /// How it ended.
     pub status: Status,
-    /// What it wrote to its standard output and error, as it came. Where something was left
-    /// out, a line says how much.
+    /// Its standard output and error, in the order in which they arrived. A line marks where bytes are
+    /// omitted, and says how many.
     pub output: String,
-    /// Bytes that were left out.
+    /// How many bytes are omitted.
     pub left_out_bytes: u64,
-    /// Processes that it left running, and that were killed.
+    /// How many processes it left running. They were killed.
     pub leftovers: u32,
-    /// Processes that could not be killed, for lack of permission or stuck in the kernel.
+    /// How many processes could not be killed, because permission was missing or they hang in the kernel.
     pub survivors: u32,
-    /// Bytes that all its processes have written to disks.
+    /// How many bytes all its processes wrote to disks.
     pub written_bytes: u64,
-    /// Why it was root. Where bubblewrap confines it, it is another user if that can be had; nothing is
-    /// said where it was not to be.
+    /// Why it ran as root. Bubblewrap runs commands as another user if possible. `None` if it did not
+    /// run as root, or if another user was never intended.
     pub why_root: Option<String>,
-    /// What confined it; nothing when it was not confined.
+    /// The back end that confined it; `None` if it was not confined.
     pub confined_by: Option<Backend>,
-    /// What it left in repositories of git that git would have run or obeyed outside of any
-    /// confinement, and that has been set aside.
+    /// Files that it left in git repositories and that have been set aside, because git would have run
+    /// or obeyed them outside the sandbox.
     pub set_aside: Vec<String>,
 }
 
-/// Why a command did not run, or how it ended is not known.
+/// Why a command did not run, or why its result is unknown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// The folder it was to run in cannot be used.
+    /// The folder in which it should run cannot be used.
     #[error("cannot run there: {reason}")]
     Folder {
         /// Why.
         reason: String,
     },
-    /// The command is longer than the system takes.
+    /// The command is longer than the system allows.
     #[error("the command is too long for the system; put it into a script file and run that")]
     TooLong,
-    /// It cannot be confined as it must be.
+    /// No back end can confine it as required.
     #[error("not run: {0}")]
     Unavailable(#[from] Unavailable),
-    /// What was to confine it failed.
+    /// The back end failed to confine it.
     #[error("not run, since it could not be confined: {reason}")]
     NotConfined {
         /// Why.
@@ -93,26 +93,26 @@ pub enum LaunchError {
     /// The program could not be started.
     #[error("cannot start {program}: {reason}")]
     NotStarted {
-        /// Which.
+        /// The program.
         program: String,
         /// Why.
         reason: String,
     },
-    /// The run may be another process's by now.
+    /// This worker may have lost its claim of the run.
     #[error(
         "not run: this process stood still for too long, and another may have taken the run over; \
          call it again if it is still needed"
     )]
     Forsaken,
-    /// The executable that is to watch over it could not be started.
+    /// The executable of the supervisor could not be started.
     #[error("cannot start {} to watch over the command; is it still there?", executable.display())]
     NoSupervisor {
-        /// Which.
+        /// The executable.
         executable: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The process that watched over it was killed or stopped.
+    /// The supervisor was killed or stopped.
     #[error(
         "the process that watched over {program} was lost, probably killed; how {program} ended \
          is not known"
@@ -128,11 +128,12 @@ impl Command {
         self.program.to_string_lossy().into_owned()
     }
 
-    /// What `said` means that was written in place of the command's output.
+    /// Interprets `said`, which was written in place of the command's output.
     pub(super) fn not_confined(&self, reason: String, said: String) -> LaunchError {
         let reason = if reason.is_empty() { said.trim().to_owned() } else { reason };
         match reason.strip_prefix("bwrap: execvp ") {
-            // But for the program that was to confine it further.
+            // Bubblewrap could not start the command. `/proc/self/fd/` is our own program, which
+            // confines further.
             Some(reason) if !reason.starts_with("/proc/self/fd/") => {
                 LaunchError::NotStarted { program: self.program_name(), reason: reason.to_owned() }
             }

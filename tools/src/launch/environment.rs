@@ -1,4 +1,4 @@
-//! Which variables a command sees. Everything else stays with the host, keys above all.
+//! The environment variables of commands. All others stay with the host, above all those with keys.
 
 use crate::confine::{GIT_SETTINGS, NO_TIDYING};
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,7 @@ impl Environment {
         self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
-    /// The same with another value of a variable.
+    /// Sets a variable, and replaces its earlier value.
     pub(crate) fn with(mut self, name: &str, value: &OsStr) -> Self {
         self.0.retain(|(it, _)| it != name);
         self.0.push((name.into(), value.to_owned()));
@@ -21,14 +21,14 @@ impl Environment {
     }
 }
 
-/// Variables that say where something is, or how output should look. None of them holds a secret.
+/// Variables that name a path or say how output should look. None of them holds a secret.
 const ALLOWED: &str = "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TERM TZ TMPDIR NO_COLOR CI \
      RUSTUP_HOME RUSTUP_TOOLCHAIN CARGO_HOME JAVA_HOME JDK_HOME GRADLE_HOME GRADLE_USER_HOME \
      MAVEN_HOME M2_HOME SDKMAN_DIR ANDROID_HOME GOROOT GOPATH GOTOOLCHAIN VIRTUAL_ENV CONDA_PREFIX \
      PYENV_ROOT PYENV_VERSION RBENV_ROOT RBENV_VERSION GEM_HOME NVM_DIR VOLTA_HOME PNPM_HOME \
      BUN_INSTALL NODE_ENV DOTNET_ROOT NIX_PROFILES NIX_SSL_CERT_FILE SSL_CERT_FILE SSL_CERT_DIR";
 
-/// What every command has: nobody sits in front of it who could use an editor, a pager or a prompt.
+/// Variables that every command gets: no person can use its editor, pager or prompt.
 const ALWAYS: [(&str, &str); 5] = [
     ("GIT_EDITOR", "true"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -37,8 +37,8 @@ const ALWAYS: [(&str, &str); 5] = [
     (GIT_SETTINGS, NO_TIDYING),
 ];
 
-/// Takes from `all` what a command needs to find programs, files, its user and its language, and the
-/// variables `more` besides.
+/// Selects from `all` the variables that a command needs to find programs, files, its user and its
+/// language, and those that `more` names.
 pub fn allowed_environment(
     all: impl Iterator<Item = (OsString, OsString)>,
     more: &[String],

@@ -1,8 +1,8 @@
-//! The process above a supervisor, which it forked off. A command knows its supervisor, as its
-//! parent, and may kill it; what it had started then comes to the guardian, which kills it.
+//! The guardian: the parent process of a supervisor. A command can find its supervisor, which is its parent,
+//! and may kill it. The kernel then hands the command's processes to the guardian, which kills them.
 //!
-//! Each of the two cleans up when the other dies, and each has a process group of its own. Only a
-//! command that kills both in the same moment gets away.
+//! Guardian and supervisor each clean up if the other dies, and each has its own process group. Only a
+//! command that kills both at the same moment escapes.
 
 use super::supervisor::{CLEAN_UP, LEAVE, LONGEST_LOOK, Reaper, Surroundings, wait_for};
 use crate::linux;
@@ -15,18 +15,18 @@ use std::time::{Duration, Instant};
 /// How long to sleep while nothing happens.
 const UNDISTURBED: Duration = Duration::from_secs(3600);
 
-/// How often a supervisor that should be killing is told to go on, in case it was stopped.
+/// How often to send CONT to a supervisor that should be killing, in case it was stopped.
 const NUDGE: Duration = Duration::from_millis(100);
 
-/// How much longer than a supervisor's own patience ours is.
+/// How much longer than the supervisor the guardian waits.
 const SLACK: Duration = Duration::from_millis(500);
 
-/// Waits for the supervisor to end. If it did not end by itself, kills all that is left. The
-/// supervisor writes to `killed` when it has killed all, and cleans up.
+/// Waits for the supervisor to end. If it does not exit with status 0, kills all processes that are
+/// left. The supervisor writes to `killed` after it has killed everything, and then cleans up.
 pub(super) fn guard(supervisor: Pid, killed: &OwnedFd, surroundings: &Surroundings) {
     let _ = let_go_of_output();
     let mut reaper = Reaper::of(supervisor);
-    // Without a watch there is nothing to wait for: the tree must go.
+    // If the exit cannot be watched, do not wait: kill the tree at once.
     let exit = linux::watch_exit(supervisor);
     let _ = exit.and_then(|exit| wait_for_exit(supervisor, &exit, killed));
     reaper.reap();
@@ -37,25 +37,25 @@ pub(super) fn guard(supervisor: Pid, killed: &OwnedFd, surroundings: &Surroundin
     }
 }
 
-/// The report and the output end when the supervisor does: nobody must wait for us too.
+/// Closes our copies of the output. The host reads until the supervisor's end, and must not wait for us.
 fn let_go_of_output() -> io::Result<()> {
     let nowhere = std::fs::File::options().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&nowhere)?;
     Ok(rustix::stdio::dup2_stderr(&nowhere)?)
 }
 
-/// What is known of a supervisor that has not ended.
+/// What the guardian knows about a supervisor that has not ended.
 #[derive(Default)]
 struct Known {
-    /// Since when the host has let go.
+    /// When the host let go of the leash.
     let_go: Option<Instant>,
-    /// Since when all that the command started is dead.
+    /// When all processes of the command were dead.
     killed: Option<Instant>,
 }
 
 impl Known {
-    /// When it had long enough. To kill has its time; what comes after that must be done to its end,
-    /// however much the command has left to be looked at.
+    /// Returns when to stop waiting for the supervisor. Killing has a short limit. The inspection after
+    /// it must be able to finish, however many files the command left.
     fn until(&self) -> Option<Instant> {
         let let_go = self.let_go?;
         match self.killed {
@@ -65,15 +65,14 @@ impl Known {
     }
 }
 
-/// Returns when the supervisor has ended, or when it had long enough to do so since the host let
-/// go.
+/// Returns when the supervisor has ended, or when its time since the host let go is over.
 fn wait_for_exit(supervisor: Pid, exit: &OwnedFd, killed: &OwnedFd) -> io::Result<()> {
     let leash = io::stdin();
     let mut known = Known::default();
     loop {
         let time = if known.let_go.is_some() { NUDGE } else { UNDISTURBED };
         let mut events = vec![PollFd::new(exit, PollFlags::IN)];
-        // What is known would wake us all the time.
+        // Do not poll events that have already happened: they would wake us all the time.
         if known.let_go.is_none() {
             events.push(PollFd::new(&leash, PollFlags::IN));
         }
@@ -96,7 +95,7 @@ fn wait_for_exit(supervisor: Pid, exit: &OwnedFd, killed: &OwnedFd) -> io::Resul
             return Ok(());
         }
         if known.let_go.is_some() {
-            // A command may have stopped its supervisor; then it would not notice.
+            // A command may have stopped its supervisor, which then could not act.
             let _ = kill_process(supervisor, Signal::CONT);
         }
     }

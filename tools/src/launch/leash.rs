@@ -1,6 +1,6 @@
-//! The host's end of the pipe that keeps a command alive. Letting go of it kills the command
-//! and all it started; that is a matter of the kernel and the supervisor, so it works when the
-//! host dies, and when nobody polls.
+//! The leash: the host's end of the pipe that keeps a command alive. When the host closes it, the
+//! supervisor kills the command and all processes that it started. The kernel closes the pipe when the
+//! host dies, so this works without any code of the host, and without polling a future.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin};
 use tokio_util::sync::CancellationToken;
 
-/// A supervisor reads its order at once.
+/// How long to send an order. A supervisor reads its order at once.
 const LONGEST_SEND: Duration = Duration::from_secs(10);
 
-/// Holds a command. Dropping it lets go.
+/// Keeps a command alive. Dropping the value ends the command.
 pub(super) struct Leash {
     pipe: Option<ChildStdin>,
     supervisor: Option<Pid>,
@@ -23,12 +23,12 @@ impl Leash {
         Leash { pipe: process.stdin.take(), supervisor }
     }
 
-    /// Tells the supervisor what to do. When that fails it is gone, which the caller notices
-    /// by its report missing; when it takes long, it is no supervisor, and is let go.
+    /// Sends the order to the supervisor. If that fails, the supervisor is gone, and the caller notices
+    /// the missing report. If it takes too long, the process is no supervisor, and the leash is cut.
     pub(super) async fn send(&mut self, order: &[u8], cancel: &CancellationToken) {
         let Some(pipe) = &mut self.pipe else { return };
         let sent = tokio::select! {
-            // What is cancelled before it begins never runs.
+            // A command that is cancelled before it begins never runs.
             biased;
             () = cancel.cancelled() => false,
             sent = pipe.write_all(order) => sent.is_ok(),
@@ -43,18 +43,18 @@ impl Leash {
         self.pipe.is_some()
     }
 
-    /// Lets go.
+    /// Closes the pipe, which ends the command.
     pub(super) fn cut(&mut self) {
-        // Closed without telling anyone: there is nothing to flush.
+        // Taking the pipe drops it, which closes it. There is nothing to flush.
         if self.pipe.take().is_some()
             && let Some(supervisor) = self.supervisor
         {
-            // A command may have stopped its supervisor; then it would not notice.
+            // A command may have stopped its supervisor, which then would not notice.
             let _ = kill_process(supervisor, Signal::CONT);
         }
     }
 
-    /// The supervisor is gone, and its number may soon be another's.
+    /// Forgets the process id of the supervisor, which has ended. The system may reuse the id.
     pub(super) fn forget(&mut self) {
         self.supervisor = None;
     }

@@ -1,5 +1,5 @@
-//! Whether commands of root's can be another user, by the folders that they get: as it was found by those that
-//! ran. Where it can never be had, nobody tries again; where it was had, it must be had.
+//! Remembers, for each set of folders, whether commands of a root host could run as another user. If
+//! that is impossible, later commands do not try again. If it worked once, later commands require it.
 
 use super::command::Status;
 use crate::confine::Walls;
@@ -7,20 +7,20 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many are kept: each run has folders of its own.
+/// How many entries are kept. Each run has folders of its own.
 const MOST: usize = 1000;
 
-/// What is known. Cheap to clone.
+/// The entries: why commands with these folders run as root, or `None` if they do not. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lendings(Arc<Mutex<HashMap<Places, Option<String>>>>);
 
-/// What a host gives to a command. The rest follows from what is there.
+/// The folders that a host gives to a command. They determine the result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Places(Vec<PathBuf>);
 
 impl Lendings {
-    /// Has `walls` go by what is known. Returns why the command will be root, if that is known, and the places by
-    /// which to keep what comes of it, if it is not.
+    /// Configures `walls` with the entry for their folders. Returns why the command will run as root,
+    /// if known, and the key for the result of this command, if there is no entry yet.
     pub(super) fn recall(&self, walls: &mut Walls) -> (Option<String>, Option<Places>) {
         if !walls.lends {
             return (None, None);
@@ -40,9 +40,9 @@ impl Lendings {
         }
     }
 
-    /// Keeps what came of a command.
+    /// Stores the result of a command.
     pub(super) fn keep(&self, places: Places, status: &Status, why_root: Option<&str>) {
-        // Others may never have begun.
+        // With any other status, the command may never have begun.
         if matches!(status, Status::Exited(_) | Status::Signalled(_)) {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if known.len() >= MOST {

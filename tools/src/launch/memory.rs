@@ -1,8 +1,8 @@
-//! What trials of back ends have found, kept in a file until the machine starts again: a process
-//! that only needs to know whether there is a shell does not try one out each time.
+//! A file with the results of trials of back ends, valid until the machine reboots. With it, a process
+//! that only needs to know whether there is a shell does not repeat the trial.
 //!
-//! Only what works is kept, and only for the very same surroundings. What is wrong in spite of that
-//! opens no door: a command that cannot be confined is not run, and the file goes away.
+//! The file holds only back ends that work, and only for exactly the same surroundings. A wrong entry
+//! is no security hole: a command that cannot be confined does not run, and the file is deleted.
 
 use crate::confine::{Backend, is_root};
 use serde::{Deserialize, Serialize};
@@ -15,22 +15,22 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub(super) struct Memory(PathBuf);
 
-/// All that a finding rests on.
+/// Everything on which the result of a trial depends.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Surroundings {
     boot: String,
     user: u32,
-    /// Whether commands are another user than root.
+    /// Whether commands run as a user other than root.
     lends: bool,
-    /// Whether programs may gain rights, as a bubblewrap that is setuid must.
+    /// Whether `no_new_privs` is set. A setuid bubblewrap does not work then.
     no_new_rights: bool,
     /// The namespaces of users and of mounts.
     namespaces: Vec<PathBuf>,
-    /// What builds the walls, if that is a program.
+    /// The program of the back end, if it has one.
     program: Option<Identity>,
 }
 
-/// A file, until somebody changes or replaces it.
+/// Identifies one version of a file. It differs after the file is changed or replaced.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     path: PathBuf,
@@ -41,7 +41,7 @@ struct Identity {
 }
 
 impl Surroundings {
-    /// Those of this process, for a trial with `program`. None when they cannot be told.
+    /// The surroundings of this process, for a trial with `program`. `None` if they cannot be read.
     pub(super) fn of(program: Option<&Path>) -> Option<Self> {
         let namespace = |name: &str| fs::read_link(Path::new("/proc/self/ns").join(name)).ok();
         Some(Surroundings {
@@ -74,7 +74,7 @@ impl Identity {
 type Findings = BTreeMap<String, Surroundings>;
 
 impl Memory {
-    /// The folder that its file is in.
+    /// The folder of the file.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         self.0.parent().map(Path::to_owned)
     }
@@ -88,14 +88,14 @@ impl Memory {
         self.read().get(backend.as_str()) == Some(surroundings)
     }
 
-    /// Keeps that `backend` works. What cannot be kept is tried again.
+    /// Stores that `backend` works. If that fails, the next process repeats the trial.
     pub(super) fn keep(&self, backend: Backend, surroundings: Surroundings) {
         let mut findings = self.read();
         findings.insert(backend.as_str().to_owned(), surroundings);
         let _ = self.write(&findings);
     }
 
-    /// Forgets everything: something that was said to work did not.
+    /// Deletes all entries: a back end that should work did not.
     pub(super) fn forget(&self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -108,7 +108,7 @@ impl Memory {
     fn write(&self, findings: &Findings) -> io::Result<()> {
         let folder = self.0.parent().unwrap_or(Path::new("."));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // In one step: another process may be reading it.
+        // Replaced in one step: another process may be reading the file.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&serde_json::to_vec(findings)?)?;
         file.persist(&self.0)?;

@@ -1,10 +1,10 @@
-//! The one way to start a process.
+//! The launcher: the only code that starts processes.
 //!
-//! A command never runs as a child of the host. It runs below a supervisor, which is the host's
-//! own executable started again (see `supervisor.rs`): when the host dies, or the call is
-//! dropped or cancelled, a pipe closes and the supervisor kills all that the command started.
-//! A guardian around it does so when the command has killed its supervisor.
-//! There is no state outside the values here: who holds no [`Launcher`] has no shell.
+//! A command is never a direct child of the host. It runs below a supervisor, which is the host's own
+//! executable started again (see `supervisor.rs`). When the host dies, or the call is dropped or
+//! cancelled, a pipe closes and the supervisor kills every process that the command started. If the
+//! command kills its supervisor, a guardian process above the supervisor does the same. There is no
+//! global state: code without a [`Launcher`] has no shell.
 
 mod bridge;
 mod command;
@@ -55,26 +55,26 @@ use tokio_util::sync::CancellationToken;
 /// The first argument that makes an executable a supervisor.
 const MARKER: &str = "__posse-supervise";
 
-/// How long a command may take to end after it was asked to.
+/// How long a command may take to end after the supervisor asked it to.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long after deadline and grace a supervisor that did nothing is taken for stopped.
+/// How long after deadline and grace the host waits before it treats an idle supervisor as stopped.
 const LATE: Duration = Duration::from_secs(1);
 
-/// How long a command that does nothing may take, confined, on a machine that is busy.
+/// How long a trial command, which does nothing, may take on a busy machine.
 const LONGEST_TRIAL: Duration = Duration::from_secs(20);
 
-/// How long to wait for the end of the output once the supervisor is gone. Only a process that
-/// could not be killed still holds it open.
+/// How long to wait for the end of the output after the supervisor ended. Only a process that the
+/// supervisor could not kill still holds the output open.
 const OUTPUT_SLACK: Duration = Duration::from_millis(500);
 
-/// Prepares this process to start commands. Call it first thing in `main`, before any thread
-/// exists and before the arguments are looked at.
+/// Prepares this process to start commands. Call it first in `main`, before any thread exists and
+/// before you parse the arguments.
 ///
-/// When the process was started as a supervisor it becomes one and never returns, nor does it when it
-/// was started in a box, to become the command there. Else it may have as
-/// many files open from here on as the system permits: every run that talks to a model has a
-/// connection. Commands have a limit of their own.
+/// If the process was started as a supervisor, this function runs the supervisor and never returns. If
+/// it was started inside a sandbox, it becomes the command there and never returns. Otherwise it raises
+/// the limit of open files as far as the system permits, because every run that talks to a model has a
+/// connection. Commands have their own limit.
 pub fn init() -> Launcher {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next() {
@@ -86,11 +86,11 @@ pub fn init() -> Launcher {
     Launcher::through(Path::new(linux::OWN_EXECUTABLE))
 }
 
-/// Sees to it that a program that this process starts inherits nothing but its standard input,
-/// output and error: what this process has inherited itself is not for others.
+/// Ensures that programs that this process starts inherit only standard input, output and error. Other
+/// descriptors that this process inherited are not for them.
 ///
 /// # Errors
-/// When `/proc` cannot be read.
+/// If `/proc` cannot be read.
 pub fn keep_descriptors_private() -> io::Result<()> {
     linux::keep_descriptors_private()
 }
@@ -106,22 +106,22 @@ struct Settings {
     grace: Duration,
     backends: Backends,
     limits: CommandLimits,
-    /// What no confined command sees.
+    /// Paths that the host hides from confined commands.
     hidden: Vec<PathBuf>,
-    /// What confined commands see of home folders beside the usual.
+    /// Paths in home folders that confined commands see, besides the default ones.
     shown: Vec<PathBuf>,
-    /// What earlier processes have found out about back ends.
+    /// A file with the back ends that worked in earlier processes.
     memory: Option<Memory>,
-    /// Why commands are root, though the host is root: found out by a trial.
+    /// Why commands of a root host run as root. A trial sets it.
     why_root: Arc<OnceLock<String>>,
-    /// The same by the folders of commands, found out by them.
+    /// The same for each set of folders, learned from commands that ran.
     lendings: Lendings,
-    /// Agents' commands that may run at the same time.
+    /// Limits how many commands of agents run at the same time.
     turns: Arc<Semaphore>,
 }
 
 impl Launcher {
-    /// Starts commands through another executable, whose `main` calls [`init`] first. For hosts
+    /// Starts commands through another executable, whose `main` calls [`init`] first. It is for hosts
     /// whose own `main` cannot do that, such as a plugin or a test.
     pub fn through(executable: &Path) -> Launcher {
         let executable = executable.to_owned();
@@ -140,35 +140,34 @@ impl Launcher {
         }))
     }
 
-    /// Gives commands this environment and nothing else. Without it they get none.
+    /// Gives commands this environment and nothing else. By default they get no variables.
     #[must_use]
     pub fn with_environment(self, environment: Environment) -> Launcher {
         Launcher(Arc::new(Settings { environment, ..Arc::unwrap_or_clone(self.0) }))
     }
 
-    /// Sets the time between asking a command to end (TERM) and killing it (KILL). It is two
-    /// seconds unless set.
+    /// Sets the time between asking a command to end (TERM) and killing it (KILL). The default is two seconds.
     #[must_use]
     pub fn with_grace(self, grace: Duration) -> Launcher {
         Launcher(Arc::new(Settings { grace, ..Arc::unwrap_or_clone(self.0) }))
     }
 
-    /// Sets what each command may use of the machine.
+    /// Sets how much of the machine each command may use.
     #[must_use]
     pub fn with_limits(self, limits: CommandLimits) -> Launcher {
         Launcher(Arc::new(Settings { limits, ..Arc::unwrap_or_clone(self.0) }))
     }
 
-    /// Sets how many commands of agents run at the same time, those of all clones together; at
-    /// least one. Without it, the number follows from the machine's cores and memory.
+    /// Sets how many commands of agents may run at the same time, over all clones of this launcher. The
+    /// minimum is one. The default depends on the machine's cores and memory.
     #[must_use]
     pub fn with_commands_at_once(self, most: usize) -> Launcher {
         let turns = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
         Launcher(Arc::new(Settings { turns, ..Arc::unwrap_or_clone(self.0) }))
     }
 
-    /// Waits until one more command of an agent may run. `queued` is called once if there is a wait.
-    /// Returns `None` when `cancel` fires first.
+    /// Waits until one more command of an agent may run. Calls `queued` once if it has to wait. Returns
+    /// `None` if `cancel` fires first.
     pub(crate) async fn turn(
         &self,
         cancel: &CancellationToken,
@@ -185,8 +184,8 @@ impl Launcher {
         }
     }
 
-    /// Hides these files and folders from confined commands, beside the secrets that lie where
-    /// they usually do: the host's database and keys.
+    /// Hides these files and folders from confined commands, such as the host's database and keys.
+    /// Secrets at their usual paths are always hidden.
     #[must_use]
     pub fn hiding(self, paths: impl IntoIterator<Item = PathBuf>) -> Launcher {
         let mut settings = Arc::unwrap_or_clone(self.0);
@@ -194,8 +193,8 @@ impl Launcher {
         Launcher(Arc::new(settings))
     }
 
-    /// Shows these files and folders of the user's home folder to confined commands, which see no
-    /// more of it than programs, their caches and settings without secrets.
+    /// Shows these files and folders of the user's home folder to confined commands. By default they
+    /// see only programs, their caches, and settings without secrets.
     #[must_use]
     pub fn showing(self, paths: impl IntoIterator<Item = PathBuf>) -> Launcher {
         let mut settings = Arc::unwrap_or_clone(self.0);
@@ -203,41 +202,41 @@ impl Launcher {
         Launcher(Arc::new(settings))
     }
 
-    /// The same for a user whose home folder is another one.
+    /// Uses `home` as the home folder of commands.
     #[must_use]
     pub fn at_home_in(self, home: &Path) -> Launcher {
         let environment = self.0.environment.clone().with("HOME", home.as_os_str());
         self.with_environment(environment)
     }
 
-    /// Confines with these back ends only.
+    /// Uses only these back ends.
     #[must_use]
     pub fn with_backends(self, backends: &[Backend]) -> Launcher {
         let backends = self.0.backends.only(backends);
         Launcher(Arc::new(Settings { backends, ..Arc::unwrap_or_clone(self.0) }))
     }
 
-    /// Keeps in `file` which back ends work, and believes what is found there until the machine
-    /// starts again. Without it every process tries them out.
+    /// Stores in `file` which back ends work, and trusts that file until the machine reboots. Without
+    /// it, every process tries the back ends.
     #[must_use]
     pub fn remembering(self, file: PathBuf) -> Launcher {
         let memory = Some(Memory::in_file(file));
         Launcher(Arc::new(Settings { memory, ..Arc::unwrap_or_clone(self.0) }))
     }
 
-    /// What will confine a command that reaches this far. The first call tries it out, which takes
-    /// some 20 ms and blocks, unless it is remembered.
+    /// Returns the back end that will confine a command. The first call tries the back ends unless a
+    /// result is stored. That takes about 20 ms and blocks.
     ///
     /// # Errors
-    /// When nothing here can.
+    /// If no back end on this machine can confine like this.
     pub fn backend(&self, confinement: &Confinement) -> Result<Backend, Unavailable> {
         let Confinement { profile, network, .. } = confinement;
         self.0.backends.choose(*profile, network, |backend| self.recall_or_try(backend))
     }
 
-    /// Whether an agent may be offered commands that reach this far. Answers at once where the trial
-    /// would most likely succeed, and makes that trial on a thread of its own meanwhile: the first
-    /// command waits for its result, the first request to a model does not.
+    /// Returns whether to offer an agent commands with this confinement. If a trial would very likely
+    /// succeed, returns at once and makes the trial on another thread. So the first command waits for
+    /// the result, and the first request to a model does not.
     pub(crate) fn offers(&self, confinement: &Confinement) -> bool {
         let backend = Backend::Bubblewrap;
         let is_open = confinement.profile != Profile::Full
@@ -247,20 +246,20 @@ impl Launcher {
             return self.backend(confinement).is_ok();
         }
         let (launcher, confinement) = (self.clone(), confinement.clone());
-        // Dropped at once: nobody waits for the thread, and its command ends with this process.
+        // Dropped at once: no code waits for the thread, and its command ends with this process.
         drop(std::thread::spawn(move || launcher.backend(&confinement).is_ok()));
         true
     }
 
-    /// Why confined commands in `folder` are root, if they are: found out by one that does nothing, with
-    /// a scratch folder in `scratches`, where those of runs are.
+    /// Returns why confined commands in `folder` run as root, if they do. It runs a command that does
+    /// nothing, with a scratch folder in `scratches`, where the scratch folders of runs are.
     pub async fn why_root(&self, folder: &Path, scratches: &Path) -> Option<String> {
         let workspace = Workspace::open(folder).ok().filter(|_| is_root())?;
-        // On the same file system, if there were no runs yet.
+        // If no run has existed yet, `scratches` is missing: use a folder on the same file system.
         let around = scratches.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
         let scratch = Scratch::at(&around.join(format!("doctor-{}", std::process::id()))).ok()?;
         let mut confinement = Confinement::default();
-        // Those that cannot be made are none of root's.
+        // If these folders cannot be made, run the command without them.
         let folders = scratch.open().and_then(|own| Ok((own, scratch.temporary().open()?)));
         if let Ok((own, temporary)) = folders {
             confinement.writable.push(own.path);
@@ -281,33 +280,33 @@ impl Launcher {
         match finished {
             Ok(finished) if finished.confined_by == Some(Backend::Bubblewrap) => finished.why_root,
             Ok(_) => Some("bubblewrap does not confine them".to_owned()),
-            // Then there is none.
+            // The command did not run, so there is no reason to report.
             Err(_) => None,
         }
     }
 
-    /// What is started to watch over a command.
+    /// The executable that the launcher starts as a supervisor.
     pub fn executable(&self) -> &Path {
         &self.0.executable
     }
 
-    /// Whether a back end works here.
+    /// Checks whether a back end works on this machine.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason why it does not.
     pub fn check(&self, backend: Backend) -> Result<(), String> {
         self.0.backends.check(backend, |backend| self.trial(backend))
     }
 
-    /// Runs `command` to its end and returns what it said. `progress` gets the output as it
-    /// comes; of a flood it gets a part.
+    /// Runs `command` to its end and returns its output. `progress` gets the output as it arrives, and
+    /// only a part of it if there is very much.
     ///
-    /// At the deadline the whole tree of processes gets TERM, and KILL after the grace. The same
-    /// happens when `cancel` fires or the future is dropped, with half a second of grace at most. When
-    /// the command ends, what it left running is killed.
+    /// At the deadline, all processes of the command get TERM, and KILL after the grace. The same
+    /// happens when `cancel` fires or the future is dropped, with at most half a second of grace. When
+    /// the command ends, the supervisor kills all processes that it left running.
     ///
     /// # Errors
-    /// When the command could not be started, or its supervisor was lost.
+    /// If the command could not be started, or its supervisor was lost.
     pub async fn run(
         &self,
         workspace: &Workspace,
@@ -318,10 +317,10 @@ impl Launcher {
         self.run_while(&Claim::default(), workspace, command, cancel, progress).await
     }
 
-    /// The same, if `claim` holds when all is ready for the command to start.
+    /// Like [`Launcher::run`], but starts the command only if `claim` still holds when all is ready.
     ///
     /// # Errors
-    /// As [`Launcher::run`]; or when it does not hold.
+    /// As [`Launcher::run`]. Also if `claim` does not hold.
     pub async fn run_while(
         &self,
         claim: &Claim,
@@ -346,7 +345,7 @@ impl Launcher {
         let late = command.deadline.saturating_add(self.0.grace).saturating_add(LATE);
         let heard = listen(&mut process, &mut leash, &mut output, cancel, Patience { late, look });
         let heard = heard.await;
-        // What a killed supervisor left is being killed now; nobody must have stopped that.
+        // If the supervisor was killed, the guardian is killing the rest. The cut also resumes a stopped one.
         leash.cut();
         let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + look;
         if timeout(longest, process.wait()).await.is_err() {
@@ -357,8 +356,8 @@ impl Launcher {
         self.note(lending, finish(command, heard, output.capture.finish()))
     }
 
-    /// Starts a supervisor, which waits for its order. The command will have `pipes`, if there are some,
-    /// in place of no input and an output that is kept.
+    /// Starts a supervisor, which waits for its order. With `pipes`, the command uses them as input and
+    /// output. Otherwise it has no input, and the host keeps its output.
     fn ready(
         &self,
         workspace: &Workspace,
@@ -385,7 +384,7 @@ impl Launcher {
         let confined_by = walls.as_ref().map(|walls| walls.backend);
         let mut limits = self.0.limits;
         limits.disk_bytes = limits.disk_bytes.min(command.writable_bytes.unwrap_or(u64::MAX));
-        // It is seen to what such a command has left.
+        // The supervisor inspects the folders of such a command, before it and after it.
         let look = match walls.as_ref().is_some_and(Walls::are_looked_through) {
             true => supervisor::LONGEST_LOOK,
             false => Duration::ZERO,
@@ -404,7 +403,7 @@ impl Launcher {
         Ok(Ready { process, leash, order, look, lending, proxy })
     }
 
-    /// Keeps what the end of a command says about other commands in its folders.
+    /// Records what the end of a command reveals about back ends and about root, for later commands.
     fn note(
         &self,
         lending: Lending,
@@ -436,14 +435,14 @@ impl Launcher {
         #[expect(clippy::disallowed_methods, reason = "this is the launcher")]
         let mut process = tokio::process::Command::new(&self.0.executable);
         process
-            // Nothing but the marker: a command that kills by name (`pkill -f server`) would
-            // meet its own text here.
+            // Only the marker: if the command text were here, a command that kills by name (`pkill -f
+            // server`) would match its own supervisor.
             .arg(MARKER)
             .env_clear()
             .envs(self.0.environment.iter())
             .envs(command.variables.iter().map(|(name, value)| (name, value)))
             .envs(more)
-            // By handle: the folder may have been moved or replaced since it was opened.
+            // By handle: the folder may have been moved or replaced since the workspace was opened.
             .current_dir(linux::path_of_handle(&folder))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -458,28 +457,28 @@ impl Launcher {
     }
 }
 
-/// A supervisor that waits for its order.
+/// A started supervisor that waits for its order.
 struct Ready {
     process: Child,
     leash: Leash,
     order: Vec<u8>,
-    /// How long it may look at the folders that the command can change.
+    /// How long the supervisor may inspect the folders that the command can change.
     look: Duration,
     lending: Lending,
-    /// Kept until the command has ended.
+    /// Must live until the command has ended.
     proxy: Option<OwnProxy>,
 }
 
-/// What a command is confined by, and as which user.
+/// How a command is confined, and what is known about its user.
 struct Lending {
     confined_by: Option<Backend>,
     known_why_root: Option<String>,
-    /// By which to keep what comes of it, if that is not known.
+    /// The key under which to store whether it ran as root; `None` if there is nothing to learn.
     places: Option<Places>,
 }
 
-/// Ends a supervisor that was given no order. Whoever stood still until now may have lost the run, whose
-/// next owner has said that this command was interrupted.
+/// Ends a supervisor that got no order. This worker was suspended and may have lost its claim. Then the
+/// worker that has the run now has already recorded this command as interrupted.
 async fn forsaken(mut process: Child, mut leash: Leash) -> LaunchError {
     leash.cut();
     let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE;
@@ -490,7 +489,7 @@ async fn forsaken(mut process: Child, mut leash: Leash) -> LaunchError {
     LaunchError::Forsaken
 }
 
-/// The proxy of one command, at a socket in a folder of its own.
+/// The proxy of one command. Its socket is in a folder of its own.
 struct OwnProxy {
     folder: TempDir,
     _listening: Listening,
@@ -510,14 +509,14 @@ impl OwnProxy {
         self.folder.path().join("socket")
     }
 
-    /// What tells programs where it is.
+    /// The environment variables that tell programs the address of the proxy.
     fn variables() -> Vec<(String, String)> {
         let address = format!("http://127.0.0.1:{}", bridge::PORT);
         bridge::VARIABLES.map(|name| (name.to_owned(), address.clone())).to_vec()
     }
 }
 
-/// Where the output goes as it comes.
+/// Receives the output of a command as it arrives.
 struct Output<'a> {
     capture: Capture,
     meter: Meter,
@@ -526,7 +525,7 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// Takes what a read gave. False when nothing will follow.
+    /// Takes the result of a read. Returns false at the end of the output.
     fn take(&mut self, read: io::Result<usize>) -> bool {
         let Ok(count @ 1..) = read else { return false };
         let text = self.capture.push(&self.buffer[..count]);
@@ -537,30 +536,30 @@ impl Output<'_> {
     }
 }
 
-/// What came of listening to a supervisor.
+/// What the host received from a supervisor.
 struct Heard {
     report: Vec<u8>,
-    /// We had to let go because it did not act at the deadline.
+    /// True if the host closed the leash because the supervisor did not act at the deadline.
     late: bool,
 }
 
 /// How long a supervisor may take.
 #[derive(Clone, Copy)]
 struct Patience {
-    /// From when the command may start until it must have been killed.
+    /// From the start of the command until it must be dead.
     late: Duration,
-    /// To look at what there is, before and after.
+    /// For each inspection of the folders, before and after the command.
     look: Duration,
 }
 
 impl Patience {
-    /// When a supervisor that has marked so many steps by `now` is taken for stopped, and when for lost.
+    /// Returns when to treat the supervisor as stopped, and when as lost, after `marks` marks by `now`.
     fn until(self, marks: usize, now: Instant) -> (Option<Instant>, Option<Instant>) {
         let late = self.late;
         let late = match marks {
             0 => now.checked_add(late.saturating_add(self.look)),
             1 => now.checked_add(late),
-            // It has nothing to kill any more.
+            // The command is dead, so there is no deadline to enforce any more.
             _ => return (None, now.checked_add(self.look + supervisor::CLEAN_UP + LATE)),
         };
         let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE;
@@ -568,7 +567,7 @@ impl Patience {
     }
 }
 
-/// Takes output until the supervisor has reported and is gone.
+/// Reads output until the supervisor has reported and ended.
 async fn listen(
     process: &mut Child,
     leash: &mut Leash,
@@ -606,7 +605,7 @@ async fn listen(
             }
         }
     }
-    // All that was written is in the pipe now.
+    // The supervisor is gone: the pipe holds all output that there will be.
     let rest = async {
         while open {
             let read = stream.read(&mut output.buffer).await;
@@ -617,7 +616,7 @@ async fn listen(
     heard
 }
 
-/// How `command` ended, whose output this is, but for so many bytes.
+/// Converts the supervisor's report, the output and the count of omitted bytes into a result.
 fn finish(
     command: &Command,
     heard: Heard,

@@ -1,14 +1,14 @@
-//! What a command says: kept within bounds, always valid text.
+//! The output of a command: limited in size, and always valid text.
 
 use encoding_rs::{CoderResult, Decoder, UTF_8};
 use std::time::{Duration, Instant};
 
-/// The output of a command, of which the beginning and the end are kept.
+/// Keeps the beginning and the end of a command's output.
 pub(super) struct Capture {
     decoder: Decoder,
     head: String,
     tail: String,
-    /// Bytes that were in the tail and had to go.
+    /// How many bytes were dropped from the tail.
     left_out: u64,
     half: usize,
 }
@@ -21,8 +21,7 @@ impl Capture {
         Capture { decoder, head, tail, left_out: 0, half: cap / 2 }
     }
 
-    /// Takes the next bytes and returns the text in them. A character that is not complete yet
-    /// waits for the rest of it.
+    /// Takes the next bytes and returns their text. An incomplete character waits for its remaining bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         self.decode(bytes, false)
     }
@@ -51,7 +50,7 @@ impl Capture {
         };
         self.head.push_str(&text[..to_head]);
         self.tail.push_str(&text[to_head..]);
-        // Trimmed only when it has doubled, so that each byte is moved about once.
+        // Trimmed only when it has doubled, so that each byte moves about once.
         if self.tail.len() > self.half * 2 {
             self.trim();
         }
@@ -64,7 +63,7 @@ impl Capture {
         self.left_out += excess as u64;
     }
 
-    /// The text, and how many bytes of it were left out.
+    /// Returns the text, and how many bytes of the output it omits.
     pub(super) fn finish(mut self) -> (String, u64) {
         self.decode(&[], true);
         self.trim();
@@ -77,7 +76,7 @@ impl Capture {
     }
 }
 
-/// How much is shown live: all of a usual command, a part of a flood.
+/// Limits the output that is shown live: all of a usual command, a part of a flood.
 pub(super) struct Meter {
     since: Instant,
     shown: usize,
@@ -92,7 +91,7 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// True when `bytes` more may be shown now.
+    /// Returns true if `bytes` more may be shown now.
     pub(super) fn allows(&mut self, bytes: usize) -> bool {
         if self.since.elapsed() >= Duration::from_secs(1) {
             *self = Meter::default();

@@ -1,7 +1,7 @@
-//! A process that lives on, confined and supervised like a command, with pipes to talk to it.
+//! A long-lived process, confined and supervised like a command, with pipes for its input and output.
 //!
-//! Nothing that it says is kept but the end of its error stream: who does not read its output stops it,
-//! since the pipe fills up. It ends with the value that holds it.
+//! Posse keeps only the end of its error stream. If the host does not read the output, the pipe fills
+//! up and the process blocks. Dropping the [`Process`] ends it.
 
 use super::leash::Leash;
 use super::supervisor;
@@ -26,17 +26,17 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// Below it are the descriptors that every process has.
+/// The first descriptor after standard input, output and error.
 const FIRST_OWN: i32 = 3;
 
-/// The ends of a command's pipes that are its own.
+/// The command's ends of its pipes.
 pub(super) struct Pipes {
     input: OwnedFd,
     output: OwnedFd,
 }
 
 impl Pipes {
-    /// New pipes, and the host's ends of them.
+    /// Opens new pipes. Returns them with the host's ends.
     fn open() -> io::Result<(Pipes, ProcessInput, ProcessOutput)> {
         let (input, writer) = io::pipe()?;
         let (reader, output) = io::pipe()?;
@@ -49,16 +49,16 @@ impl Pipes {
         Ok((pipes, input, output))
     }
 
-    /// Their numbers, which are the same in the process that gets them.
+    /// The numbers of the descriptors. They are the same in the process that inherits them.
     pub(super) fn numbers(&self) -> [i32; 2] {
         [self.input.as_raw_fd(), self.output.as_raw_fd()]
     }
 
-    /// Has `process` inherit them, and no other process.
+    /// Lets `process` inherit the descriptors, and no other process.
     pub(super) fn hand_on(self, process: &mut tokio::process::Command) {
         let Pipes { input, output } = self;
         #[expect(unsafe_code, reason = "the standard library hands on three streams only")]
-        // SAFETY: between fork and exec it makes nothing but system calls.
+        // SAFETY: between fork and exec, the closure makes only system calls.
         unsafe {
             process.pre_exec(move || {
                 fcntl_setfd(&input, FdFlags::empty())?;
@@ -69,16 +69,16 @@ impl Pipes {
 }
 
 impl Launcher {
-    /// Starts `command` and returns a value that holds it. Its output is to be read, and is not kept;
-    /// [`Command::output_cap`] bytes are kept of the end of its error stream. It does not count among the
-    /// commands that run at the same time.
+    /// Starts `command` and returns it as a [`Process`]. The caller must read its output, which is not
+    /// stored. Of its error stream, the last [`Command::output_cap`] bytes are kept. It does not count
+    /// towards the limit of commands that run at the same time.
     ///
-    /// The whole tree of processes ends as that of a command does: when the value is dropped, at the
-    /// deadline, when the command ends by itself, and when this process dies.
+    /// All its processes end when the value is dropped, at the deadline, when the command ends by
+    /// itself, and when this process dies, as with any command.
     ///
     /// # Errors
-    /// When it could not be started. That the program is not there, or cannot be confined, is found out
-    /// later: its output ends, and [`Process::ended`] says why.
+    /// If it could not be started. A missing program or a failing sandbox shows later: the output ends,
+    /// and [`Process::ended`] returns the reason.
     pub async fn hold(
         &self,
         claim: &Claim,
@@ -112,21 +112,21 @@ impl Launcher {
     }
 }
 
-/// A process that runs. It is killed, with all it has started, when this is dropped.
+/// A running process. Dropping the value kills it, and all processes that it started.
 pub struct Process {
     leash: Arc<Mutex<Leash>>,
     input: Option<ProcessInput>,
     output: Option<ProcessOutput>,
-    /// What was read and is not a whole line yet.
+    /// Output that was read and does not end with a complete line yet.
     unread: Vec<u8>,
-    /// Bytes of it that have no end of a line.
+    /// How many bytes of `unread` contain no end of line.
     looked_at: usize,
     said: Arc<Mutex<Tail>>,
     ending: JoinSet<Result<Finished, LaunchError>>,
 }
 
 impl Process {
-    /// Takes the pipes, for a program that reads and writes them by itself. Once.
+    /// Takes the pipes, for code that reads and writes them itself. Returns them only once.
     pub fn take_pipes(&mut self) -> Option<(ProcessInput, ProcessOutput)> {
         self.input.take().zip(self.output.take())
     }
@@ -134,17 +134,17 @@ impl Process {
     /// Writes `line` and an end of line to its input. Waits while the pipe is full.
     ///
     /// # Errors
-    /// When it does not read any more.
+    /// If the process does not read its input any more.
     pub async fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
         let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         input.write_all(&[line, b"\n"].concat()).await
     }
 
-    /// The next line of its output, of at most `longest` bytes; `None` at its end. Nothing is lost when
-    /// the future is dropped.
+    /// Returns the next line of its output, of at most `longest` bytes, or `None` at the end. Dropping
+    /// the future loses no output.
     ///
     /// # Errors
-    /// When a line is longer; what is left of it follows.
+    /// If a line is longer. The next call continues with the rest of that line.
     pub async fn read_line(&mut self, longest: usize) -> io::Result<Option<Vec<u8>>> {
         loop {
             let end = self.unread[self.looked_at..].iter().position(|byte| *byte == b'\n');
@@ -171,21 +171,21 @@ impl Process {
         }
     }
 
-    /// The end of what it wrote to its error stream up to now.
+    /// The end of its error stream up to now.
     pub fn said(&self) -> String {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).text()
     }
 
-    /// Waits for its end, and for that of all it has started. The output of what comes back is
-    /// the end of its error stream. To be called once.
+    /// Waits until the process and all processes that it started have ended. The output of the result
+    /// is the end of its error stream. Call it only once.
     ///
     /// # Errors
-    /// When it never began, or how it ended is not known.
+    /// If it never began, or if its result is unknown.
     pub async fn ended(&mut self) -> Result<Finished, LaunchError> {
         self.ending.join_next().await.and_then(Result::ok).unwrap_or_else(|| Err(lost()))
     }
 
-    /// Ends it, and waits until all of it has ended.
+    /// Ends it, and waits until all its processes have ended.
     ///
     /// # Errors
     /// As [`Process::ended`].
@@ -212,7 +212,7 @@ impl fmt::Debug for Process {
     }
 }
 
-/// What is needed to see a process to its end.
+/// A task that watches a process until its end.
 struct Watched {
     launcher: Launcher,
     command: Command,
@@ -225,7 +225,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Reads its error stream, so that it never waits for that, until its supervisor has reported.
+    /// Reads the error stream until the supervisor has reported, so that the process never waits for a reader.
     async fn see_to_the_end(mut self) -> Result<Finished, LaunchError> {
         let mut heard = Heard { report: Vec::new(), late: false };
         let streams = self.process.stdout.take().zip(self.process.stderr.take());
@@ -242,7 +242,7 @@ impl Watched {
                     }
                 }
             }
-            // All that was written is in the pipe now.
+            // The supervisor is gone: the pipe holds all output that there will be.
             let rest = async {
                 while open {
                     let read = stream.read(&mut buffer).await;
@@ -260,7 +260,7 @@ impl Watched {
         self.launcher.note(self.lending, finish(&self.command, heard, said))
     }
 
-    /// Keeps what a read gave. False when nothing will follow.
+    /// Keeps the result of a read. Returns false at the end of the stream.
     fn hear(&self, buffer: &[u8], read: io::Result<usize>) -> bool {
         let Ok(count @ 1..) = read else { return false };
         self.said.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]);
@@ -282,7 +282,7 @@ impl Tail {
 
     fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        // Trimmed only when it has doubled, so that each byte is moved about once.
+        // Trimmed only when it has doubled, so that each byte moves about once.
         if self.bytes.len() > self.cap.saturating_mul(2) {
             self.trim();
         }
@@ -298,18 +298,18 @@ impl Tail {
         self.finish().0
     }
 
-    /// The text, and how many bytes came before it.
+    /// Returns the text, and how many bytes came before it.
     fn finish(&mut self) -> (String, u64) {
         self.trim();
         (String::from_utf8_lossy(&self.bytes).into_owned(), self.left_out)
     }
 }
 
-/// What a process reads.
+/// The input of a process.
 #[derive(Debug)]
 pub struct ProcessInput(pipe::Sender);
 
-/// What a process writes.
+/// The output of a process.
 #[derive(Debug)]
 pub struct ProcessOutput(pipe::Receiver);
 

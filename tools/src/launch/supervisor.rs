@@ -1,9 +1,9 @@
-//! The process between the host and a command: the host's executable, started again.
+//! The supervisor: the process between the host and a command. It is the host's executable, started again.
 //!
-//! Its input is the leash: one order comes through it, and then nothing but its end, which
-//! means that the host let go or died. Its output takes one report; its error stream is where
-//! the command's output goes. It has no threads. It must never end before the last descendant
-//! of the command is dead, unless that cannot be killed. It runs below a guardian.
+//! Its input is the leash. It carries one order and then only its end, which means that the host let go
+//! or died. The supervisor writes one report to its output. Its error stream carries the command's
+//! output. It has no threads. It must not end before the last descendant of the command is dead, unless
+//! the kernel cannot kill that process. It runs below a guardian.
 
 use super::bridge::Bridge;
 use super::guardian;
@@ -28,58 +28,58 @@ use std::path::Path;
 use std::process::{Command, Stdio, exit};
 use std::time::{Duration, Instant};
 
-/// How long to go on killing what does not die.
+/// How long to keep killing processes that do not die.
 pub(super) const CLEAN_UP: Duration = Duration::from_secs(5);
 
-/// How long a command may take to end once the host has let go, if it has no less anyway: git removes
-/// its locks then.
+/// How long a command may take to end after the host let go, unless its grace is shorter. In this time,
+/// git removes its locks.
 pub(super) const LEAVE: Duration = Duration::from_millis(500);
 
-/// How long it may take to look at the folders that a command can change, before it and after it: there
-/// may be millions of files, on a slow disk.
+/// How long each inspection of the folders that a command can change may take, before it and after it.
+/// There may be millions of files on a slow disk.
 pub(super) const LONGEST_LOOK: Duration = Duration::from_secs(120);
 
-/// What comes before a report, once when the command may start and once when all that it started is
-/// dead. To whoever reads a report it means nothing.
+/// The byte that precedes a report: once when the command may start, and once when all its processes
+/// are dead. It is white space, which the JSON parser of the report ignores.
 pub(super) const MARK: u8 = b' ';
 
-/// How often to look at what the command has started, and to bury orphans that ended. At a
-/// gigabyte a second, a tenth of one more is had than allowed.
+/// How often to check what the command has started, and to reap orphans. A command that writes a
+/// gigabyte per second exceeds its limit by at most a tenth of a gigabyte.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How many of the dead are buried before looking up, besides those that were killed: a fork bomb
-/// makes more all the time.
+/// How many dead children to reap in one pass, besides those that were killed. A fork bomb keeps
+/// producing more.
 const BURIED_AT_ONCE: usize = 256;
 
-/// What the host wants run.
+/// A command that the host wants to run.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
     pub deadline: Duration,
     pub grace: Duration,
     pub program: OsString,
     pub args: Vec<OsString>,
-    /// Nothing where the command is not confined.
+    /// `None` if the command is not confined.
     pub walls: Option<Walls>,
     pub limits: CommandLimits,
-    /// The descriptors of its input and its output. Without them it has no input, and all its output goes
-    /// into our error stream.
+    /// The descriptors of the command's input and output. Without them, it has no input, and its output
+    /// goes to our error stream.
     pub pipes: Option<[i32; 2]>,
 }
 
 /// The input and the output of the command.
 type Pipes = Option<[OwnedFd; 2]>;
 
-/// What the host is told.
+/// The supervisor's report to the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Report {
     pub ending: Ending,
     pub leftovers: u32,
     pub survivors: u32,
     pub written_bytes: u64,
-    /// What it left in repositories and git is not to find.
+    /// Files that it left in git repositories and that git must not find.
     #[serde(default)]
     pub set_aside: Vec<String>,
-    /// Why the command was root, where it was to be another user.
+    /// Why the command ran as root although it should have been another user.
     pub why_root: Option<String>,
 }
 
@@ -89,31 +89,31 @@ pub(super) enum Ending {
     Exited(i32),
     Signalled(i32),
     TimedOut,
-    /// The host let go.
+    /// The host let go of the leash.
     Released,
-    /// It used too much, and was killed.
+    /// It exceeded a limit, and was killed.
     OverLimit(Limit),
-    /// The walls could not be built; perhaps what was written to the output says why.
+    /// The walls could not be built. If `reason` is empty, the output may contain the reason.
     NotConfined {
         reason: String,
     },
-    /// With the number of the system's error.
+    /// The program could not be started; the number is the system's error.
     NotStarted {
         error: i32,
     },
 }
 
-/// The whole life of a supervisor, and of its guardian.
+/// Runs a supervisor, and its guardian, from start to end.
 pub(super) fn main() -> ! {
     let ended = supervise().unwrap_or_else(|error| Some(Report::of(not_started(&error))));
-    // Nobody listens when the host is dead.
+    // If the host is dead, the write fails. That does not matter.
     if let Some(report) = ended.and_then(|report| serde_json::to_vec(&report).ok()) {
         let _ = io::stdout().write_all(&report).and_then(|()| io::stdout().flush());
     }
     exit(0)
 }
 
-/// Returns what the host is to be told, if that can be known.
+/// Supervises one command. Returns the report, or `None` in a process that has nothing to report.
 fn supervise() -> io::Result<Option<Report>> {
     let mut order = match Order::read(io::stdin().lock()) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
@@ -128,7 +128,7 @@ fn supervise() -> io::Result<Option<Report>> {
     let guardian = getpid();
     linux::adopt_orphans()?;
     linux::keep_descriptors_private()?;
-    // Away from the host's terminal: an interrupt is for the host, which then lets go of us.
+    // Leave the host's terminal: an interrupt is for the host, which then lets go of us.
     let _ = setsid();
     // Before the fork, so that the guardian can clean up if the supervisor is lost.
     let surroundings = match order.walls.as_mut().map(Surroundings::prepare).transpose() {
@@ -154,20 +154,20 @@ fn supervise() -> io::Result<Option<Report>> {
     Ok(ended?.map(|report| Report { set_aside, ..report }))
 }
 
-/// Tells the host how far this is.
+/// Tells the host that the next step begins.
 fn mark() {
-    // Nobody listens when the host is dead.
+    // If the host is dead, the write fails. That does not matter.
     let _ = rustix::io::write(rustix::stdio::stdout(), &[MARK]);
 }
 
-/// Whether the host has let go: what is prepared may have taken long.
+/// Returns whether the host has let go. The preparation may have taken long.
 fn has_let_go() -> bool {
     let leash = io::stdin();
     let mut events = [PollFd::new(&leash, PollFlags::IN)];
     wait_for(&mut events, Duration::ZERO).is_ok() && !events[0].revents().is_empty()
 }
 
-/// What is done in a workspace before a command, and has to be cleaned up after it.
+/// Preparations in a workspace for a command, which must be cleaned up after it.
 #[derive(Default)]
 pub(super) struct Surroundings {
     repositories: Option<Repositories>,
@@ -184,7 +184,8 @@ impl Surroundings {
         Ok(Surroundings { repositories, placeholders })
     }
 
-    /// For when the command and all it started are dead. Returns what it left and git is not to find.
+    /// Cleans up after all processes are dead. Returns the files that were set aside because git must
+    /// not find them.
     pub(super) fn clean_up(&self) -> Vec<String> {
         let set_aside = self.repositories.as_ref().map(Repositories::settle).unwrap_or_default();
         self.repositories.iter().for_each(Repositories::forget);
@@ -193,9 +194,9 @@ impl Surroundings {
     }
 }
 
-/// Starts the command and sees it to its end, and to that of all it has started.
+/// Starts the command and watches it until the command and all its processes have ended.
 fn oversee(order: &Order, pipes: Pipes, guardian: Pid) -> io::Result<Option<Report>> {
-    // Apart from the guardian, so that no signal to a group reaches both.
+    // A session apart from the guardian, so that no signal to a group reaches both.
     let _ = setsid();
     linux::adopt_orphans()?;
     let guardian = linux::watch_parent(guardian)?;
@@ -213,9 +214,9 @@ fn oversee(order: &Order, pipes: Pipes, guardian: Pid) -> io::Result<Option<Repo
     };
     let mut reaper = Reaper::of(command);
     let watched = watch(order, &mut reaper, &guardian);
-    // It is ours, and is not counted among what the command left.
+    // The bridge is ours. It must not count as a process that the command left.
     drop(bridge);
-    // Whatever went wrong, the tree must go.
+    // The whole tree must die, whatever went wrong.
     if let Some(said) = bubblewrap.as_mut().map(Bubblewrap::said) {
         reaper.uncounted = said.first_process.and_then(Pid::from_raw);
         if let (Ok(Watched::Ended(_)), false) = (&watched, said.ran) {
@@ -243,7 +244,7 @@ fn oversee(order: &Order, pipes: Pipes, guardian: Pid) -> io::Result<Option<Repo
     Ok(Some(Report { ending, leftovers, survivors, written_bytes, set_aside, why_root }))
 }
 
-/// How the command ended that the last step into its box did not become.
+/// Returns the ending if the last step into the sandbox failed, so that the command never began.
 fn never_began(entered: Entered) -> Option<Ending> {
     match entered {
         Entered::Became => None,
@@ -274,10 +275,10 @@ impl Report {
 }
 
 impl Order {
-    /// Its length, then itself.
+    /// Encodes the order as its length, followed by JSON.
     ///
     /// # Errors
-    /// When it has something that cannot be written down.
+    /// If a value cannot be encoded.
     pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
         let body = serde_json::to_vec(self)?;
         Ok([&(body.len() as u64).to_le_bytes()[..], &body].concat())
@@ -292,19 +293,19 @@ impl Order {
         if (body.len() as u64) < length {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        // An order that is there and not understood is not one that never came.
+        // A complete but invalid order must not look like an order that never came.
         serde_json::from_slice(&body).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
     }
 }
 
-/// Makes the box in which the command will be, where there is to be one.
+/// Prepares the sandbox of the command, if bubblewrap confines it.
 fn prepare(order: &Order) -> io::Result<Option<Bubblewrap>> {
     let boxed = order.walls.as_ref().filter(|walls| walls.backend == Backend::Bubblewrap);
     boxed.map(|walls| Bubblewrap::prepare(walls, &std::env::current_dir()?)).transpose()
 }
 
-/// Looks at the box before the command is in it, builds the way to the proxy, where there is to be
-/// one, and lets the command start.
+/// Checks the sandbox before the command starts in it. Builds the bridge to the proxy, if the command
+/// needs one. Then lets the command start.
 fn let_in(order: &Order, bubblewrap: &mut Bubblewrap) -> io::Result<Option<Bridge>> {
     let Some(walls) = order.walls.as_ref().filter(|_| bubblewrap.has_gate()) else {
         return Ok(None);
@@ -322,8 +323,8 @@ fn let_in(order: &Order, bubblewrap: &mut Bubblewrap) -> io::Result<Option<Bridg
     Ok(bridge)
 }
 
-/// Starts the command with its pipes; or with no input, and both its output streams going into our error
-/// stream.
+/// Starts the command with its pipes. Without pipes, it has no input, and both its output streams go to
+/// our error stream.
 fn start(order: &Order, pipes: Pipes, mut bubblewrap: Option<&mut Bubblewrap>) -> io::Result<Pid> {
     let output = || -> io::Result<OwnedFd> { io::stderr().as_fd().try_clone_to_owned() };
     let copy = match (&bubblewrap, &order.walls) {
@@ -353,8 +354,8 @@ fn start(order: &Order, pipes: Pipes, mut bubblewrap: Option<&mut Bubblewrap>) -
     let limits = order.limits;
     let lent = bubblewrap.as_mut().and_then(|it| it.lent());
     #[expect(unsafe_code, reason = "the standard library has no safe way to act after the fork")]
-    // SAFETY: this process has one thread, so that in the child every lock is free and it may do
-    // all that this one may.
+    // SAFETY: this process has one thread. So in the child every lock is free, and the child may do
+    // everything that this process may.
     unsafe {
         command.pre_exec(move || {
             between_fork_and_exec(supervisor, limits, lent.as_ref(), walls.as_ref())
@@ -367,23 +368,23 @@ fn start(order: &Order, pipes: Pipes, mut bubblewrap: Option<&mut Bubblewrap>) -
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| Errno::SRCH.into())
 }
 
-/// A copy of the program, in memory. The first process in a box runs the program, and leads a command
-/// of root's to the file: root could change its mode, whatever is mounted how.
+/// Returns a copy of the program in memory, if we are root. The first process in a sandbox runs this
+/// program, so a command of root could reach the file and change its mode, however it is mounted.
 fn copy_for_root(program: &Path) -> Option<OwnedFd> {
     if !geteuid().is_root() {
         return None;
     }
-    // Older kernels do not know that it is to be run.
+    // Older kernels do not know the flag that permits execution.
     let made = memfd_create("bwrap", MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
         .or_else(|_| memfd_create("bwrap", MemfdFlags::CLOEXEC));
     let mut copy = File::from(made.ok()?);
     io::copy(&mut File::open(program).ok()?, &mut copy).ok()?;
-    // To be run it must not be open for writing.
+    // A file that is open for writing cannot be executed.
     let path = format!("/proc/self/fd/{}", copy.as_raw_fd());
     Some(File::open(path).ok()?.into())
 }
 
-/// All that happens in the command's process before it becomes the command.
+/// Everything that happens in the command's process before it becomes the command.
 fn between_fork_and_exec(
     supervisor: Pid,
     limits: CommandLimits,
@@ -395,7 +396,7 @@ fn between_fork_and_exec(
     if let Some(lent) = lent {
         lent.hand_over()?;
     }
-    // Last: who becomes another user is no longer killed with its parent.
+    // Last: a process that changes its user loses its parent-death signal.
     linux::die_with(supervisor)?;
     match walls {
         Some(walls) => walls.close_around_this_process(),
@@ -414,9 +415,8 @@ enum Watched {
     Unguarded,
 }
 
-/// Waits for the command to end, for the deadline, for the host to let go, or for the guardian's
-/// death. At the deadline, and when the host lets go, the command is asked to end and has a moment for
-/// that.
+/// Waits until the command ends, the deadline passes, the host lets go, or the guardian dies. At the
+/// deadline, and when the host lets go, asks the command to end and gives it a short time for that.
 fn watch(order: &Order, reaper: &mut Reaper, guardian: &OwnedFd) -> io::Result<Watched> {
     let command = reaper.child;
     let exit = linux::watch_exit(command)?;
@@ -425,7 +425,7 @@ fn watch(order: &Order, reaper: &mut Reaper, guardian: &OwnedFd) -> io::Result<W
     let boxed = order.walls.as_ref().is_some_and(|walls| walls.backend == Backend::Bubblewrap);
     let started = Instant::now();
     let mut looked = started;
-    // Bubblewrap itself would take the box with it, and nobody in it would hear of it.
+    // Not bubblewrap itself: its end would kill the sandbox before the processes in it get TERM.
     let spared = boxed.then_some(command);
     let mut until = order.deadline;
     let mut asked_to_end = None;
@@ -454,7 +454,7 @@ fn watch(order: &Order, reaper: &mut Reaper, guardian: &OwnedFd) -> io::Result<W
         }
         let mut events =
             vec![PollFd::new(guardian, PollFlags::IN), PollFd::new(&exit, PollFlags::IN)];
-        // What is known would wake us all the time.
+        // Do not poll the leash after its end: it would wake us all the time.
         let is_held = !matches!(asked_to_end, Some(Watched::Released));
         if is_held {
             events.push(PollFd::new(&leash, PollFlags::IN));
@@ -464,7 +464,7 @@ fn watch(order: &Order, reaper: &mut Reaper, guardian: &OwnedFd) -> io::Result<W
             return Ok(Watched::Unguarded);
         }
         if events.get(2).is_some_and(|event| !event.revents().is_empty()) {
-            // One that did not end when it was asked to has had its time.
+            // The command was asked to end before, and has had its time.
             if asked_to_end.is_some() {
                 return Ok(Watched::Released);
             }
@@ -475,7 +475,7 @@ fn watch(order: &Order, reaper: &mut Reaper, guardian: &OwnedFd) -> io::Result<W
     }
 }
 
-/// Tells the whole tree to end, but for one process. A stopped process must go on to hear it.
+/// Asks the whole tree to end, except for one process. A stopped process must resume to receive TERM.
 fn ask_to_end(but: Option<Pid>) -> io::Result<()> {
     for process in linux::descendants()? {
         if Some(process.id) == but {
@@ -502,15 +502,15 @@ fn ending(status: WaitStatus) -> Ending {
     }
 }
 
-/// Buries children: the one that we started, and the orphans we adopted.
+/// Reaps children: the one that we started, and the orphans that we adopted.
 pub(super) struct Reaper {
     child: Pid,
     pub(super) status: Option<WaitStatus>,
-    /// One who belongs to us and not to the command.
+    /// A process that belongs to us and not to the command.
     uncounted: Option<Pid>,
 }
 
-/// Whether there is anyone left.
+/// Whether any children are left.
 #[derive(PartialEq, Eq)]
 pub(super) enum Children {
     Some,
@@ -526,7 +526,7 @@ impl Reaper {
         self.reap_besides(0)
     }
 
-    /// The same, when so many were killed.
+    /// Like `reap`, when `killed` processes were killed before.
     fn reap_besides(&mut self, killed: usize) -> Children {
         for _ in 0..BURIED_AT_ONCE + killed {
             match wait(WaitOptions::NOHANG) {
@@ -539,13 +539,13 @@ impl Reaper {
         Children::Some
     }
 
-    /// Kills until nobody is left. Returns how many there were, and how many could not be
-    /// killed. Repeats, since a process may fork while we look; what it forks comes to us.
+    /// Kills until no process is left. Returns how many there were, and how many could not be killed.
+    /// It repeats, because a process may fork meanwhile; the kernel hands us its orphans.
     pub(super) fn kill_all(&mut self) -> (u32, u32) {
         let started = Instant::now();
         if self.status.is_none() {
-            // At once, and only then it is looked who is left: a fork bomb would have filled the
-            // machine meanwhile. Once it is buried, its number may be that of others.
+            // First, before listing processes: a fork bomb would fill the machine meanwhile. Not after
+            // the child is reaped, because its id may then belong to another process.
             linux::kill_group(self.child);
         }
         let mut killed = HashSet::new();
@@ -585,7 +585,7 @@ mod tests {
         assert_eq!(Order::read(&bytes[..]).unwrap(), order);
         let cut = Order::read(&bytes[..20]).unwrap_err();
         assert_eq!(cut.kind(), ErrorKind::UnexpectedEof);
-        // Nobody let go where the order makes no sense.
+        // An order that makes no sense does not mean that the host let go.
         let empty = Order::read(&0_u64.to_le_bytes()[..]).unwrap_err();
         assert_eq!(empty.kind(), ErrorKind::InvalidData);
     }

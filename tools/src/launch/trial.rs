@@ -1,5 +1,5 @@
-//! From a confinement to the walls on this machine, and whether a back end can build them: found
-//! out by running a command that does nothing.
+//! Computes the walls for a confinement on this machine. Also finds out whether a back end can build
+//! them, by running a command that does nothing.
 
 use super::memory::{Memory, Surroundings};
 use super::supervisor::{Ending, Order, Report};
@@ -17,12 +17,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// The program. It is looked for nowhere but where systems install it: it runs outside of any
-/// confinement.
+/// The program bubblewrap. It runs outside any sandbox, so it is searched only where systems install programs.
 const BUBBLEWRAP: &str = "bwrap";
 
-/// Where systems install programs. Agents may write to other folders that PATH names, such as those of
-/// an activated environment.
+/// Where systems install programs. Agents may be able to write to other folders in PATH, such as those
+/// of an activated environment.
 pub const SYSTEM_FOLDERS: [&str; 5] = [
     "/usr/bin",
     "/usr/local/bin",
@@ -31,24 +30,24 @@ pub const SYSTEM_FOLDERS: [&str; 5] = [
     "/nix/var/nix/profiles/default/bin",
 ];
 
-/// Where the system has installed the program `name`.
+/// Returns the path of the program `name`, if the system has installed it.
 pub fn system_program(name: &str) -> Option<PathBuf> {
     let mut all = SYSTEM_FOLDERS.iter().map(|folder| Path::new(folder).join(name));
     all.find(|path| path.exists())
 }
 
-/// Files that are found in containers.
+/// Files that exist in containers.
 const CONTAINERS: [&str; 2] = ["/.dockerenv", "/run/.containerenv"];
 
-/// Settings of the kernel, and the value with which each forbids namespaces to ordinary users.
+/// Kernel settings, and the value with which each of them denies namespaces to ordinary users.
 const FORBIDDING: [(&str, &str); 3] = [
     ("/proc/sys/kernel/unprivileged_userns_clone", "0"),
     ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
     ("/proc/sys/user/max_user_namespaces", "0"),
 ];
 
-/// Variables that say where a toolchain is, and which parts of that folder commands need; all of it
-/// where none is named.
+/// Variables that name the folder of a toolchain, and the parts of it that commands need. An empty list
+/// means the whole folder.
 const TOOLCHAINS: [(&str, &[&str]); 23] = [
     ("RUSTUP_HOME", &[]),
     ("CARGO_HOME", &["bin", "registry", "git", "config.toml", "env"]),
@@ -79,7 +78,7 @@ const TOOLCHAINS: [(&str, &[&str]); 23] = [
 const HIDDEN: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/home", "/root"];
 
 impl Launcher {
-    /// What stands around a command, or nothing for one that is not confined.
+    /// Returns the walls around a command, or `None` if it is not confined.
     pub(super) fn walls(
         &self,
         workspace: &Workspace,
@@ -97,7 +96,7 @@ impl Launcher {
         }
         walls.identity = Some(identity);
         show_repository(&mut walls);
-        // What would be run to confine it must not be for it to write.
+        // The command must not be able to write the program that confines it.
         if walls.bubblewrap.starts_with(workspace.path()) {
             let reason = format!("{} is in the workspace", walls.bubblewrap.display());
             return Err(LaunchError::NotConfined { reason });
@@ -131,8 +130,8 @@ impl Launcher {
         }
     }
 
-    /// A place in the user's home folder that `text`, the output of a command, is about and that the
-    /// command did not see.
+    /// Returns a path in the user's home folder that `text`, the output of a command, mentions and that
+    /// the command could not see.
     pub(crate) fn missed(
         &self,
         text: &str,
@@ -145,7 +144,7 @@ impl Launcher {
         missed(text, &walls).filter(|_| walls.backend != Backend::None)
     }
 
-    /// The absolute paths of a variable. An empty one would be the folder that somebody works in.
+    /// The absolute paths in a variable. An empty path would mean the current folder.
     fn paths_in(&self, name: &str) -> impl Iterator<Item = PathBuf> {
         let paths = std::env::split_paths(self.variable(name).unwrap_or_default());
         paths.filter(|path| path.is_absolute()).collect::<Vec<_>>().into_iter()
@@ -161,7 +160,7 @@ impl Launcher {
         })
     }
 
-    /// The user's home folders, and what the host hides.
+    /// The user's home folders, and the paths that the host hides.
     pub(crate) fn secrets(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         (self.homes(), self.0.hidden.clone())
     }
@@ -170,19 +169,19 @@ impl Launcher {
         self.0.environment.iter().find(|(it, _)| *it == name).map(|(_, value)| value)
     }
 
-    /// Folders in which the user's programs are, where they would be hidden otherwise. Those that are
-    /// links are left as they are: whether one leads elsewhere is for whoever shows it to see.
+    /// Folders in PATH that would otherwise be hidden. Links are not resolved here: the code that shows
+    /// a folder checks where a link leads.
     fn programs(&self) -> impl Iterator<Item = PathBuf> {
         let is_hidden = |path: &PathBuf| HIDDEN.iter().any(|hidden| path.starts_with(hidden));
         self.paths_in("PATH").filter(is_hidden)
     }
 
-    /// Where the program is.
+    /// The canonical path of bubblewrap.
     fn bubblewrap(&self) -> Option<PathBuf> {
         system_program(BUBBLEWRAP).and_then(|path| path.canonicalize().ok())
     }
 
-    /// The user's home folders: as the environment names it, and as the system does.
+    /// The user's home folders, as the environment and the system name them.
     pub fn homes(&self) -> Vec<PathBuf> {
         let named = self.variable("HOME").map(PathBuf::from);
         let mut homes: Vec<PathBuf> = named.into_iter().chain(home_of_user()).collect();
@@ -192,7 +191,7 @@ impl Launcher {
         homes
     }
 
-    /// True when an earlier process has found that `backend` works.
+    /// Returns true if an earlier process has found that `backend` works.
     pub(super) fn is_remembered(&self, backend: Backend) -> bool {
         let Some(memory) = &self.0.memory else { return false };
         let bubblewrap = self.bubblewrap().filter(|_| backend == Backend::Bubblewrap);
@@ -200,7 +199,7 @@ impl Launcher {
         surroundings.is_some_and(|surroundings| memory.knows(backend, &surroundings))
     }
 
-    /// True when bubblewrap is installed and nothing speaks against its working here. Containers
+    /// Returns true if bubblewrap is installed and nothing indicates that it fails here. Containers
     /// often forbid what it needs, and some systems forbid it to ordinary users.
     pub(super) fn is_likely(&self) -> bool {
         let says = |file: &str, value: &str| {
@@ -211,7 +210,7 @@ impl Launcher {
         self.bubblewrap().is_some() && !forbidden
     }
 
-    /// Whether a back end works: as it is remembered, or by a trial that is remembered.
+    /// Checks whether a back end works: uses the stored result, or makes a trial and stores its result.
     pub(super) fn recall_or_try(&self, backend: Backend) -> Result<(), String> {
         let Some(memory) = &self.0.memory else { return self.trial(backend) };
         let bubblewrap = self.bubblewrap().filter(|_| backend == Backend::Bubblewrap);
@@ -221,15 +220,15 @@ impl Launcher {
             return Ok(());
         }
         let found = self.trial(backend);
-        // A trial that found commands to be root is made again: the next one must know, too.
+        // A result with commands as root is not stored: the next process must find out, too.
         if found.is_ok() && self.0.why_root.get().is_none() {
             memory.keep(backend, surroundings);
         }
         found
     }
 
-    /// Whether a back end works. For root, commands are to be another user; if only that does not
-    /// work, they are root.
+    /// Tries a back end. For a root host, commands should run as another user. If only that fails, they
+    /// run as root.
     pub(super) fn trial(&self, backend: Backend) -> Result<(), String> {
         let found = self.run_behind(backend);
         let (Err(reason), Backend::Bubblewrap, true) = (&found, backend, is_root()) else {
@@ -273,14 +272,14 @@ impl Launcher {
         }
     }
 
-    /// Has a supervisor carry out an order, and waits for it.
+    /// Sends an order to a new supervisor, and waits for its report.
     fn ask(&self, order: &Order) -> std::io::Result<(Ending, String)> {
         #[expect(clippy::disallowed_methods, reason = "this is the launcher")]
         let mut process = std::process::Command::new(&self.0.executable);
         process.arg(MARKER).env_clear().envs(self.0.environment.iter()).current_dir("/");
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = process.spawn()?;
-        // Held until it has reported: letting go would end it.
+        // Held until the supervisor has reported: dropping it would end the command.
         let mut leash = process.stdin.take();
         if let Some(leash) = &mut leash {
             leash.write_all(&order.encode()?)?;
@@ -296,7 +295,7 @@ impl Launcher {
     }
 }
 
-/// Refuses a workspace that is no longer where it was: the box is made by its path.
+/// Refuses a workspace that is no longer at its path, because the sandbox is built from that path.
 fn require_in_place(workspace: &Workspace) -> Result<(u64, u64), LaunchError> {
     let moved = || LaunchError::Folder {
         reason: format!("{} was moved or replaced since the run began", workspace.path().display()),
@@ -310,17 +309,17 @@ fn require_in_place(workspace: &Workspace) -> Result<(u64, u64), LaunchError> {
     }
 }
 
-/// The home folder that the system knows of.
+/// The home folder of this user in `/etc/passwd`.
 fn home_of_user() -> Option<PathBuf> {
     let users = std::fs::read_to_string("/etc/passwd").ok()?;
     let own = rustix::process::geteuid().as_raw().to_string();
     let line = users.lines().find(|line| line.split(':').nth(2) == Some(&own))?;
     line.split(':').nth(5).map(Path::new).map(Path::to_owned)
 }
-/// Lets git find the repository that the workspace belongs to.
+/// Shows the command the git repository that contains the workspace.
 fn show_repository(walls: &mut Walls) {
     let Repository { top, data, elsewhere } = Repository::of(&walls.workspace, &walls.homes);
-    // What a file `.git` names may be anything: it never shows what is hidden.
+    // A file `.git` may name any path. So it must not reveal a hidden one.
     let secret = if elsewhere.is_empty() { Vec::new() } else { hidden(walls) };
     let is_hidden = |path: &PathBuf| secret.iter().any(|it| path.starts_with(it));
     walls.readable.extend(top);

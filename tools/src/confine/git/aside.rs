@@ -1,5 +1,5 @@
-//! Setting things aside, where git does not find them: beneath the handle of a folder, and without
-//! following a link, since others may change the folder at the same time.
+//! Sets files aside so that git does not find them. Works beneath the handle of a folder and follows no
+//! links, because other processes may change the folder at the same time.
 
 use super::tree::{Root, identity};
 use rustix::fs::{
@@ -14,16 +14,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What is added to the name of something that git is not to find.
+/// The suffix of a name that git must not find.
 const ASIDE: &str = ".set-aside";
 
-/// The most bytes of a name to which more is added.
+/// The maximum number of bytes of a name before the suffix.
 const LONGEST: usize = 200;
 
-/// How often another name is tried.
+/// How many names are tried.
 const TRIES: u32 = 100;
 
-/// The folder that `path` is in, and its name there; nothing where it has gone.
+/// The folder of `path`, and its name there. `None` if the folder is gone.
 pub(super) fn parent(root: &Root, path: &Path) -> io::Result<Option<(OwnedFd, OsString)>> {
     let Some(name) = path.file_name() else { return Ok(None) };
     let folder = root.folder(path.parent().unwrap_or(Path::new("")))?;
@@ -47,7 +47,7 @@ pub(super) fn set_aside(root: &Root, path: &Path) -> io::Result<()> {
     }
 }
 
-/// The same under a name that nobody foresees: links may be there that lead through it.
+/// Sets it aside under an unpredictable name, because existing links may lead through a known one.
 pub(super) fn hide(root: &Root, path: &Path) -> io::Result<()> {
     match parent(root, path)? {
         Some((folder, name)) => while_writable(&folder, || rename(&folder, &name, 1)),
@@ -64,7 +64,7 @@ pub(super) fn first_link<'p>(root: &Root, path: &'p Path) -> &'p Path {
     way.iter().find(is_link).copied().unwrap_or(path)
 }
 
-/// Does `act` in a folder of the user's that may be closed to writers: a command can do that.
+/// Runs `act` in a folder of the user that a command may have made read-only.
 pub(super) fn while_writable<T>(
     folder: &OwnedFd,
     act: impl FnOnce() -> io::Result<T>,
@@ -88,16 +88,16 @@ pub(super) fn set_aside_at(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
 
 fn rename(folder: &OwnedFd, name: &OsStr, first: u32) -> io::Result<()> {
     for number in first..TRIES {
-        // It may be as long as a name can be.
+        // The name may have the maximum length already.
         let mut aside = OsStr::from_bytes(&name.as_bytes()[..name.len().min(LONGEST)]).to_owned();
         aside.push(ASIDE);
-        // Whoever wants this to fail cannot have taken every name.
+        // The random part ensures that no command can have taken every name.
         if number > 0 {
             aside.push(format!("-{:08x}", RandomState::new().hash_one(number) as u32));
         }
         match renameat_with(folder, name, folder, &aside, RenameFlags::NOREPLACE) {
             Err(Errno::EXIST) => {}
-            // Some file systems do not know this way to rename.
+            // Some file systems do not support this flag.
             Err(Errno::INVAL | Errno::NOSYS) if identity(folder, &aside).is_some() => {}
             Err(Errno::INVAL | Errno::NOSYS) => {
                 return gone(renameat(folder, name, folder, &aside));
@@ -122,7 +122,7 @@ pub(super) fn write(folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Resul
     done
 }
 
-/// What has gone meanwhile needs no more doing.
+/// Treats a file that is gone as success.
 fn gone(done: Result<(), Errno>) -> io::Result<()> {
     match done {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),

@@ -1,14 +1,14 @@
-//! What was there before any of the commands that run at the same time.
+//! Baselines: what existed before any of the commands that run at the same time.
 //!
-//! What one command has put somewhere must not count as the user's for another that begins later, in the same
-//! workspace, in one around it or below it, or in another folder of the same repository. So each command writes down what
-//! counts as there before it, and in which folders, where no command sees it; and each goes by what those have
-//! written down whose folders have something in common with its own. One lock makes sure that nobody looks
-//! while another does.
+//! If a command has created something, a command that begins later must not count it as the user's. The
+//! later command may work in the same workspace, above or below it, or in another folder of the same
+//! repository. So each supervisor stores the baseline of its command and the folders that it covers,
+//! where no command can see it. It also uses the baselines of other commands whose folders overlap with
+//! its own. A lock ensures that only one supervisor inspects at a time.
 //!
-//! Whoever is written down holds a lock on that file, and removes it when all that its command left is seen to. A
-//! file without a lock was left: all of Posse was killed, or the power failed. The next command goes by it, and
-//! sees to what was left.
+//! A supervisor holds a lock on its stored baseline, and removes the file after it has handled
+//! everything that its command left. A file without a lock is a leftover: all of Posse was killed, or
+//! the power failed. The next supervisor uses it, and handles what was left.
 
 use super::super::walls::Walls;
 use super::offence::Offence;
@@ -26,58 +26,58 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The file whose lock makes sure that only one looks.
+/// The file whose lock ensures that only one command inspects at a time.
 const LOCK: &str = "lock";
 
-/// How the names of files end in which something is written down.
+/// The extension of files with baselines.
 const ENDING: &str = "json";
 
-/// It, as it is written down.
+/// The format of a stored baseline.
 #[derive(Serialize, Deserialize)]
 struct Document {
     workspace: OsString,
-    /// Which folder the workspace is: another may get its name.
+    /// Identifies the workspace folder: another folder may get its path.
     identity: Option<Identity>,
     offences: Vec<(OsString, BTreeSet<Offence>)>,
     named: Vec<(OsString, Option<OsString>)>,
 }
 
-/// What settings of git name, and where that is.
+/// Paths that settings of git name, with their real paths.
 pub(super) type Named = BTreeMap<PathBuf, Option<PathBuf>>;
 
-/// What was there before the commands of one supervisor.
+/// The baseline of one command.
 struct Known {
     workspace: PathBuf,
-    /// What makes git run or obey something, by the folders that were looked through.
+    /// The offences in each inspected folder.
     offences: BTreeMap<PathBuf, BTreeSet<Offence>>,
     named: Named,
 }
 
-/// The same of somebody else.
+/// The baseline of another command.
 struct Other {
     known: Known,
-    /// It was left by a command that nobody saw to, and we do.
+    /// True if it is a leftover that we handle.
     is_left: bool,
 }
 
-/// How long is kept what was written down of a folder that nobody finds.
+/// How long to keep the leftover baseline of a folder that cannot be found.
 const LONG_GONE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What was there, and who knows it.
+/// Our baseline, and those of other commands.
 pub(super) struct Baseline {
     own: Known,
     identity: Option<Identity>,
     others: Vec<Other>,
-    /// Where it is written down.
+    /// The folders in which it is stored.
     folders: Vec<PathBuf>,
-    /// Files that are not needed once ours is there.
+    /// Files to remove once ours is stored.
     needless: Vec<PathBuf>,
-    /// Nobody else looks as long as these are there.
+    /// As long as we hold these, no other command inspects.
     _locks: Vec<File>,
 }
 
 impl Baseline {
-    /// That of the commands whose folders have something in common with ours; empty if there are none.
+    /// Takes the locks, and reads the baselines of other commands.
     pub(super) fn of(walls: &Walls) -> io::Result<Baseline> {
         let mut baseline = Baseline {
             own: Known {
@@ -92,7 +92,7 @@ impl Baseline {
             _locks: Vec::new(),
         };
         for folder in places(walls) {
-            // Where nothing can be written, nobody writes.
+            // If we cannot write to a folder, no command stores a baseline there.
             let Ok(lock) = lock(&folder) else { continue };
             baseline._locks.push(lock);
             baseline.folders.push(folder);
@@ -110,7 +110,7 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// Reads what somebody has written down. It may be there more than once.
+    /// Reads a stored baseline. The same one may be stored in several folders.
     fn read(&mut self, file: PathBuf, is_new: bool) {
         let Ok(mut handle) = File::open(&file) else { return };
         let locked = flock(&handle, FlockOperation::NonBlockingLockShared);
@@ -118,7 +118,7 @@ impl Baseline {
         let mut text = Vec::new();
         let read = io::Read::read_to_end(&mut handle, &mut text);
         let document = read.ok().and_then(|_| serde_json::from_slice::<Document>(&text).ok());
-        // Nobody can have run who has not written all of it.
+        // A command cannot have run if its baseline is incomplete.
         let Some(document) = document else {
             self.needless.extend(is_alone.then_some(file));
             return;
@@ -129,11 +129,10 @@ impl Baseline {
             (which, folder) => which.is_none() && folder.is_none(),
         };
         if is_alone && which.is_some() && is_it(self.identity) {
-            // It may have been moved since.
+            // The workspace may have been moved since.
             known.move_to(&self.own.workspace);
         } else if is_alone && !is_it(identity_of(&known.workspace)) {
-            // The folder has gone, with all that was left in it; or it was moved, or its disk is not
-            // there now.
+            // The folder is gone with everything in it, or it was moved, or its disk is not mounted now.
             let age = handle.metadata().and_then(|it| it.modified()).map(|it| it.elapsed());
             let is_old = age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_GONE));
             self.needless.extend(is_old.then_some(file));
@@ -146,14 +145,14 @@ impl Baseline {
         }
     }
 
-    /// Folders that commands could change which nobody saw to.
+    /// Folders that earlier commands could change and that were not inspected after them.
     pub(super) fn left(&self) -> Vec<PathBuf> {
         let left = self.others.iter().filter(|other| other.is_left);
         left.flat_map(|other| other.known.offences.keys().cloned()).collect()
     }
 
-    /// What counts as there before in the folder at `path`, in which `found` is there now: where others
-    /// have looked, only what they have all found.
+    /// Returns the offences that existed before in the folder at `path`, which now has `found`. Where
+    /// other commands have inspected, only offences that all of them found count.
     pub(super) fn settled(&mut self, path: &Path, found: BTreeSet<Offence>) -> BTreeSet<Offence> {
         let theirs = self.others.iter().flat_map(|other| other.known.within(path));
         let all: BTreeSet<Offence> = theirs.chain(found.iter().cloned()).collect();
@@ -172,7 +171,7 @@ impl Baseline {
         before
     }
 
-    /// The same of what settings name.
+    /// The same for paths that settings name.
     pub(super) fn settled_names(&mut self, found: Named) -> Named {
         let workspace = &self.own.workspace;
         let theirs = self.others.iter().flat_map(|other| other.known.named.keys());
@@ -194,10 +193,10 @@ impl Baseline {
         self.own.named.clone()
     }
 
-    /// Writes it down and lets others look, who go by it.
+    /// Stores our baseline and lets other commands inspect, which then use it.
     ///
     /// # Errors
-    /// When it cannot be written down: others would take what our command does for the user's.
+    /// If it cannot be stored: other commands would take what our command does for the user's work.
     pub(super) fn share(self) -> io::Result<WrittenDown> {
         let text = serde_json::to_vec(&self.own.document(self.identity))?;
         let seed = RandomState::new();
@@ -248,12 +247,12 @@ impl Known {
         self.workspace = path.to_owned();
     }
 
-    /// True when all was looked at that was at this path.
+    /// Returns true if this baseline covers the path.
     fn looked_at(&self, path: &Path) -> bool {
         self.offences.keys().any(|root| path.starts_with(root))
     }
 
-    /// True when `offence`, now at this path, was there.
+    /// Returns true if `offence`, which is now at this path, is in this baseline.
     fn has(&self, path: &Path, offence: &Offence) -> bool {
         self.offences.iter().any(|(root, all)| {
             let below = path.strip_prefix(root);
@@ -264,7 +263,7 @@ impl Known {
         })
     }
 
-    /// All that was in the folder at `path`, by paths below it.
+    /// All its offences in the folder at `path`, with paths relative to that folder.
     fn within(&self, path: &Path) -> Vec<Offence> {
         let overlaps = |root: &Path| root.starts_with(path) || path.starts_with(root);
         let roots = self.offences.iter().filter(|(root, _)| overlaps(root));
@@ -277,12 +276,12 @@ impl Known {
     }
 }
 
-/// Where something can be written down that no command sees. What is in the state folder outlives a
-/// power failure; but that may lie in a workspace, and not all runs need have the same.
+/// Folders for baselines that no command can see. The state folder survives a power failure. But it may
+/// be inside a workspace, and runs may have different state folders.
 fn places(walls: &Walls) -> Vec<PathBuf> {
     let user = geteuid().as_raw();
     let state = walls.state.iter().map(|state| state.join("repositories"));
-    // Commands have their own folders of these names.
+    // Commands see their own folders under these names.
     let shared = ["/run/user", "/dev/shm"].map(PathBuf::from);
     let [mine, everybody] = shared;
     let shared =
@@ -290,14 +289,14 @@ fn places(walls: &Walls) -> Vec<PathBuf> {
     state.chain(shared).filter(|folder| !walls.gives(folder)).collect()
 }
 
-/// Waits until nobody else looks, and keeps others from it.
+/// Takes the lock in `folder`. Waits while another command inspects.
 fn lock(folder: &Path) -> io::Result<File> {
     let is_state = !["/run", "/dev"].iter().any(|it| folder.starts_with(it));
     match DirBuilder::new().recursive(is_state).mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // Others may have made it first.
+    // Another user may have created it first.
     let found = folder.symlink_metadata()?;
     if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
         return Err(Errno::PERM.into());
@@ -316,21 +315,21 @@ fn identity_of(folder: &Path) -> Option<Identity> {
     identity(rustix::fs::CWD, folder.as_os_str())
 }
 
-/// Where a baseline is written down.
+/// The files of a stored baseline.
 pub(super) struct WrittenDown {
-    /// The lock on a file says that somebody sees to what the command leaves.
+    /// The lock on a file means that its command will handle what it leaves.
     files: Vec<(File, PathBuf)>,
-    /// It says nothing of commands before ours.
+    /// True if it contains no leftovers of commands before ours.
     is_new: bool,
 }
 
 impl WrittenDown {
-    /// Removes it. For when all that the command left is seen to.
+    /// Removes the files. Call it after everything that the command left has been handled.
     pub(super) fn remove(&self) {
         self.files.iter().for_each(|(_, file)| drop(std::fs::remove_file(file)));
     }
 
-    /// The same for a command that never began. What others left is still to be seen to.
+    /// The same for a command that never began. Keeps leftovers of others, which are still to be handled.
     pub(super) fn remove_unused(&self) {
         if self.is_new {
             self.remove();

@@ -1,4 +1,4 @@
-//! Files of a workspace that settings of git name: git runs or obeys them, so no agent changes them.
+//! Files of a workspace that settings of git name. Git runs or obeys them, so no agent may change them.
 
 use super::settings::{self, MOST, Setting};
 use super::tree::text_at;
@@ -8,10 +8,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Files with settings that are read for one repository: they may include each other.
+/// The maximum number of settings files to read for one repository: they may include each other.
 const FILES: usize = 50;
 
-/// Where the user's own settings are, below a home folder.
+/// The paths of the user's own settings, below a home folder.
 const AT_HOME: [&str; 2] = [".gitconfig", ".config/git/config"];
 
 /// Settings that run a program, by the last part of their names.
@@ -48,7 +48,7 @@ const PROGRAMS: [&str; 30] = [
     "revocationfile",
 ];
 
-/// Programs that are made for hooks, and what at the top of a checkout tells them what to run.
+/// Programs that manage hooks, and the files at the top of a checkout that tell them what to run.
 const RUNNERS: [(&str, &[&str]); 12] = [
     (
         "pre-commit",
@@ -118,7 +118,7 @@ const RUNNERS: [(&str, &[&str]); 12] = [
     ("githooks", &[".githooks"]),
 ];
 
-/// Where lefthook has its settings: each of these, with each of the endings.
+/// The names of lefthook's settings. Each of them can have any of the endings.
 const LEFTHOOK: [&str; 6] = [
     "lefthook",
     "lefthook-local",
@@ -135,8 +135,8 @@ pub(super) struct Checkout {
     pub top: PathBuf,
 }
 
-/// What of `workspace` the settings of the user and of these repositories name, there or not: as they
-/// name it, and where links lead from there.
+/// The paths in `workspace` that the settings of the user and of these repositories name, whether they
+/// exist or not. Each path is included as it is named, and with links resolved.
 pub(super) fn named(
     workspace: &Path,
     homes: &[PathBuf],
@@ -155,7 +155,7 @@ pub(super) fn named(
         for file in [data.join("config"), common.join("config"), data.join("config.worktree")] {
             follow(&file, homes, &mut read, &mut own);
         }
-        // Git runs some hooks in the folder with the data, and all of them where there are no files.
+        // Git runs some hooks in the folder with the data, and in a bare repository all of them.
         let folders = vec![top.clone(), data.clone(), common.clone()];
         let around = Places { workspace, homes, folders };
         places.extend(named_by_hooks(&common.join("hooks"), &around));
@@ -167,12 +167,12 @@ pub(super) fn named(
             places.extend(named);
         }
     }
-    // Where there is no repository yet, the user's own settings count all the same.
+    // If there is no repository yet, the user's own settings apply all the same.
     let around = Places { workspace, homes, folders: vec![workspace.to_owned()] };
     for (file, setting) in &users {
         places.extend(paths(setting, file, &around));
     }
-    // The files with settings themselves may be links: people keep them in a repository.
+    // The settings files themselves may be links: people keep them in a repository.
     let at_home = homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name)));
     places.extend(at_home.filter_map(|file| resolved(&file)));
     let led_to = |path: &PathBuf| [Some(plain(path)), resolved(path)];
@@ -180,7 +180,7 @@ pub(super) fn named(
     places.iter().flat_map(led_to).flatten().filter(inside).collect()
 }
 
-/// Where links lead on the way to `path`, which may not be there itself.
+/// Resolves the links in `path`, which itself may not exist.
 fn resolved(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().or_else(|| {
         let around = path.parent()?.canonicalize().ok()?;
@@ -188,7 +188,7 @@ fn resolved(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The settings in `file` and in all that it includes, each with the folder that its file is in.
+/// Collects the settings in `file` and in all files that it includes, each with the folder of its file.
 fn follow(file: &Path, homes: &[PathBuf], read: &mut usize, all: &mut Vec<(PathBuf, Setting)>) {
     *read += 1;
     if *read > FILES {
@@ -210,13 +210,13 @@ fn is_include(setting: &Setting) -> bool {
     ["include", "includeif"].contains(&setting.section.as_str()) && setting.name == "path"
 }
 
-/// The files that `setting`, of a file in `around`, includes.
+/// The files that `setting`, from a file in `around`, includes.
 fn included(setting: &Setting, around: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
     let value = setting.value.as_deref().filter(|value| !value.is_empty());
     value.map_or_else(Vec::new, |value| [at_home(value, homes), vec![around.join(value)]].concat())
 }
 
-/// What `setting`, of a file in the folder `file`, names in these places.
+/// The paths that `setting`, from a file in the folder `file`, names in these places.
 fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
     let Some(value) = setting.value.as_deref().filter(|value| !value.is_empty()) else {
         return Vec::new();
@@ -233,25 +233,25 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
         return folders.chain(at_home(value, around.homes)).collect();
     }
     let runs = match setting.section.as_str() {
-        // One that gives git a setting or a folder of programs names what that runs.
+        // An alias that passes a setting or a folder of programs to git names what git then runs.
         "alias" => value.starts_with('!') || value.contains(['=', '/']),
         "pager" => true,
         _ => PROGRAMS.contains(&setting.name.as_str()),
     };
-    // Of the words of a command only those matter that are files.
+    // Of the words of a command, only files matter.
     if runs { around.named_by_line(value) } else { Vec::new() }
 }
 
-/// What the hooks in `folder` run, as far as their text says: where links lead, programs and scripts, and
-/// the settings of programs that are made for hooks, with what these name.
+/// The files that the hooks in `folder` run, as far as their text shows: targets of links, programs and
+/// scripts, and the settings of programs that manage hooks, with the files that these settings name.
 fn named_by_hooks(folder: &Path, around: &Places) -> Vec<PathBuf> {
-    // Husky's own hooks run those beside their folder.
+    // Husky's own hooks run the hooks beside their folder.
     let is_husky = folder.file_name() == Some(OsStr::new("_"));
     let beside = folder.parent().filter(|_| is_husky);
     let entries = [Some(folder), beside].into_iter().flatten().map(std::fs::read_dir);
     let entries = entries.flatten().flatten().flatten().map(|entry| entry.path());
     let hooks: Vec<PathBuf> = entries.filter(|path| !is_sample(path)).collect();
-    // There may be thousands of repositories, to which the way is long.
+    // There may be thousands of repositories, and resolving their paths takes time.
     if hooks.is_empty() {
         return Vec::new();
     }
@@ -274,7 +274,7 @@ fn named_by_hooks(folder: &Path, around: &Places) -> Vec<PathBuf> {
     named
 }
 
-/// The files in `folders` that tell the programs what to run which the text of a hook names.
+/// The settings in `folders` of the hook managers that the text of a hook mentions.
 fn told_by_files(text: &str, folders: &[PathBuf]) -> Vec<PathBuf> {
     let used = RUNNERS.iter().filter(|(runner, _)| text.contains(runner));
     let mut names: Vec<String> =
@@ -290,7 +290,7 @@ fn is_sample(path: &Path) -> bool {
     path.extension().is_some_and(|it| it == "sample")
 }
 
-/// The folder whose settings and hooks count for the repository in `data`.
+/// The folder with the settings and hooks that apply to the repository in `data`.
 pub(super) fn common_folder(data: &Path) -> PathBuf {
     match text_at(&data.join("commondir"), MOST) {
         Some(text) => {
@@ -301,8 +301,7 @@ pub(super) fn common_folder(data: &Path) -> PathBuf {
     }
 }
 
-/// A path that is all there is in a file, as git reads it: without the ends of lines behind it, and up to
-/// the first NUL.
+/// The path that a file consists of, as git reads it: up to the first NUL, and without line ends at the end.
 pub(in super::super) fn first_line(text: &[u8]) -> &Path {
     let end = text.iter().rposition(|letter| !b"\r\n".contains(letter)).map_or(0, |at| at + 1);
     let text = &text[..end];
@@ -310,7 +309,7 @@ pub(in super::super) fn first_line(text: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(&text[..end]))
 }
 
-/// The path without `.` and `..`, as its text says.
+/// Removes `.` and `..` from the path without resolving links.
 pub(super) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! What makes git run or obey something, in a repository.
+//! Offences: entries in a repository that make git run or obey something.
 
 use super::super::protected::{COMMON_FOLDER, GIT, HEAD, OBJECTS, REFS, WORKTREE_CONFIG};
 use super::aside::parent;
@@ -13,23 +13,23 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Settings of a repository, and those of one checkout.
+/// The settings of a repository, and those of one checkout.
 const SETTINGS: [&str; 2] = ["config", WORKTREE_CONFIG];
-/// Folders whose files git runs or obeys: hooks, and remotes as git once kept them.
+/// Folders whose files git runs or obeys: hooks, and remotes in their old format.
 pub(super) const FOLDERS: [&str; 3] = [HOOKS, "remotes", "branches"];
 const HOOKS: &str = "hooks";
 const SAMPLE: &str = ".sample";
 
-/// The most that is read of a file that says where data are, in bytes: as much as git reads.
+/// The maximum number of bytes of a file that points to data. Git reads as much.
 pub(in super::super) const POINTER: u64 = 1 << 20;
 
-/// What a file `.git` begins with.
+/// The beginning of a file `.git`.
 pub(in super::super) const GITDIR: &[u8] = b"gitdir: ";
 
-/// Something that makes git run or obey what others wrote.
+/// An entry that makes git run or obey what others wrote.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Offence {
-    /// Below the folder that was looked through.
+    /// Relative to the inspected folder.
     #[serde(with = "any_name")]
     pub path: PathBuf,
     pub what: What,
@@ -41,11 +41,11 @@ pub(super) enum What {
     Setting(String, Option<String>),
     /// A link in git's data. Git writes through some of them.
     Link(#[serde(with = "any_name")] PathBuf),
-    /// A folder with hooks or remotes, and which one.
+    /// A folder with hooks or remotes, and its identity.
     Folder(Option<Identity>),
-    /// Settings that cannot be read, and which; a way to data elsewhere, and where it leads.
+    /// A whole file or link: unreadable settings or a pointer to data elsewhere. The path identifies it.
     Whole(#[serde(with = "any_name")] PathBuf),
-    /// A folder that is deeper than anybody looks.
+    /// A folder that is deeper than the search goes.
     TooDeep,
 }
 
@@ -56,11 +56,11 @@ impl What {
     }
 }
 
-/// All that makes git run or obey something, in the repositories that were found.
+/// All offences in the repositories that were found.
 pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
     let mut offences = BTreeSet::new();
     for data in &found.data {
-        // It could be opened a moment ago: others have removed it.
+        // The search could open it, so another process has removed it since.
         let Ok(Some(folder)) = root.folder(data) else { continue };
         let around = root.path.join(data);
         let mut add = |name: &str, what: What| {
@@ -106,7 +106,7 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
             }
         }
     }
-    // That of the workspace itself has a wall.
+    // A wall protects that of the workspace itself.
     for pointer in found.pointers.iter().filter(|path| *path != Path::new(GIT)) {
         if let Some(to) = leads_out(root, pointer) {
             offences.insert(Offence { path: pointer.clone(), what: What::Whole(to) });
@@ -116,7 +116,7 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
     offences.extend(too_deep.map(|path| Offence { path, what: What::TooDeep }));
     let known: BTreeSet<PathBuf> = offences.iter().map(|offence| offence.path.clone()).collect();
     for (path, to) in &found.links {
-        // As old versions of git write the branch that is checked out.
+        // Old versions of git store the checked-out branch as such a link.
         let is_plain = to.components().all(|part| matches!(part, Component::Normal(_)));
         let is_branch = path.file_name() == Some(OsStr::new(HEAD)) && to.starts_with("refs/heads");
         if !(known.contains(path) || is_branch && is_plain) {
@@ -126,8 +126,8 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
     offences
 }
 
-/// What is no offence in this folder, and may be one in a folder around it or below: it leads to another place in
-/// there. Whoever looks through such a folder at the same time must know that it was there.
+/// Entries that are harmless in this folder but may be offences in a folder above or below, because they lead to
+/// another place in here. A command that inspects such a folder at the same time must know that they existed.
 pub(super) fn harmless_only_here(root: &Root, found: &Found) -> Vec<Offence> {
     let pointers = found.pointers.iter().filter_map(|path| {
         let what = What::Whole(leads_to(root, path)?.to);
@@ -148,21 +148,22 @@ pub(super) fn harmless_only_here(root: &Root, found: &Found) -> Vec<Offence> {
     pointers.chain(settings).collect()
 }
 
-/// The most of a value that is kept as it is, in bytes.
+/// The maximum length of a value that is kept as it is, in bytes.
 const BRIEF: usize = 256;
 
-/// A text, or what tells it from another if it is long.
+/// The text, or its digest if it is long.
 pub(super) fn brief(text: &[u8]) -> PathBuf {
     if text.len() > BRIEF { digest(text) } else { PathBuf::from(OsStr::from_bytes(text)) }
 }
 
-/// What tells one text from another.
+/// Identifies a text.
 fn digest(text: &[u8]) -> PathBuf {
     let digits = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     PathBuf::from(digits)
 }
 
-/// True for a setting that makes git run and obey nothing, of the repository in `data`, whose files must be below `root`.
+/// Returns true for a setting that makes git run and obey nothing. It belongs to the repository in
+/// `data`, whose files must be below `root`.
 pub(super) fn is_harmless(setting: &Setting, data: &Path, root: &Root) -> bool {
     match (setting.section.as_str(), setting.name.as_str(), &setting.value) {
         ("core", "worktree", Some(value)) => {
@@ -170,7 +171,7 @@ pub(super) fn is_harmless(setting: &Setting, data: &Path, root: &Root) -> bool {
             if value.contains(char::REPLACEMENT_CHARACTER) {
                 return false;
             }
-            // As git does for submodules: the files say in turn that these are their data.
+            // As git requires for submodules: the folder with the files must name this data in turn.
             let Ok(top) = folder.canonicalize() else { return false };
             let data = data.canonicalize().unwrap_or_else(|_| data.to_owned());
             top.starts_with(&root.path) && (top == data || points_to(&top, &data))
@@ -179,7 +180,7 @@ pub(super) fn is_harmless(setting: &Setting, data: &Path, root: &Root) -> bool {
     }
 }
 
-/// True when the files at `top` are those of the repository in `data`, as they say.
+/// Returns true if the files at `top` say that they belong to the repository in `data`.
 fn points_to(top: &Path, data: &Path) -> bool {
     let git = top.join(GIT);
     let named = text_at(&git, POINTER)
@@ -187,10 +188,10 @@ fn points_to(top: &Path, data: &Path) -> bool {
     named.unwrap_or(git).canonicalize().is_ok_and(|real| real == data)
 }
 
-/// True when the folder that the repository in `data` names as common, by this text, is its own, or that of
-/// the repository whose worktree it is. That one is looked at, too.
+/// Returns true if `text`, the common folder of the repository in `data`, names its own folder, or that
+/// of the repository whose worktree it is. The latter is inspected, too.
 fn shares_data_of_its_own(data: &Path, text: &[u8]) -> bool {
-    // What leads nowhere may lead elsewhere tomorrow.
+    // A path that leads nowhere may lead elsewhere tomorrow.
     let Ok(common) = data.join(first_line(text)).canonicalize() else { return false };
     let is_around = data.parent().and_then(Path::parent) == Some(common.as_path())
         && data.parent().and_then(Path::file_name) == Some(OsStr::new("worktrees"));
@@ -198,33 +199,33 @@ fn shares_data_of_its_own(data: &Path, text: &[u8]) -> bool {
     !text.contains(&0) && (common == *data || (is_around && has_head()))
 }
 
-/// What tells the file or link `.git` at `pointer` from another, if it does not lead to the data of a
-/// repository below `root`.
+/// Identifies the file or link `.git` at `pointer` if it does not lead to the data of a repository
+/// below `root`.
 fn leads_out(root: &Root, pointer: &Path) -> Option<PathBuf> {
     let Pointer { to, target, is_odd } = leads_to(root, pointer)?;
-    // Outside, what a command finds in its temporary folders has another name, by which no agent has
-    // put anything anywhere. So this leads to nothing of theirs, and back when the next command runs.
+    // A command's temporary folders have other paths outside. At the path that the command uses, no agent has put
+    // anything. So outside, this leads to nothing of theirs; for the next command it leads back here.
     let there = || root.outside(&plain(&target))?.canonicalize().ok();
-    // What leads nowhere, or further than paths can be, may lead anywhere tomorrow.
+    // A pointer that leads nowhere, or is too long for a path, may lead anywhere tomorrow.
     let real = target.canonicalize().ok().or_else(there);
     let is_inside = real.as_ref().is_some_and(|it| it.starts_with(&root.path));
-    // A folder that is no repository may become one when nobody looks at this again.
+    // A folder that is no repository may become one after the last inspection.
     let has = |name: &str| real.as_ref().is_some_and(|it| it.join(name).symlink_metadata().is_ok());
     let is_one = has(HEAD) && [OBJECTS, REFS, COMMON_FOLDER].iter().any(|name| has(name));
     (is_odd || !is_inside || !is_one).then_some(to)
 }
 
-/// What a file or link `.git` says.
+/// A file or link `.git`.
 pub(super) struct Pointer {
-    /// What tells it from another.
+    /// Identifies its content.
     to: PathBuf,
-    /// Where the data are.
+    /// The folder of the data.
     pub target: PathBuf,
-    /// Git may read it in another way.
+    /// True if git may read it differently.
     is_odd: bool,
 }
 
-/// What the file or link `.git` at `pointer` says; nothing if git does not take it for one.
+/// Reads the file or link `.git` at `pointer`. `None` if git does not recognize it.
 pub(super) fn leads_to(root: &Root, pointer: &Path) -> Option<Pointer> {
     let (folder, name) = parent(root, pointer).ok()??;
     let around = root.path.join(pointer.parent().unwrap_or(pointer));
@@ -241,7 +242,7 @@ pub(super) fn leads_to(root: &Root, pointer: &Path) -> Option<Pointer> {
     }
 }
 
-/// Writes a path as JSON. It may hold bytes that are not UTF-8.
+/// Converts a path to JSON. It may contain bytes that are not UTF-8.
 mod any_name {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::ffi::OsString;

@@ -1,12 +1,12 @@
-//! Settings of git, read as git reads them, and which of them are harmless.
+//! Reads settings of git as git does, and decides which of them are harmless.
 //!
-//! A repository that an agent has made or changed may have harmless settings only: those that name
-//! no program and no file that git obeys. A list of what is dangerous would never be complete, so
-//! this is a list of what is not.
+//! A repository that an agent has made or changed may have only harmless settings. These name no
+//! program, and no file that git obeys. A list of dangerous settings would never be complete, so this
+//! is a list of harmless ones.
 
 use std::ops::Range;
 
-/// The most that is read of a file with settings, in bytes.
+/// The maximum number of bytes of a settings file to read.
 pub(super) const MOST: u64 = 1 << 20;
 
 /// One setting in a file.
@@ -14,44 +14,44 @@ pub(super) const MOST: u64 = 1 << 20;
 pub(super) struct Setting {
     /// In lower case, such as `core`.
     pub section: String,
-    /// What stands in quotes behind it, or nothing.
+    /// The quoted part after the section, or an empty text.
     pub part: String,
     /// In lower case, such as `fsmonitor`.
     pub name: String,
-    /// Nothing where there is no `=`, which means true.
+    /// `None` if there is no `=`, which means true.
     pub value: Option<String>,
-    /// Where it stands in the file, with the end of its line.
+    /// Its position in the file, with the end of its line.
     pub range: Range<usize>,
 }
 
 impl Setting {
-    /// As people write it: `remote.origin.url`.
+    /// The key as people write it: `remote.origin.url`.
     pub(super) fn key(&self) -> String {
         let parts = [&self.section, &self.part, &self.name];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         parts.map(String::as_str).collect::<Vec<_>>().join(".")
     }
 
-    /// True when it makes git neither run a program nor obey another file. Where a repository's
-    /// files are (`core.worktree`) is harmless within the folder that the caller knows.
+    /// Returns true if it makes git neither run a program nor obey another file. The caller decides
+    /// about `core.worktree`, because that is harmless only within a folder that the caller knows.
     pub(super) fn is_harmless(&self) -> bool {
         let Setting { section, name, .. } = self;
         let value = self.value.as_deref().unwrap_or("true");
         if NOTHING.contains(&(section.as_str(), name.as_str(), value)) {
             return true;
         }
-        // Names a program: `ext::sh -c …`.
+        // An address with a program: `ext::sh -c …`.
         let names_program = |(program, _): (&str, &str)| {
             program.bytes().all(|letter| letter.is_ascii_alphanumeric() || b"+-.".contains(&letter))
         };
-        // So does a scheme that git has no transport of its own for: `ext://…`.
+        // A scheme without a transport in git names a program, too: `ext://…`.
         let scheme = value.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
         let is_foreign = scheme.is_some_and(|scheme| !SCHEMES.contains(&scheme.as_str()));
         let is_address = is_foreign || value.split_once("::").is_some_and(names_program);
         if (section == "remote" || section == "submodule") && name.ends_with("url") {
             return !is_address;
         }
-        // Git takes an address there, too.
+        // Git accepts an address there, too.
         if is_address && TO_REMOTES.contains(&(section.as_str(), name.as_str())) {
             return false;
         }
@@ -63,11 +63,11 @@ impl Setting {
     }
 }
 
-/// Those of addresses that git reaches without a program of somebody else's.
+/// Schemes of addresses that git can reach without other programs.
 const SCHEMES: [&str; 9] =
     ["file", "ftp", "ftps", "git", "git+ssh", "http", "https", "ssh", "ssh+git"];
 
-/// Programs and files that are none. People and tests set these to keep git quiet.
+/// Values that name no program and no file. People and tests set them to keep git quiet.
 const NOTHING: &[(&str, &str, &str)] = &[
     ("core", "hookspath", "/dev/null"),
     ("core", "hookspath", ""),
@@ -89,7 +89,7 @@ const TO_REMOTES: &[(&str, &str)] = &[
     ("checkout", "defaultremote"),
 ];
 
-/// Sections without a part in quotes, and their names that are harmless; all, where none is named.
+/// Sections without a quoted part, and their harmless names. An empty list means all names.
 const HARMLESS: &[(&str, &[&str])] = &[
     (
         "core",
@@ -123,7 +123,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
             "commitgraph",
         ],
     ),
-    // But for `partialclone`: git would ask that remote for what is missing, at any command.
+    // Without `partialclone`: with it, any git command would ask that remote for missing objects.
     (
         "extensions",
         &[
@@ -168,7 +168,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("http", &["postbuffer"]),
 ];
 
-/// The same of sections with a part in quotes.
+/// The same for sections with a quoted part.
 const HARMLESS_PARTS: &[(&str, &[&str])] = &[
     (
         "remote",
@@ -201,9 +201,9 @@ const HARMLESS_PARTS: &[(&str, &[&str])] = &[
     ("color", &[]),
 ];
 
-/// The settings in `text`; nothing where git would not take it for settings.
+/// Parses the settings in `text`. `None` if git would not accept it as settings.
 pub(super) fn read(text: &[u8]) -> Option<Vec<Setting>> {
-    // Git takes what comes before it for the whole key.
+    // Git takes the part before a NUL for the whole key.
     if text.contains(&0) {
         return None;
     }
@@ -234,7 +234,7 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    /// The next letter; the end of a line is one letter, however it is written.
+    /// The next character. The end of a line is one character in either form.
     fn next(&mut self) -> Option<u8> {
         let letter = *self.text.get(self.at)?;
         self.at += 1;
@@ -249,7 +249,7 @@ impl Reader<'_> {
         while !matches!(self.next(), None | Some(b'\n')) {}
     }
 
-    /// What is in brackets: a name, and what is in quotes or behind a dot.
+    /// The content of the brackets: a name, and the part in quotes or after a dot.
     fn section(&mut self) -> Option<(String, String)> {
         let mut name = Vec::new();
         loop {
@@ -314,7 +314,7 @@ impl Reader<'_> {
 
     fn value(&mut self) -> Option<String> {
         let (mut value, mut quoted) = (Vec::new(), false);
-        // As long as the value is without the white space at its end.
+        // The length of the value without white space at its end.
         let mut kept = 0;
         loop {
             match self.next() {
@@ -361,7 +361,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// What git itself reads, key by key; nothing where it refuses the file.
+    /// What git itself reads, key by key. `None` if it rejects the file.
     fn by_git(text: &str) -> Option<Vec<(String, String)>> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config");
@@ -402,7 +402,7 @@ mod tests {
         }
     }
 
-    /// Pieces that mean something to git, put together at random, the same each time.
+    /// Pieces that mean something to git, combined at random, the same each time.
     #[test]
     fn whatever_git_reads_is_read_the_same_way() {
         const PIECES: [&str; 26] = [
@@ -449,7 +449,7 @@ mod tests {
                 let pair = |it: &Setting| (it.key(), it.value.clone().unwrap_or("(true)".into()));
                 settings.iter().map(pair).collect::<Vec<_>>()
             });
-            // What is not understood is set aside as a whole.
+            // A file that we cannot parse is set aside as a whole.
             if let Some(ours) = ours {
                 assert_eq!(theirs.unwrap_or_default(), ours, "{text:?}");
                 understood += 1;

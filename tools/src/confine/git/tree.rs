@@ -1,7 +1,7 @@
-//! Repositories below a folder, found by looking at all of it.
+//! Finds repositories below a folder, by a search of all of it.
 //!
-//! Others may change the folder at the same time, and whoever looks here is not confined. So
-//! everything is opened beneath a handle of the folder, without following a link.
+//! Other processes may change the folder meanwhile, and this code is not confined. So it opens
+//! everything beneath a handle of the folder, and follows no link.
 
 use super::super::mounts::LASTING;
 use super::super::protected::{COMMON_FOLDER, GIT, HEAD, OBJECTS, REFS, is_left_of_data};
@@ -23,17 +23,17 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 
-/// The most bytes of a path that the kernel takes at once, with room to spare.
+/// The maximum length of a path for one system call, with a margin.
 const PIECE: usize = 4000;
 
-/// How long a path below a root may be, in bytes. Links lead programs into folders whose paths are
-/// longer than the kernel takes at once; but deeper than this is nothing but a trap.
+/// The maximum length of a path below a root, in bytes. Links lead programs into folders whose paths
+/// are too long for one system call. But an even deeper path can only be a trap.
 const DEEPEST: usize = 4 * PIECE;
 
-/// How many open folders are kept to find what is in them without going all the way once more.
+/// How many folders stay open, so that their entries can be opened without the whole path.
 const OPEN: usize = 128;
 
-/// What git keeps in the data of a repository and writes to.
+/// Names in a repository's data that git writes to.
 const IN_DATA: [&str; 19] = [
     OBJECTS,
     REFS,
@@ -56,39 +56,39 @@ const IN_DATA: [&str; 19] = [
     "shallow",
 ];
 
-/// A folder that is looked through.
+/// A folder to search.
 pub(super) struct Root {
     pub path: PathBuf,
     pub handle: OwnedFd,
-    /// All of it is data of a repository.
+    /// True if all of it is the data of a repository.
     pub is_data: bool,
-    /// It holds what commands find in the temporary folders of the machine.
+    /// True if commands see it as the temporary folders of the machine.
     pub is_temporary: bool,
 }
 
-/// What is found in it, by paths below it.
+/// What a search found, with paths relative to the root.
 #[derive(Default)]
 pub(super) struct Found {
     /// Folders with the data of a repository.
     pub data: Vec<PathBuf>,
     /// Files and links `.git`.
     pub pointers: Vec<PathBuf>,
-    /// Links within the data of a repository, and what tells where they lead.
+    /// Links within the data of a repository, and a text that identifies their targets.
     pub links: BTreeMap<PathBuf, PathBuf>,
-    /// Folders that are deeper than anybody looks.
+    /// Folders that are deeper than the search goes.
     pub too_deep: Vec<PathBuf>,
-    /// Folders that could not be looked into, and why.
+    /// Folders that could not be listed, and why.
     pub unseen: Vec<(PathBuf, io::Error)>,
 }
 
-/// What a name in a folder is.
+/// The kind of an entry in a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     None,
     File(Vec<u8>),
     Link(PathBuf),
     Folder,
-    /// A pipe, a socket, a device, or more than is read.
+    /// A pipe, a socket, a device, or a file above the size limit.
     Other,
 }
 
@@ -99,7 +99,7 @@ impl Root {
         Ok(Root { path: path.to_owned(), handle, is_data, is_temporary: false })
     }
 
-    /// Where it is that a command finds at `path`, if outside there is nothing by this name.
+    /// Returns where the file is that a command sees at `path`, if nothing outside has this name.
     pub(super) fn outside(&self, path: &Path) -> Option<PathBuf> {
         let mut lasting = LASTING.iter().filter(|_| self.is_temporary);
         lasting.find_map(|(at, name)| {
@@ -109,10 +109,10 @@ impl Root {
         })
     }
 
-    /// Looks through all of it.
+    /// Searches the whole folder.
     pub(super) fn search(&self) -> Found {
         let mut found = Found::default();
-        // Each as a name in a folder: a million ways that are long would fill the memory.
+        // Each as a name in a folder: a million long paths would fill the memory.
         let top = (Rc::new(Around::default()), OsString::new(), self.is_data);
         let (mut ahead, mut open) = (vec![top], Vec::<Weak<Around>>::new());
         while let Some((around, name, is_data)) = ahead.pop() {
@@ -121,7 +121,7 @@ impl Root {
                 found.too_deep.push(path);
                 continue;
             }
-            // What has gone meanwhile, others have removed.
+            // If the folder is gone, another process has removed it.
             let opened = self.folder_in(&around, &name, &path).and_then(|folder| match folder {
                 Some(folder) => Ok(Some((entries(&folder)?, folder))),
                 None => Ok(None),
@@ -138,10 +138,10 @@ impl Root {
             let has_head = entries.iter().any(|(name, kind)| {
                 name.eq_ignore_ascii_case(HEAD) && *kind != FileType::Directory
             });
-            // Beside HEAD, something of git's: the rest may come later, and not by a command.
+            // HEAD and any other part are enough: the rest may come later, and not by a command.
             let further = [OBJECTS, REFS, COMMON_FOLDER, "config", "hooks"];
             let is_whole = has_head && further.iter().any(|name| has(name));
-            // A command may have taken one apart that others are to leave alone.
+            // A command may have taken apart a repository that must stay protected.
             let is_left = || {
                 let is_named = path.file_name().is_some_and(|it| it.eq_ignore_ascii_case(GIT));
                 let has_part = is_named || has(HEAD) || has(OBJECTS) || has(REFS);
@@ -151,7 +151,7 @@ impl Root {
             if is_repository {
                 found.data.push(path.clone());
             }
-            // The whole workspace may be a repository without files, and have others beside git's.
+            // The whole workspace may be a bare repository, and contain other files besides git's.
             let is_top = path.as_os_str().is_empty();
             let is_data = is_data || (is_repository && !is_top);
             open.retain(|it| it.strong_count() > 0);
@@ -181,12 +181,12 @@ impl Root {
         found
     }
 
-    /// The folder at `path` below this one; nothing where there is none.
+    /// Opens the folder at `path` below this one. `None` if there is no folder.
     pub(super) fn folder(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
         Self::opened(|flags| self.beneath(path, flags))
     }
 
-    /// The same for `name` in the folder `around`, which together are `path`.
+    /// Like `folder`, for `name` in the folder `around`, which together are `path`.
     fn folder_in(&self, around: &Around, name: &OsStr, path: &Path) -> io::Result<Option<OwnedFd>> {
         match &around.handle {
             Some(handle) => Self::opened(|flags| one_beneath(handle, Path::new(name), flags)),
@@ -198,17 +198,17 @@ impl Root {
         let open = |flags: OFlags| beneath(flags | OFlags::DIRECTORY);
         match open(OFlags::RDONLY) {
             Ok(folder) => Ok(Some(folder)),
-            // What is a link by now is looked at as one.
+            // If it has become a link, the search treats it as a link.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(Errno::ACCESS) => {
-                // Git may enter a folder that cannot be listed. Whoever owns it may list it.
+                // Git may enter a folder that cannot be listed. The owner can make it listable.
                 let closed = match open(OFlags::PATH) {
                     Err(Errno::ACCESS | Errno::NOENT) => return Ok(None),
                     closed => closed?,
                 };
                 let before = fstat(&closed)?;
                 let by_handle = format!("/proc/self/fd/{}", closed.as_raw_fd());
-                // Of others, nobody but they can list it.
+                // Only the owner can make it listable.
                 if before.st_uid != geteuid().as_raw() {
                     return match access(&by_handle, Access::EXEC_OK) {
                         Ok(()) => Err(Errno::ACCESS.into()),
@@ -242,15 +242,15 @@ impl Root {
     }
 }
 
-/// A folder whose entries are ahead.
+/// A folder whose entries are still to be searched.
 #[derive(Default)]
 struct Around {
     path: PathBuf,
-    /// As long as there are few of them.
+    /// `None` if too many folders are open already.
     handle: Option<OwnedFd>,
 }
 
-/// True when the open folder holds what is left of a repository's data.
+/// Returns true if the open folder holds the remains of a repository's data.
 fn is_left(folder: &OwnedFd, has_part: bool) -> bool {
     let settings = match entry(folder, OsStr::new("config"), MOST) {
         Entry::File(text) => Some(text),
@@ -265,31 +265,31 @@ fn is_left(folder: &OwnedFd, has_part: bool) -> bool {
     is_left_of_data(has_part, settings.as_deref(), hooks)
 }
 
-/// True for a name that git gives to something in the data of a repository: `FETCH_HEAD` and the like, and
-/// some others.
+/// Returns true for a name that git uses in the data of a repository: upper-case names such as
+/// `FETCH_HEAD`, and some others.
 fn is_gits(name: &OsStr) -> bool {
     let is_loud = |letter: &u8| letter.is_ascii_uppercase() || *letter == b'_';
     name.as_bytes().iter().all(is_loud) || IN_DATA.iter().any(|it| name == *it)
 }
 
-/// Opens a path that is short enough for the kernel.
+/// Opens a path that is short enough for one system call.
 fn one_beneath(around: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {
         match openat2(around, path, flags, Mode::empty(), resolve) {
-            // Somebody renamed something at the same time.
+            // Another process renamed something at the same time.
             Err(Errno::AGAIN | Errno::INTR) => {}
             opened => return opened,
         }
     }
 }
 
-/// The names in an open folder, and what they are.
+/// The names in an open folder, and their types.
 pub(super) fn entries(folder: &OwnedFd) -> io::Result<Vec<(OsString, FileType)>> {
     let mut entries = Vec::new();
-    // Not opened once more: it may be closed again by now.
+    // Not reopened: its permissions may have been restored by now.
     for entry in Dir::new(folder.try_clone()?)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
@@ -308,7 +308,7 @@ pub(super) fn entries(folder: &OwnedFd) -> io::Result<Vec<(OsString, FileType)>>
     Ok(entries)
 }
 
-/// What `name` is in an open folder, and what is in it if it is a file of at most `most` bytes.
+/// The kind of `name` in an open folder, with its content if it is a file of at most `most` bytes.
 pub(super) fn entry(folder: &OwnedFd, name: &OsStr, most: u64) -> Entry {
     let Ok(found) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { return Entry::None };
     match FileType::from_raw_mode(found.st_mode) {
@@ -331,8 +331,8 @@ pub(super) fn entry(folder: &OwnedFd, name: &OsStr, most: u64) -> Entry {
     }
 }
 
-/// What is in the file at `path`, at most `most` bytes of it; nothing where there is no file. Never waits,
-/// as a pipe would make one do.
+/// Reads at most `most` bytes of the file at `path`. `None` if it is no regular file. Never blocks,
+/// even if it is a pipe.
 pub(in super::super) fn text_at(path: &Path, most: u64) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
@@ -341,8 +341,7 @@ pub(in super::super) fn text_at(path: &Path, most: u64) -> Option<Vec<u8>> {
     (is_file && file.take(most).read_to_end(&mut text).is_ok()).then_some(text)
 }
 
-/// Which file it is: its device, its number there, and when it was made, where that is known: numbers
-/// are used again.
+/// Identifies a file: its device, its inode and, if known, its time of creation, because inodes are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Identity {
     device: (u32, u32),
@@ -351,14 +350,14 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// True for the same file, also if its file system was mounted again, under another number.
+    /// Returns true for the same file, even if its file system was mounted again as another device.
     pub(super) fn is(&self, other: &Identity) -> bool {
         let is_known = self.made != (0, 0);
         self == other || is_known && (self.number, self.made) == (other.number, other.made)
     }
 }
 
-/// Which file a name stands for.
+/// Identifies the file with this name.
 pub(super) fn identity(folder: impl AsFd, name: &OsStr) -> Option<Identity> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()?;

@@ -1,7 +1,7 @@
-//! What a text of shell names: paths, as far as its words say.
+//! The paths that a shell script names, as far as its words show.
 //!
-//! Nobody knows what a shell will do with a text, so this is generous: a variable may stand for any folder
-//! that is likely, and each folder that the text enters goes with each of its words.
+//! The effect of a shell text cannot be predicted, so this code includes too many paths rather than too few. A
+//! variable may stand for any likely folder, and each word is tried in each folder that the text enters.
 
 use super::named::plain;
 use super::tree::text_at;
@@ -10,73 +10,73 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What lies between words in a line of shell.
+/// Characters between words in a line of shell.
 const BETWEEN: &[char] = &[
     ' ', '\t', '\n', '\r', '!', '\'', '"', '`', ';', '|', '&', '(', ')', '<', '>', '$', '{', '}',
     '=', ',', '[', ']',
 ];
 
-/// After these a command begins.
+/// Characters after which a command begins.
 const BEGINS: &[char] = &['\n', '!', '`', ';', '|', '&', '(', '{'];
 
-/// After these a command is over.
+/// Characters that end a command.
 const ENDS: &[char] = &['\n', ';', '|', '&'];
 
-/// How many words of a text are looked at. Where there are more, all in the workspace counts that is made
-/// to be run and whose name is somewhere in the text.
+/// The maximum number of words to check in a text. If there are more, every program and script in the
+/// workspace counts whose name occurs somewhere in the text.
 const WORDS: usize = 20_000;
 
-/// The same of a program: the words in there are no text of shell.
+/// The same for a binary program, whose words are not shell.
 const WORDS_OF_PROGRAM: usize = 5_000;
 
-/// How many folders are taken in which words may be, those aside that a text names from where it is run.
+/// The maximum number of folders to try words in, besides those that a text names from where it runs.
 const ENTERED: usize = 5_000;
 
-/// How often a text enters a folder from another that it has entered, in whatever order it does so.
+/// How many folders a text can enter one from another, in any order.
 const DEEP: usize = 4;
 
-/// How many folders are looked through for what is made to be run.
+/// The maximum number of folders to search for programs and scripts.
 const FOLDERS: usize = 200_000;
 
-/// What makes the next word a folder in which the rest happens.
+/// Words after which the next word is a folder in which the rest happens.
 const ENTERS: [&str; 4] = ["cd", "pushd", "-C", "--directory"];
 
-/// Programs that run files which need not be programs.
+/// Programs that run files which need not be executable.
 const INTERPRETERS: [&str; 25] = [
     ".", "ash", "awk", "bash", "bun", "dash", "deno", "fish", "gawk", "ksh", "lua", "make", "mawk",
     "mksh", "node", "nodejs", "perl", "php", "pwsh", "python", "ruby", "sh", "source", "tsx",
     "zsh",
 ];
 
-/// How the names of files end that some program runs.
+/// File extensions of scripts.
 const SCRIPTS: [&str; 20] = [
     "awk", "bash", "cjs", "cts", "fish", "js", "ksh", "lua", "mjs", "mk", "mts", "php", "pl",
     "ps1", "py", "rb", "sed", "sh", "ts", "zsh",
 ];
 
-/// A word, and what is before it.
+/// A word and its context.
 #[derive(Clone, Copy)]
 struct Word<'t> {
     text: &'t str,
-    /// It is the first of a command.
+    /// It is the first word of a command.
     is_first: bool,
-    /// It may be a program's name, which is looked for on PATH.
+    /// It may be the name of a program, which the shell looks up in PATH.
     is_program: bool,
-    /// A variable gets it, or what it is a part of.
+    /// It is assigned to a variable, or is part of such a value.
     is_value: bool,
-    /// In how many commands it is that stand in the place of a word.
+    /// How many command substitutions it is in.
     depth: usize,
-    /// Before it, a command is over that is in so many others.
+    /// The depth of the command that ended before it, if one did.
     ended: Option<usize>,
 }
 
-/// The words of a text, at most so many. One that begins with a variable is there twice: as it is, and
+/// The first `most` words of a text. A word that begins with a variable appears twice: as it is, and
 /// without the variable.
 fn words(text: &str, most: usize) -> Vec<Word<'_>> {
     let mut all = Vec::new();
     let (mut rest, mut at_start) = (text, true);
     let (mut depth, mut in_ticks) = (0_usize, false);
-    // How deep it is where a variable gets something.
+    // The depth at which a value is assigned.
     let mut value: Option<usize> = None;
     while all.len() < most {
         let after = rest.trim_start_matches(BETWEEN);
@@ -103,7 +103,7 @@ fn words(text: &str, most: usize) -> Vec<Word<'_>> {
             value = value.filter(|start| !(is_blank && depth <= *start));
         }
         let is_first = at_start || between.contains(BEGINS);
-        // What is in quotes, or behind `<`, may be anything.
+        // A word in quotes, or after `<`, may be anything.
         let is_program = is_first && !between.contains(['\'', '"', '<', '>', '=']);
         let is_value = value.is_some() || between.contains('=');
         all.push(Word { text: word, is_first, is_program, is_value, depth, ended });
@@ -120,18 +120,18 @@ fn words(text: &str, most: usize) -> Vec<Word<'_>> {
     all
 }
 
-/// The same text with its comments at the end, as far as they are lines of their own: they count least.
+/// Moves lines that are comments to the end of the text, because they matter least.
 fn with_comments_last(text: &str) -> String {
     let is_comment = |line: &&str| line.trim_start().starts_with('#');
     let (comments, lines): (Vec<&str>, Vec<&str>) = text.lines().partition(is_comment);
     lines.into_iter().chain(comments).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// What is in quotes, with its spaces.
+/// The quoted parts of a text that contain spaces.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let parts = ['"', '\''].into_iter().flat_map(move |quote| text.split(quote).skip(1).step_by(2));
     let parts = parts.filter(|part| part.contains(' ') && !part.contains('\n'));
-    // What is before the first `/` may be a variable or a command.
+    // The part before the first `/` may be a variable or a command.
     let parts = parts.map(|part| match part.find(['$', '`']) {
         Some(_) => part.find('/').map_or("", |at| &part[at..]),
         None => part,
@@ -139,9 +139,9 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     parts.filter(|part| !part.contains(['$', '`'])).take(WORDS)
 }
 
-/// The paths in a text that have spaces in them: in quotes, or behind `\`.
+/// The paths in a text that contain spaces: in quotes, or after `\`.
 fn spaced(text: &str) -> Vec<String> {
-    // What stands for such a space is in no path.
+    // Stands for such a space. No path contains it.
     const SPACE: &str = "\u{1}";
     let joined = text.replace("\\ ", SPACE).replace(['"', '\'', '\\'], "");
     let escaped = words(&joined, WORDS).into_iter().map(|word| word.text);
@@ -149,22 +149,22 @@ fn spaced(text: &str) -> Vec<String> {
     quoted(text).map(str::to_owned).chain(escaped).collect()
 }
 
-/// Where texts are run, and what of it matters.
+/// Where texts run, and which paths matter.
 pub(super) struct Places<'p> {
-    /// Only what is in here.
+    /// Only paths in here matter.
     pub workspace: &'p Path,
     pub homes: &'p [PathBuf],
-    /// Folders in which the text may be run, or which variables may stand for.
+    /// Folders in which the text may run, or for which variables may stand.
     pub folders: Vec<PathBuf>,
 }
 
 impl Places<'_> {
-    /// Files that a line names which is run as it stands, as in a setting. The name of a program without a folder
-    /// is looked for on PATH.
+    /// Files that a command line names, such as the value of a setting. A program without a folder is
+    /// not included, because the shell looks it up in PATH.
     pub(super) fn named_by_line(&self, line: &str) -> Vec<PathBuf> {
         let bare = line.replace(['"', '\'', '\\'], "");
         let mut all = words(line, WORDS);
-        // A path may be put together from parts in quotes.
+        // A path may consist of several quoted parts.
         all.extend(words(&bare, WORDS));
         let spaced = spaced(line);
         let folders = self.entered(&all, &spaced);
@@ -174,8 +174,7 @@ impl Places<'_> {
         places.collect::<BTreeSet<_>>().into_iter().filter(|path| path.is_file()).collect()
     }
 
-    /// Files that a script runs: programs, files that are made to be run, and what it gives to a program that
-    /// runs files.
+    /// Files that a script runs: programs, scripts, and files that it passes to an interpreter.
     pub(super) fn run_by_script(&self, text: &str) -> Vec<PathBuf> {
         let text = &with_comments_last(text);
         let is_text = !text.contains('\0');
@@ -183,7 +182,7 @@ impl Places<'_> {
         let bare = text.replace("\\\n", " ").replace(['"', '\'', '\\'], "");
         let mut all = words(text, most);
         let is_long = is_text && all.len() >= most;
-        // A path may be put together from parts in quotes.
+        // A path may consist of several quoted parts.
         all.extend(words(&bare, most));
         let spaced = spaced(text);
         let folders = self.entered(&all, &spaced);
@@ -196,13 +195,13 @@ impl Places<'_> {
                 is_given = true;
                 continue;
             }
-            // What follows is a text to be run, and what that is about.
+            // A text to run follows, with its arguments.
             is_given &= word.text != "-c";
             let files = known.entry(word.text).or_insert_with(|| {
                 let places = self.places(word.text, &folders).into_iter();
                 places.filter(|path| path.is_file()).collect()
             });
-            // The first file is what it runs; the others are what that is about.
+            // The first file is the one that it runs; the others are arguments.
             let is_run = is_given;
             is_given &= files.is_empty();
             run.extend(files.iter().filter(|path| is_run || is_made_to_run(path)).cloned());
@@ -215,7 +214,7 @@ impl Places<'_> {
         run.into_iter().collect()
     }
 
-    /// All in the workspace that is made to be run and whose name is somewhere in the text.
+    /// All programs and scripts in the workspace whose names occur somewhere in the text.
     fn with_names_in(&self, text: &str) -> Vec<PathBuf> {
         let ends = |letter: char| BETWEEN.contains(&letter) || "/\\:".contains(letter);
         let names: HashSet<&OsStr> = text.split(ends).map(OsStr::new).collect();
@@ -236,7 +235,7 @@ impl Places<'_> {
         found
     }
 
-    /// The folders that a text is run in, and those that it enters.
+    /// The folders in which a text runs, and those that it enters.
     fn entered(&self, words: &[Word], spaced: &[String]) -> BTreeSet<PathBuf> {
         let mut folders: BTreeSet<PathBuf> = self.folders.iter().map(|it| plain(it)).collect();
         let named = |words: &BTreeSet<&str>, from: &BTreeSet<PathBuf>| -> BTreeSet<PathBuf> {
@@ -244,7 +243,7 @@ impl Places<'_> {
             places.filter(|path| path.is_dir()).collect()
         };
         let enters = words.iter().enumerate().filter(|(_, word)| ENTERS.contains(&word.text));
-        // Up to the end of the command: one that stands in the place of a word has words of its own.
+        // Up to the end of the command: a command substitution has words of its own.
         let entered: Vec<BTreeSet<&str>> = enters
             .map(|(at, start)| {
                 let is_over = |word: &&Word| word.ended.is_some_and(|it| it <= start.depth);
@@ -252,7 +251,7 @@ impl Places<'_> {
                 meant.map(|word| word.text).collect()
             })
             .collect();
-        // One after the other, as they stand there, each from where the last one led.
+        // In the order of the text, each from where the previous one led.
         let mut at = folders.clone();
         let mut passed = BTreeSet::new();
         for next in &entered {
@@ -264,8 +263,8 @@ impl Places<'_> {
         }
         let entered: BTreeSet<&str> =
             entered.into_iter().flatten().chain(spaced.iter().map(String::as_str)).collect();
-        // First all that is entered from where the text is run, then what is entered from there: folders
-        // with the names of other words, which an agent may have made, are in the way of none of them.
+        // First all folders entered from where the text runs, then those entered from there. So folders
+        // with the names of other words, which an agent may have made, cannot displace any of them.
         let mut last = folders.clone();
         for _ in 0..DEEP {
             last = named(&entered, &last).difference(&folders).cloned().collect();
@@ -279,7 +278,7 @@ impl Places<'_> {
         folders
     }
 
-    /// Where in the workspace that is which a word means, if it is a path.
+    /// The paths in the workspace that a word may mean.
     fn places(&self, word: &str, folders: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
         // `$(git rev-parse --show-toplevel)/tools/x` leaves a path that only looks absolute, and
         // `$(dirname "$0")/../x` one that begins anywhere.
@@ -295,7 +294,7 @@ impl Places<'_> {
         places.extend(at_home(word, self.homes));
         if word.starts_with('/') {
             places.push(PathBuf::from(word));
-            // There may be links on the way to the workspace.
+            // Links may be on the way to the workspace.
             places.extend(Path::new(word).canonicalize());
         }
         let places = places.iter().map(|path| plain(path));
@@ -303,7 +302,7 @@ impl Places<'_> {
     }
 }
 
-/// Where `~/x` is, and `~user/x`; nothing for what does not begin like this.
+/// The paths that `~/x` or `~user/x` means. Empty for any other value.
 pub(super) fn at_home(value: &str, homes: &[PathBuf]) -> Vec<PathBuf> {
     let Some((user, below)) = value.strip_prefix('~').and_then(|it| it.split_once('/')) else {
         return Vec::new();
@@ -316,11 +315,11 @@ pub(super) fn at_home(value: &str, homes: &[PathBuf]) -> Vec<PathBuf> {
         let mut fields = line.split(':');
         (fields.next()? == user).then(|| fields.nth(4).map(PathBuf::from))?
     });
-    // Not all machines keep all users in there.
+    // Not all machines list all users in this file.
     of_user.chain([Path::new("/home").join(user)]).map(|home| home.join(below)).collect()
 }
 
-/// True for a program that runs a file, whatever its version is.
+/// Returns true for a program that runs files, of any version.
 fn is_interpreter(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     let name = if word == "." {
@@ -331,7 +330,7 @@ fn is_interpreter(word: &str) -> bool {
     INTERPRETERS.contains(&name)
 }
 
-/// True for a program, and for a file that some other program is made to run.
+/// Returns true for a program, and for a script that another program runs.
 fn is_made_to_run(path: &Path) -> bool {
     let is_program = path.metadata().is_ok_and(|found| found.mode() & 0o111 != 0);
     let is_script = || {
@@ -391,7 +390,7 @@ mod tests {
         fs::write(work.join("scripts/deep/a/b/c/d/f.sh"), "x").unwrap();
         let absolute = format!("exec {}/scripts/b.sh", work.display());
         let commented = format!("{}scripts/marked", "# one two three four\n".repeat(9_000));
-        // Not even the words say where they are.
+        // The words do not even say where these files are.
         let long = format!("{}run f.sh; marked", "one two three four\n".repeat(9_000));
         for (text, expected) in [
             ("python3 scripts/a.py package.json", vec!["a.py"]),

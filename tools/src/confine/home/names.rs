@@ -1,9 +1,9 @@
-//! Names of a home folder that are no secret, and that programs need.
+//! Names in a home folder that hold no secrets and that programs need.
 
-/// Names in a home folder that are shown, as the installers of toolchains and package managers leave
-/// them. Folders that hold credentials beside these are named by their parts.
+/// The names in a home folder that commands see, as installers of toolchains and package managers
+/// create them. For a folder that also holds credentials, only its harmless parts are listed.
 pub(super) const SHOWN: &[&str] = &[
-    // Programs, and what they need to start.
+    // Programs, and the files that they need to start.
     "bin",
     ".local/bin",
     ".local/include",
@@ -28,7 +28,7 @@ pub(super) const SHOWN: &[&str] = &[
     ".config/mise",
     ".cache/mise",
     ".proto",
-    // Git, and what formatters and linters look for.
+    // Git, and the files of formatters and linters.
     ".gitconfig",
     ".config/git",
     ".gitignore",
