@@ -97,9 +97,9 @@ fn approval(given: &ApprovalGiven) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use posse::Transcript;
     use posse::protocol::{Extra, RunId, SCHEMA_VERSION};
     use posse::store::Projection;
-    use posse::Transcript;
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
 
@@ -152,7 +152,10 @@ mod tests {
             let words: Vec<&str> = line.split_whitespace().collect();
             assert_eq!((words[0], words[2]), ("2", kind));
             // Nothing more can be said of an archived run.
-            assert!(words.len() > 3 || kind == "archived", "{kind} has no words for people: {line}");
+            assert!(
+                words.len() > 3 || kind == "archived",
+                "{kind} has no words for people: {line}"
+            );
             shown.insert(kind.to_owned());
         }
         let kinds: BTreeSet<String> = Event::KINDS.iter().map(|kind| (*kind).to_owned()).collect();
