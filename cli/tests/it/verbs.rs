@@ -24,13 +24,12 @@ async fn every_command_has_help_a_page_completions_and_json() {
     let world = World::saying("done").await;
     let _daemon = Guard::of(&world);
     let reference = include_str!("../../../docs/reference/commands.md");
-    let mut scripts = Vec::new();
-    for shell in ["bash", "zsh", "fish"] {
-        scripts.push((shell, world.run(&["completions", shell]).await.expect(0).out));
-    }
+    // One shell is enough: all come from the same definitions.
+    let completions = world.run(&["completions", "zsh"]).await.expect(0).out;
     world.run(&["run", "go"]).await.expect(0);
     let run = world.only_run().await;
 
+    let mut answered = 0;
     let all = every_help(&world, "-h").await;
     assert!(all.len() > 40, "{} commands", all.len());
     for (command, help) in all.iter().filter(|(command, _)| !command.is_empty()) {
@@ -46,14 +45,15 @@ async fn every_command_has_help_a_page_completions_and_json() {
         let page = world.run(&page).await.expect(0).out.replace("\\-", "-");
         let name = format!("posse-{}", words.join("-"));
         assert!(page.contains(&format!("{name} - ")), "{command} has no manual page: {page}");
-        for (shell, script) in &scripts {
-            let last = words.last().unwrap();
-            assert!(script.contains(last), "{shell} does not complete `{command}`");
-        }
+        let function = format!("_posse__subcmd__{}_commands()", words.join("__subcmd__"));
+        assert!(completions.contains(&function), "no shell completes `{command}`");
 
         let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap();
         let named = usage.contains("<RUN>").then_some(run.as_str());
         let line: Vec<&str> = words.iter().copied().chain(named).chain(["--json"]).collect();
-        check_json(command, &world.run(&line).await);
+        let exit = world.run(&line).await;
+        check_json(command, &exit);
+        answered += usize::from(!exit.out.is_empty());
     }
+    assert!(answered > 25, "only {answered} commands printed something");
 }
