@@ -32,6 +32,8 @@ pub struct Catalog {
 
 #[derive(Debug)]
 struct Inner {
+    /// What comes with Posse.
+    text: &'static str,
     /// In the order in which they are preferred.
     vendors: Vec<Vendor>,
     aliases: BTreeMap<String, String>,
@@ -79,13 +81,17 @@ impl Found<'_> {
 
 impl Inner {
     fn built_in() -> Self {
-        let built_in::Head { order, aliases, mut vendors } = built_in::head();
-        let ordered = order.into_iter().filter_map(|name| {
-            let row = vendors.remove(&name)?;
+        Inner::of(built_in::TEXT)
+    }
+
+    fn of(text: &'static str) -> Self {
+        let mut head = built_in::Head::of(text);
+        let vendors = head.take_vendors().into_iter().filter_map(|(name, row)| {
             // A test reads every row; one that is wrong all the same is as good as none.
-            Vendor::new(&name, row, Source::BuiltIn).ok()
+            Vendor::new(name, row, Source::BuiltIn).ok()
         });
-        Inner { vendors: ordered.collect(), aliases, models: BTreeMap::new() }
+        let vendors = vendors.collect();
+        Inner { text, vendors, aliases: head.aliases, models: BTreeMap::new() }
     }
 }
 
@@ -93,6 +99,12 @@ impl Catalog {
     /// What comes with Posse.
     pub fn built_in() -> Self {
         Catalog::default()
+    }
+
+    /// What would come with Posse if `text` were `model/catalog.toml`.
+    #[doc(hidden)]
+    pub fn of_text(text: &'static str) -> Self {
+        Catalog { inner: Arc::new(OnceLock::from(Inner::of(text))) }
     }
 
     fn inner(&self) -> &Inner {
@@ -105,7 +117,7 @@ impl Catalog {
     /// # Errors
     /// When a row cannot be used.
     pub fn with(additions: Additions) -> Result<Self, CatalogError> {
-        let Inner { mut vendors, mut aliases, .. } = Inner::built_in();
+        let Inner { text, mut vendors, mut aliases, .. } = Inner::built_in();
         let Additions { vendors: rows, models, aliases: short } = additions;
         let mut own = Vec::new();
         for (name, row) in rows {
@@ -124,7 +136,8 @@ impl Catalog {
             check::alias(&alias, &target, &vendors)?;
             aliases.insert(alias, target);
         }
-        Ok(Catalog { inner: Arc::new(OnceLock::from(Inner { vendors, aliases, models })) })
+        let inner = Inner { text, vendors, aliases, models };
+        Ok(Catalog { inner: Arc::new(OnceLock::from(inner)) })
     }
 
     /// All vendors, the preferred ones first.
@@ -145,7 +158,8 @@ impl Catalog {
     /// All models with a row, as `vendor/name`, in the order of the vendors.
     pub fn models(&self) -> Vec<String> {
         let own = self.inner().models.keys().cloned();
-        let built_in: Vec<String> = built_in::models().map(str::to_owned).collect();
+        let built_in: Vec<String> =
+            built_in::models(self.inner().text).map(str::to_owned).collect();
         let seen: BTreeSet<&String> = built_in.iter().collect();
         let own: Vec<String> = own.filter(|id| !seen.contains(id)).collect();
         let all: Vec<String> = own.into_iter().chain(built_in).collect();
@@ -191,7 +205,8 @@ impl Catalog {
         let id = format!("{}/{name}", vendor.name);
         let undated = without_date(&id);
         let own = self.inner().models.get(&id).or_else(|| self.inner().models.get(undated));
-        let built_in = built_in::model(&id).or_else(|| built_in::model(undated));
+        let text = self.inner().text;
+        let built_in = built_in::model(text, &id).or_else(|| built_in::model(text, undated));
         let rows = [built_in.as_ref(), own];
         let source = match rows {
             [_, Some(_)] => Source::User,

@@ -29,18 +29,73 @@ use std::sync::Arc;
 /// The most tool calls that one reply may have.
 pub(crate) const MAX_CALLS: usize = 256;
 
-/// A wire format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Wire {
+/// Makes the enum, its names and its codecs from one table.
+macro_rules! wires {
+    ($($(#[$doc:meta])+ $name:ident = $word:literal in $module:ident,)+) => {
+        /// A wire format.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Wire {
+            $($(#[$doc])+ #[serde(rename = $word)] $name,)+
+        }
+
+        impl Wire {
+            /// All of them.
+            pub const ALL: &'static [Wire] = &[$(Wire::$name),+];
+
+            /// What it is called in settings, stored messages and opaque parts.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Wire::$name => $word,)+
+                }
+            }
+
+            fn codec(self) -> &'static dyn Codec {
+                match self {
+                    $(Wire::$name => &$module::$name,)+
+                }
+            }
+        }
+    };
+}
+
+wires! {
     /// Anthropic Messages.
-    Anthropic,
+    Anthropic = "anthropic" in anthropic,
     /// OpenAI Chat Completions.
-    OpenaiChat,
+    OpenaiChat = "openai-chat" in openai_chat,
     /// OpenAI Responses.
-    OpenaiResponses,
+    OpenaiResponses = "openai-responses" in openai_responses,
     /// Gemini generateContent.
-    Gemini,
+    Gemini = "gemini" in gemini,
+}
+
+/// What Posse has to know of a wire format.
+trait Codec {
+    /// The path of the endpoint below the base URL, with its query if there is one, for the model
+    /// the provider calls `model`.
+    fn path(&self, model: &str) -> String;
+
+    /// The header that the wire's own vendor wants a key in, in lower case. In `authorization` the
+    /// key is a bearer token.
+    fn key_header(&self) -> &'static str {
+        "authorization"
+    }
+
+    /// The header that tells which version of the wire is spoken.
+    fn version(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// Headers that a request in this dialect needs besides the key and the version.
+    fn headers(&self, _: &Dialect) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// The body of a request. The same request gives the same bytes.
+    fn encode(&self, request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError>;
+
+    /// A decoder for one reply.
+    fn decoder(&self) -> Box<dyn Decode>;
 }
 
 /// Which model a request is for, and how its provider speaks the wire.
@@ -112,33 +167,25 @@ pub trait Decode: Send {
 }
 
 impl Wire {
-    /// What it is called in stored messages and opaque parts.
-    pub fn name(self) -> &'static str {
-        match self {
-            Wire::Anthropic => anthropic::NAME,
-            Wire::OpenaiChat => openai_chat::NAME,
-            Wire::OpenaiResponses => openai_responses::NAME,
-            Wire::Gemini => gemini::NAME,
-        }
-    }
-
     /// The path of the endpoint below the base URL, with its query if there is one, for the model
     /// the provider calls `model`.
     pub fn path(self, model: &str) -> String {
-        match self {
-            Wire::Anthropic => anthropic::PATH.to_owned(),
-            Wire::OpenaiChat => openai_chat::PATH.to_owned(),
-            Wire::OpenaiResponses => openai_responses::PATH.to_owned(),
-            Wire::Gemini => gemini::path(model),
-        }
+        self.codec().path(model)
+    }
+
+    /// The header that the wire's own vendor wants a key in, in lower case.
+    pub(crate) fn key_header(self) -> &'static str {
+        self.codec().key_header()
+    }
+
+    /// The header that tells which version of the wire is spoken.
+    pub(crate) fn version(self) -> Option<(&'static str, &'static str)> {
+        self.codec().version()
     }
 
     /// Headers that a request in this dialect needs besides those of its vendor.
     pub fn headers(self, dialect: &Dialect) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Wire::Anthropic => anthropic::headers(dialect),
-            _ => &[],
-        }
+        self.codec().headers(dialect)
     }
 
     /// The body of a request. The same request gives the same bytes.
@@ -146,22 +193,12 @@ impl Wire {
     /// # Errors
     /// When a value has no JSON form.
     pub fn encode(self, request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
-        match self {
-            Wire::Anthropic => anthropic::encode(request, target),
-            Wire::OpenaiChat => openai_chat::encode(request, target),
-            Wire::OpenaiResponses => openai_responses::encode(request, target),
-            Wire::Gemini => gemini::encode(request, target),
-        }
+        self.codec().encode(request, target)
     }
 
     /// A decoder for one reply.
     pub fn decoder(self) -> Box<dyn Decode> {
-        match self {
-            Wire::Anthropic => Box::new(anthropic::Decoder::default()),
-            Wire::OpenaiChat => Box::new(openai_chat::Decoder::default()),
-            Wire::OpenaiResponses => Box::new(openai_responses::Decoder::default()),
-            Wire::Gemini => Box::new(gemini::Decoder::default()),
-        }
+        self.codec().decoder()
     }
 }
 

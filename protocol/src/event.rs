@@ -17,82 +17,83 @@ pub use calls::*;
 /// The version of the stored format that this build writes, and the newest that it reads.
 pub const SCHEMA_VERSION: u32 = 3;
 
-/// An event in the log of a run.
-///
-/// The worker that owns the run appends most of them. Other processes may append a message, a cancel
-/// request, a pause or its end, an approval, the result of a pending call, the start of a child, the
-/// archiving of the run, or time that passed while the run was idle.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Event {
-    /// The run exists. This is the first event, and occurs only once.
-    RunStarted(Arc<RunStarted>),
-    /// The agent got a message.
-    MessageReceived(MessageReceived),
-    /// Posse is about to call the model.
-    ModelCalled(ModelCalled),
-    /// The model replied.
-    ModelReplied(Box<ModelReplied>),
-    /// A model call ended without a reply.
-    ModelFailed(ModelFailed),
-    /// A person has to decide about a call.
-    ApprovalAsked(Box<ApprovalAsked>),
-    /// A person decided about a call.
-    ApprovalGiven(ApprovalGiven),
-    /// A tool is about to run.
-    ToolStarted(ToolStarted),
-    /// A tool call is pending: its result will be appended later.
-    ToolPending(ToolPending),
-    /// A tool call has its result.
-    ToolFinished(ToolFinished),
-    /// This run started a child, or gave an existing run new work.
-    ChildStarted(Box<ChildStarted>),
-    /// Time passed. Recorded only when it matters.
-    TimePassed(TimePassed),
-    /// A summary replaced the beginning of the transcript.
-    Compacted(Box<Compacted>),
-    /// A person, a program or another run asked to cancel.
-    CancelRequested(CancelRequested),
-    /// A person or program asked to pause. The run starts nothing new.
-    Paused(Paused),
-    /// A person or program asked to continue after a pause.
-    Resumed(Resumed),
-    /// The run ended. Only `Archived` or a message may follow. The message reopens the run, unless
-    /// it is only recorded.
-    RunFinished(RunFinished),
-    /// The run was archived. No event follows.
-    Archived(Archived),
+/// Makes the enum and its names from one table.
+macro_rules! events {
+    (
+        $(#[$about:meta])+
+        pub enum Event { $($(#[$doc:meta])+ $name:ident($fact:ty) = $kind:literal,)+ }
+    ) => {
+        $(#[$about])+
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "type")]
+        pub enum Event {
+            $($(#[$doc])+ #[serde(rename = $kind)] $name($fact),)+
+        }
+
+        impl Event {
+            /// The names of all variants as they are stored.
+            pub const KINDS: &'static [&'static str] = &[$($kind),+];
+
+            /// The name of the variant as it is stored.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Event::$name(_) => $kind,)+
+                }
+            }
+        }
+    };
+}
+
+events! {
+    /// An event in the log of a run.
+    ///
+    /// The worker that owns the run appends most of them. Other processes may append a message, a cancel
+    /// request, a pause or its end, an approval, the result of a pending call, the start of a child, the
+    /// archiving of the run, or time that passed while the run was idle.
+    pub enum Event {
+        /// The run exists. This is the first event, and occurs only once.
+        RunStarted(Arc<RunStarted>) = "run_started",
+        /// The agent got a message.
+        MessageReceived(MessageReceived) = "message_received",
+        /// Posse is about to call the model.
+        ModelCalled(ModelCalled) = "model_called",
+        /// The model replied.
+        ModelReplied(Box<ModelReplied>) = "model_replied",
+        /// A model call ended without a reply.
+        ModelFailed(ModelFailed) = "model_failed",
+        /// A person has to decide about a call.
+        ApprovalAsked(Box<ApprovalAsked>) = "approval_asked",
+        /// A person decided about a call.
+        ApprovalGiven(ApprovalGiven) = "approval_given",
+        /// A tool is about to run.
+        ToolStarted(ToolStarted) = "tool_started",
+        /// A tool call is pending: its result will be appended later.
+        ToolPending(ToolPending) = "tool_pending",
+        /// A tool call has its result.
+        ToolFinished(ToolFinished) = "tool_finished",
+        /// This run started a child, or gave an existing run new work.
+        ChildStarted(Box<ChildStarted>) = "child_started",
+        /// Time passed. Recorded only when it matters.
+        TimePassed(TimePassed) = "time_passed",
+        /// A summary replaced the beginning of the transcript.
+        Compacted(Box<Compacted>) = "compacted",
+        /// A person, a program or another run asked to cancel.
+        CancelRequested(CancelRequested) = "cancel_requested",
+        /// A person or program asked to pause. The run starts nothing new.
+        Paused(Paused) = "paused",
+        /// A person or program asked to continue after a pause.
+        Resumed(Resumed) = "resumed",
+        /// The run ended. Only `Archived` or a message may follow. The message reopens the run, unless
+        /// it is only recorded.
+        RunFinished(RunFinished) = "run_finished",
+        /// The run was archived. No event follows.
+        Archived(Archived) = "archived",
+    }
 }
 
 impl From<RunStarted> for Event {
     fn from(started: RunStarted) -> Self {
         Event::RunStarted(Arc::new(started))
-    }
-}
-
-impl Event {
-    /// The name of the variant, as it is stored.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Event::RunStarted(_) => "run_started",
-            Event::MessageReceived(_) => "message_received",
-            Event::ModelCalled(_) => "model_called",
-            Event::ModelReplied(_) => "model_replied",
-            Event::ModelFailed(_) => "model_failed",
-            Event::ApprovalAsked(_) => "approval_asked",
-            Event::ApprovalGiven(_) => "approval_given",
-            Event::ToolStarted(_) => "tool_started",
-            Event::ToolPending(_) => "tool_pending",
-            Event::ToolFinished(_) => "tool_finished",
-            Event::ChildStarted(_) => "child_started",
-            Event::TimePassed(_) => "time_passed",
-            Event::Compacted(_) => "compacted",
-            Event::CancelRequested(_) => "cancel_requested",
-            Event::Paused(_) => "paused",
-            Event::Resumed(_) => "resumed",
-            Event::RunFinished(_) => "run_finished",
-            Event::Archived(_) => "archived",
-        }
     }
 }
 
@@ -590,15 +591,34 @@ mod tests {
         assert!(matches!(error, Err(DecodeError::Malformed { .. })));
     }
 
+    /// What the versions of the stored form before this one knew cannot grow: an older build takes an
+    /// event that it does not know for damage, unless the version tells it that it is too old.
     #[test]
-    fn kinds_are_the_stored_tags() {
-        for event in [
-            Event::TimePassed(TimePassed { worked_ms: 1, quiet: false, extra: Extra::default() }),
-            Event::Archived(Archived::default()),
-            Event::MessageReceived(MessageReceived::user("x")),
-        ] {
-            let value = serde_json::to_value(&event).unwrap();
-            assert_eq!(value["type"], event.kind());
+    fn a_new_event_has_a_new_version() {
+        const OF_VERSION_3: [&str; 18] = [
+            "run_started",
+            "message_received",
+            "model_called",
+            "model_replied",
+            "model_failed",
+            "approval_asked",
+            "approval_given",
+            "tool_started",
+            "tool_pending",
+            "tool_finished",
+            "child_started",
+            "time_passed",
+            "compacted",
+            "cancel_requested",
+            "paused",
+            "resumed",
+            "run_finished",
+            "archived",
+        ];
+        for kind in OF_VERSION_3 {
+            assert!(Event::KINDS.contains(&kind), "logs have `{kind}`");
         }
+        let has_more = Event::KINDS.len() > OF_VERSION_3.len();
+        assert!(!has_more || SCHEMA_VERSION > 3, "raise SCHEMA_VERSION for {:?}", Event::KINDS);
     }
 }

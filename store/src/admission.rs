@@ -209,15 +209,24 @@ impl RunRow {
 
 /// What others than the owner may append.
 fn is_open_to_anyone(event: &Event) -> bool {
-    matches!(
-        event,
+    match event {
         Event::MessageReceived(_)
-            | Event::CancelRequested(_)
-            | Event::ApprovalGiven(_)
-            | Event::ToolFinished(_)
-            | Event::ChildStarted(_)
-            | Event::Archived(_)
-            | Event::Paused(_)
-            | Event::Resumed(_)
-    ) || matches!(event, Event::TimePassed(passed) if passed.quiet)
+        | Event::CancelRequested(_)
+        | Event::ApprovalGiven(_)
+        | Event::ToolFinished(_)
+        | Event::ChildStarted(_)
+        | Event::Archived(_)
+        | Event::Paused(_)
+        | Event::Resumed(_) => true,
+        Event::TimePassed(passed) => passed.quiet,
+        Event::RunStarted(_)
+        | Event::ModelCalled(_)
+        | Event::ModelReplied(_)
+        | Event::ModelFailed(_)
+        | Event::ApprovalAsked(_)
+        | Event::ToolStarted(_)
+        | Event::ToolPending(_)
+        | Event::Compacted(_)
+        | Event::RunFinished(_) => false,
+    }
 }

@@ -5,17 +5,38 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-/// A wire format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wire {
+/// Makes the enum and its names from one table.
+macro_rules! wires {
+    ($($(#[$doc:meta])+ $wire:ident = $name:literal,)+) => {
+        /// A wire format.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Wire {
+            $($(#[$doc])+ $wire,)+
+        }
+
+        impl Wire {
+            /// All of them.
+            pub const ALL: [Wire; [$($name),+].len()] = [$(Wire::$wire),+];
+
+            /// What people call it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Wire::$wire => $name,)+
+                }
+            }
+        }
+    };
+}
+
+wires! {
     /// Anthropic Messages.
-    Anthropic,
+    Anthropic = "anthropic",
     /// OpenAI Chat Completions.
-    OpenAiChat,
+    OpenAiChat = "openai-chat",
     /// OpenAI Responses.
-    OpenAiResponses,
+    OpenAiResponses = "openai-responses",
     /// Gemini generateContent.
-    Gemini,
+    Gemini = "gemini",
 }
 
 /// What a request asks, borrowed from its body.

@@ -1,7 +1,6 @@
 //! One connection: reads requests, has them answered, and puts the answers on the wire at their
 //! pace, spoilt where a fault wants it. Watches for a client that leaves while its reply waits.
 
-use crate::ask::Wire;
 use crate::gate::Gate;
 use crate::http::{
     After, BodyWanted, EventKind, Events, Framing, Payload, ReadError, Reader, Request, Response,
@@ -106,8 +105,10 @@ pub(crate) async fn turn_away(mut stream: TcpStream, ledger: &Ledger) {
 }
 
 fn scene(request: &Request, elsewhere: Option<SocketAddr>) -> Scene {
+    let wire = wire::at(request.path());
     Scene {
-        wire: Wire::at(request.path()),
+        wire,
+        anatomy: wire::anatomy(wire),
         target: request.target.clone(),
         framing: request.framing,
         elsewhere,

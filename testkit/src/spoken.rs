@@ -1,7 +1,6 @@
 //! A reply with the request's words filled in: what is said, before any wire format.
 
 use crate::ask::Ask;
-use crate::ask::Wire;
 use crate::cache::Charge;
 use crate::prompt::tokens;
 use crate::script::{Block, Usage};
@@ -103,12 +102,14 @@ impl Tokens {
 }
 
 impl<'a> Spoken<'a> {
+    /// `prefix` is how the ids of tool calls begin.
     pub(crate) fn new(
         ask: &Ask<'_>,
         blocks: &'a [Block],
         stop_reason: Option<&'a str>,
         usage: &Usage,
         charge: Charge,
+        prefix: &str,
     ) -> Self {
         let mut calls = 0;
         let blocks: Vec<SpokenBlock<'a>> = blocks
@@ -126,7 +127,7 @@ impl<'a> Spoken<'a> {
                     calls += 1;
                     let id = match id {
                         Some(id) => CallId::Given(id),
-                        None => CallId::MadeUp(call_id(ask, index)),
+                        None => CallId::MadeUp(call_id(prefix, ask, index)),
                     };
                     SpokenBlock::ToolCall { id, name, input: input.fill(ask) }
                 }
@@ -158,11 +159,7 @@ impl SpokenBlock<'_> {
 
 /// An id that follows from the place in the conversation, so that a repeated request gets the
 /// same one. Where a compacted transcript kept a call of the same place, it is told apart.
-fn call_id(ask: &Ask<'_>, index: usize) -> String {
-    let prefix = match ask.wire {
-        Wire::Anthropic => "toolu",
-        _ => "call",
-    };
+fn call_id(prefix: &str, ask: &Ask<'_>, index: usize) -> String {
     let plain = format!("{prefix}_{}_{index}", ask.turn);
     let taken = |id: &str| ask.messages.iter().any(|said| said.calls.contains(&id));
     if !taken(&plain) {

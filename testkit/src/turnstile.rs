@@ -1,8 +1,6 @@
 //! How much the server takes: so many requests at a time, so many in a span of time. More are
 //! refused as a provider refuses them, and headers tell what is left.
 
-use crate::ask::Wire;
-use crate::http::Response;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -49,9 +47,9 @@ pub(crate) struct Full {
 /// What is left of a span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quota {
-    whole: u64,
-    left: u64,
-    resets_in: Duration,
+    pub(crate) whole: u64,
+    pub(crate) left: u64,
+    pub(crate) resets_in: Duration,
 }
 
 impl Turnstile {
@@ -98,26 +96,9 @@ impl Drop for Seat {
 }
 
 impl Quota {
-    /// Puts what is left into the headers of a response.
-    pub(crate) fn tell(&self, wire: Wire, response: &mut Response) {
-        let (limit, left) = (self.whole.to_string(), self.left.to_string());
-        let told = match wire {
-            Wire::Anthropic => [
-                ("anthropic-ratelimit-requests-limit", limit),
-                ("anthropic-ratelimit-requests-remaining", left),
-                ("anthropic-ratelimit-requests-reset", date_in(self.resets_in)),
-            ],
-            Wire::OpenAiChat | Wire::OpenAiResponses => [
-                ("x-ratelimit-limit-requests", limit),
-                ("x-ratelimit-remaining-requests", left),
-                ("x-ratelimit-reset-requests", format!("{}ms", self.resets_in.as_millis())),
-            ],
-            Wire::Gemini => return,
-        };
-        for (name, value) in told {
-            response.headers.retain(|(set, _)| set != name);
-            response.headers.push((name.to_owned(), value));
-        }
+    /// The date and time of its end, as RFC 3339 has it.
+    pub(crate) fn resets_at(&self) -> String {
+        date_in(self.resets_in)
     }
 }
 

@@ -268,17 +268,12 @@ async fn a_chat_is_recorded_and_played_line_by_line() {
 
 #[tokio::test]
 async fn every_wire_is_recorded_with_what_its_model_can_do() {
-    for (wire, path) in [
-        (Wire::Anthropic, ""),
-        (Wire::OpenAiChat, "/v1"),
-        (Wire::OpenAiResponses, "/v1"),
-        (Wire::Gemini, "/v1beta"),
-    ] {
+    for wire in Wire::ALL {
         let first = world(look(), "All is well.").await;
         let settings = first.home().join("config/posse");
         std::fs::create_dir_all(&settings).unwrap();
         let vendor = format!(
-            "model = \"mine/model-1\"\n[vendors.mine]\nbase_url = \"{}{path}\"\nwire = \"{}\"\n\
+            "model = \"mine/model-1\"\n[vendors.mine]\nbase_url = \"{}\"\nwire = \"{}\"\n\
              key_variable = \"MY_KEY\"\n[models.\"mine/model-1\"]\nwindow = 50_000\n\
              price = {{ input = 1.0, output = 2.0 }}\n",
             first.fake.url(),

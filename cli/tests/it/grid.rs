@@ -73,22 +73,28 @@ async fn check(wire: Wire) {
     assert!(failed.is_empty(), "{} cells failed:\n{}", failed.len(), failed.join("\n"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn anthropic_survives_every_fault() {
-    check(Wire::Anthropic).await;
+/// Makes a test of each wire, so that they can be run at the same time.
+macro_rules! grids {
+    ($($test:ident: $wire:ident;)+) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                check(Wire::$wire).await;
+            }
+        )+
+
+        #[test]
+        fn every_wire_has_a_grid() {
+            let tested = [$(Wire::$wire),+];
+            let left = Wire::ALL.into_iter().find(|wire| !tested.contains(wire));
+            assert!(left.is_none(), "{left:?} has no grid");
+        }
+    };
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn openai_chat_survives_every_fault() {
-    check(Wire::OpenAiChat).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn openai_responses_survives_every_fault() {
-    check(Wire::OpenAiResponses).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn gemini_survives_every_fault() {
-    check(Wire::Gemini).await;
+grids! {
+    anthropic_survives_every_fault: Anthropic;
+    openai_chat_survives_every_fault: OpenAiChat;
+    openai_responses_survives_every_fault: OpenAiResponses;
+    gemini_survives_every_fault: Gemini;
 }

@@ -3,7 +3,7 @@
 use crate::world::World;
 
 /// The help of every command there is, by its name, in the order in which it is listed.
-async fn every_help(world: &World, flag: &str) -> Vec<(String, String)> {
+pub async fn every_help(world: &World, flag: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut open = vec![String::new()];
     while let Some(command) = open.pop() {

@@ -57,6 +57,7 @@ mod tmux;
 mod tree;
 mod tree_terminal;
 mod trust;
+mod verbs;
 mod webhooks;
 mod worktrees;
 mod world;

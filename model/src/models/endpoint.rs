@@ -3,7 +3,6 @@
 use super::Keys;
 use crate::ResolveError;
 use crate::catalog::{Vendor, usable_url};
-use crate::wire::{Wire, anthropic};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
@@ -33,8 +32,8 @@ impl Endpoint {
         let mut headers = HeaderMap::with_capacity(8);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        if vendor.wire == Wire::Anthropic {
-            headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+        if let Some((name, version)) = vendor.wire.version() {
+            headers.insert(name, HeaderValue::from_static(version));
         }
         if let Some((variable, key)) = found {
             let (name, value) = key_header(vendor, key)
@@ -81,9 +80,9 @@ pub(crate) fn below(base: &Url, path: &str) -> Url {
 
 /// The header that shows `key` to `vendor`.
 fn key_header(vendor: &Vendor, key: &SecretString) -> Option<(HeaderName, HeaderValue)> {
-    let name = match (&vendor.key_header, vendor.wire) {
-        (Some(name), _) => HeaderName::from_bytes(name.as_bytes()).ok()?,
-        (None, wire) => usual_header(wire),
+    let name = match &vendor.key_header {
+        Some(name) => HeaderName::from_bytes(name.as_bytes()).ok()?,
+        None => HeaderName::from_static(vendor.wire.key_header()),
     };
     let key = key.expose_secret();
     let mut value = match name {
@@ -93,15 +92,6 @@ fn key_header(vendor: &Vendor, key: &SecretString) -> Option<(HeaderName, Header
     .ok()?;
     value.set_sensitive(true);
     Some((name, value))
-}
-
-/// The header that the wire's own vendor wants a key in.
-fn usual_header(wire: Wire) -> HeaderName {
-    match wire {
-        Wire::Anthropic => HeaderName::from_static("x-api-key"),
-        Wire::Gemini => HeaderName::from_static("x-goog-api-key"),
-        Wire::OpenaiChat | Wire::OpenaiResponses => AUTHORIZATION,
-    }
 }
 
 /// Where `vendor` listens, as the keys, the user or the catalog say.

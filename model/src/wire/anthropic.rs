@@ -17,21 +17,40 @@ mod schema;
 pub use decode::Decoder;
 pub use encode::encode;
 
-use crate::wire::Dialect;
+use super::{Codec, Decode, Dialect, EncodeError, Target, Wire};
+use posse_agent::Request;
 
 /// What this wire is called in [`Part::Opaque`](posse_protocol::Part::Opaque).
-pub const NAME: &str = "anthropic";
+const NAME: &str = Wire::Anthropic.name();
 
-/// The version of the wire, sent as `anthropic-version`.
-pub const VERSION: &str = "2023-06-01";
+/// The codec of this wire.
+pub(super) struct Anthropic;
 
-/// The path of the endpoint below the base URL.
-pub const PATH: &str = "/v1/messages";
+impl Codec for Anthropic {
+    fn path(&self, _: &str) -> String {
+        "/v1/messages".to_owned()
+    }
 
-/// The headers that a request in this dialect needs besides the key and the version.
-pub fn headers(dialect: &Dialect) -> &'static [(&'static str, &'static str)] {
-    match dialect.bound_thinking {
-        true => &[("anthropic-beta", "thinking-binding-controls-2026-08-01")],
-        false => &[],
+    fn key_header(&self) -> &'static str {
+        "x-api-key"
+    }
+
+    fn version(&self) -> Option<(&'static str, &'static str)> {
+        Some(("anthropic-version", "2023-06-01"))
+    }
+
+    fn headers(&self, dialect: &Dialect) -> &'static [(&'static str, &'static str)] {
+        match dialect.bound_thinking {
+            true => &[("anthropic-beta", "thinking-binding-controls-2026-08-01")],
+            false => &[],
+        }
+    }
+
+    fn encode(&self, request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
+        encode(request, target)
+    }
+
+    fn decoder(&self) -> Box<dyn Decode> {
+        Box::new(Decoder::default())
     }
 }

@@ -17,10 +17,12 @@ mod part;
 pub use decode::Decoder;
 pub use encode::encode;
 
+use super::{Codec, Decode, EncodeError, Target, Wire};
+use posse_agent::Request;
 use std::fmt::Write;
 
 /// What this wire is called in [`Part::Opaque`](posse_protocol::Part::Opaque).
-pub const NAME: &str = "gemini";
+const NAME: &str = Wire::Gemini.name();
 
 /// In the `extra` of a text: the parts it came in, each with its length in bytes and, unless it was
 /// text alone, its other fields.
@@ -38,8 +40,29 @@ const SIGNATURE: &str = "thoughtSignature";
 /// How the ids begin that are made here, for calls that came without one. They stay here.
 const MADE_ID: &str = "posse_";
 
+/// The codec of this wire.
+pub(super) struct Gemini;
+
+impl Codec for Gemini {
+    fn path(&self, model: &str) -> String {
+        path(model)
+    }
+
+    fn key_header(&self) -> &'static str {
+        "x-goog-api-key"
+    }
+
+    fn encode(&self, request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
+        encode(request, target)
+    }
+
+    fn decoder(&self) -> Box<dyn Decode> {
+        Box::new(Decoder::default())
+    }
+}
+
 /// The path and query of the endpoint below the base URL, for the model called `model`.
-pub fn path(model: &str) -> String {
+fn path(model: &str) -> String {
     let mut path = String::from("/models/");
     for byte in model.bytes() {
         match byte {

@@ -22,15 +22,32 @@ mod usage;
 pub use decode::Decoder;
 pub use encode::encode;
 
+use super::{Codec, Decode, EncodeError, Target, Wire};
+use posse_agent::Request;
+
 /// What this wire is called in stored messages and in
 /// [`Part::Opaque`](posse_protocol::Part::Opaque).
-pub const NAME: &str = "openai-chat";
-
-/// The path of the endpoint below the base URL.
-pub const PATH: &str = "/chat/completions";
+const NAME: &str = Wire::OpenaiChat.name();
 
 /// What a thinking part keeps the details of its reasoning under.
 const REASONING_DETAILS: &str = "reasoning_details";
 
 /// What a tool call keeps under its own name, as Gemini's thought signature.
 const EXTRA_CONTENT: &str = "extra_content";
+
+/// The codec of this wire.
+pub(super) struct OpenaiChat;
+
+impl Codec for OpenaiChat {
+    fn path(&self, _: &str) -> String {
+        "/chat/completions".to_owned()
+    }
+
+    fn encode(&self, request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
+        encode(request, target)
+    }
+
+    fn decoder(&self) -> Box<dyn Decode> {
+        Box::new(Decoder::default())
+    }
+}

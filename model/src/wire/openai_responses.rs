@@ -20,11 +20,11 @@ mod reasoning;
 pub use decode::Decoder;
 pub use encode::encode;
 
-/// What this wire is called in [`Part::Opaque`](posse_protocol::Part::Opaque).
-pub const NAME: &str = "openai-responses";
+use super::{Codec, Decode, EncodeError, Target, Wire};
+use posse_agent::Request;
 
-/// The path of the endpoint below the base URL.
-pub const PATH: &str = "/responses";
+/// What this wire is called in [`Part::Opaque`](posse_protocol::Part::Opaque).
+const NAME: &str = Wire::OpenaiResponses.name();
 
 /// Where a part's `extra` holds what its item has besides: the fields without meaning here.
 const ITEM: &str = "item";
@@ -35,3 +35,20 @@ const REFUSAL: &str = "refusal";
 /// Where an item's fields hold the arguments of a call as they came, if writing them again would
 /// give other bytes.
 const ARGUMENTS: &str = "arguments";
+
+/// The codec of this wire.
+pub(super) struct OpenaiResponses;
+
+impl Codec for OpenaiResponses {
+    fn path(&self, _: &str) -> String {
+        "/responses".to_owned()
+    }
+
+    fn encode(&self, request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
+        encode(request, target)
+    }
+
+    fn decoder(&self) -> Box<dyn Decode> {
+        Box::new(Decoder::default())
+    }
+}

@@ -1,6 +1,7 @@
 //! Tests of the model crate: codecs as pure functions, calls over real sockets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
+mod adding;
 mod answers;
 mod anthropic;
 mod call;

@@ -2,12 +2,10 @@
 
 use super::is_known;
 use super::state::State;
-use crate::delivery::DeliveryState;
-use crate::filter::{Background, Filter, Kin, Label, Unfinished};
-use crate::leftover::{Leftover, Leftovers};
-use crate::queue::{Look, Queue, Queued};
-use crate::row::RunRow;
-use crate::spending::{By, ModelCall, Spending, SpendingQuery, date};
+use crate::{
+    Background, By, DeliveryState, Filter, Kin, Label, Leftover, Leftovers, Look, ModelCall, Queue,
+    Queued, RunRow, Spending, SpendingQuery, Unfinished, date,
+};
 use posse_protocol::{Cleanup, RunId, Usage, Usd};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -2,12 +2,8 @@
 
 use super::hub::Hub;
 use super::is_known;
-use crate::append::Draft;
-use crate::chain::StoredEvent;
-use crate::delivery::Delivery;
-use crate::row::RunRow;
-use crate::spending::ModelCall;
 use crate::transaction::{Changes, Loading, Rows};
+use crate::{Delivery, Draft, ModelCall, RunRow, StoredEvent};
 use posse_protocol::{RunId, Seq, WorkerId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

@@ -19,6 +19,9 @@ mod process;
 mod sample;
 mod wal;
 
+// For `memory`, whose store is a source of the crate.
+use posse_store::*;
+
 #[test]
 fn every_file_here_is_part_of_the_tests() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");

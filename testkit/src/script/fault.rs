@@ -3,7 +3,7 @@
 //! A fault spoils the reply it is attached to, in the words of whichever wire asked. It says what
 //! a good client makes of it; it must never depend on chance or on the client's speed.
 
-mod anatomy;
+pub(crate) mod anatomy;
 mod calls;
 mod content;
 mod draft;
@@ -18,9 +18,11 @@ mod plan;
 mod refusal;
 mod trouble;
 
+pub(crate) use anatomy::Anatomy;
 pub(crate) use draft::{Draft, Scene};
 pub use expectation::{Expectation, Failure, Needs};
 pub(crate) use plan::{Ending, Move, Plan};
+pub(crate) use trouble::Trouble;
 
 use super::{Block, Body, Reply};
 use crate::ask::Wire;
@@ -65,35 +67,6 @@ pub struct UnknownFault {
     pub name: String,
     /// The names that are most like it.
     pub near: Vec<&'static str>,
-}
-
-impl Wire {
-    /// All of them.
-    pub const ALL: [Wire; 4] =
-        [Wire::Anthropic, Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Gemini];
-
-    /// What people call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Wire::Anthropic => "anthropic",
-            Wire::OpenAiChat => "openai-chat",
-            Wire::OpenAiResponses => "openai-responses",
-            Wire::Gemini => "gemini",
-        }
-    }
-
-    /// The wire that is spoken at this path.
-    pub(crate) fn at(path: &str) -> Self {
-        if path.ends_with("/chat/completions") {
-            Wire::OpenAiChat
-        } else if path.ends_with("/responses") {
-            Wire::OpenAiResponses
-        } else if path.ends_with("enerateContent") {
-            Wire::Gemini
-        } else {
-            Wire::Anthropic
-        }
-    }
 }
 
 impl Fault {
@@ -200,7 +173,7 @@ impl Fault {
     /// How a reply is sent.
     pub(crate) fn plan(&self, draft: Draft) -> Plan {
         match self.deed {
-            _ if !self.concerns(draft.wire()) => draft.plan(),
+            _ if !self.concerns(draft.scene.wire) => draft.plan(),
             Deed::Answer(answer) => answer(draft).plan(),
             Deed::Bytes(spoil) | Deed::Both(_, spoil) => spoil(draft),
             // Too late to leave the request unread.

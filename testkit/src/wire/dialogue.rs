@@ -18,6 +18,8 @@ use crate::spoken::Spoken;
 pub(super) trait Dialogue<'a>: Sized {
     const WIRE: Wire;
     const CACHING: Caching;
+    /// How the ids of tool calls begin.
+    const CALL_PREFIX: &'static str = "call";
 
     /// The key that the request brings, or how the real API says that there is none.
     fn key(request: &Request) -> Result<&str, Refusal>;
@@ -98,6 +100,14 @@ impl Witness<'_> {
     }
 }
 
+/// Looks at a request, if it can be read.
+pub(super) fn look<'a, D: Dialogue<'a>>(request: &'a Request, look: &mut dyn FnMut(&Ask<'_>)) {
+    let Ok(body) = std::str::from_utf8(&request.body) else { return };
+    if let Ok(dialogue) = D::read(request, body) {
+        look(&dialogue.ask(request, body));
+    }
+}
+
 /// Answers a request, or says why not.
 pub(super) fn converse<'a, D: Dialogue<'a>>(
     exchange: &Exchange<'a>,
@@ -150,7 +160,8 @@ fn play<'a, D: Dialogue<'a>>(
                 }
                 None => Charge::uncached(&prompt),
             };
-            let spoken = Spoken::new(ask, blocks, stop_reason.as_deref(), usage, charge);
+            let stop = stop_reason.as_deref();
+            let spoken = Spoken::new(ask, blocks, stop, usage, charge, D::CALL_PREFIX);
             // What a fault leaves of a reply cannot be known again.
             if let Some(issued) = exchange.book.issued().filter(|_| reply.faulty().is_none()) {
                 issued.remember(scope, D::trace(&spoken));

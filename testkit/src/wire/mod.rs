@@ -1,6 +1,7 @@
 //! Wire formats from the provider's side: a request's path says which one it speaks. Each reads
 //! and checks a request as the real API does, has the script answer it, and writes the answer in
-//! the provider's own words.
+//! the provider's own words. A wire is a folder here that implements [`Provider`], with the
+//! `Anatomy` that faults need.
 
 mod anthropic;
 mod chat;
@@ -10,6 +11,7 @@ mod headers;
 mod models;
 mod openai;
 mod pieces;
+mod provider;
 mod refusal;
 mod responses;
 mod route;
@@ -20,9 +22,30 @@ use crate::ask::Wire;
 use crate::http::{Events, Payload, Request, Response};
 use crate::performance::Performance;
 use crate::script::Book;
-use dialogue::{Dialogue, converse};
+use crate::script::fault::Anatomy;
+use provider::Provider;
 use refusal::Refusal;
 use route::Route;
+
+/// A wire from the provider's side.
+fn provider(wire: Wire) -> &'static dyn Provider {
+    match wire {
+        Wire::Anthropic => &anthropic::Anthropic,
+        Wire::OpenAiChat => &chat::OpenAiChat,
+        Wire::OpenAiResponses => &responses::OpenAiResponses,
+        Wire::Gemini => &gemini::Gemini,
+    }
+}
+
+/// A wire as faults see it.
+pub(crate) fn anatomy(wire: Wire) -> &'static dyn Anatomy {
+    provider(wire)
+}
+
+/// The wire that is spoken at this path, or the one that strangers are answered in.
+pub(crate) fn at(path: &str) -> Wire {
+    route::talk(path).unwrap_or(Wire::Anthropic)
+}
 
 /// What answers a request, and what is to be noted about it.
 pub(crate) struct Answer {
@@ -50,15 +73,7 @@ pub(crate) fn answer(request: &Request, book: &Book, number: usize) -> Answer {
         Route::Talk(wire) => {
             note.wire = Some(wire);
             exchange.admit(wire, || {
-                let answered = match wire {
-                    Wire::Anthropic => converse::<anthropic::Messages<'_>>(&exchange, &mut note),
-                    Wire::OpenAiChat => converse::<chat::Chat<'_>>(&exchange, &mut note),
-                    Wire::OpenAiResponses => {
-                        converse::<responses::Responses<'_>>(&exchange, &mut note)
-                    }
-                    Wire::Gemini => converse::<gemini::Generate<'_>>(&exchange, &mut note),
-                };
-                answered.unwrap_or_else(|refusal| {
+                provider(wire).converse(&exchange, &mut note).unwrap_or_else(|refusal| {
                     let response = exchange.error(wire, &refusal);
                     note.refused = Some(refusal.message);
                     response.into()
@@ -80,7 +95,7 @@ pub(crate) fn answer(request: &Request, book: &Book, number: usize) -> Answer {
             exchange.error(wire, &Refusal::new(405, reason)).into()
         }
         Route::Unknown => {
-            let reason = format!("nothing is served at {}; {}", request.path(), route::SERVED);
+            let reason = format!("nothing is served at {}; {}", request.path(), route::served());
             exchange.error(Wire::Anthropic, &Refusal::new(404, reason)).into()
         }
     };
@@ -96,21 +111,10 @@ pub(crate) fn refusal(status: u16, reason: &str) -> Response {
 
 /// What `look` sees of a request, if it is one to a model that can be read.
 pub(crate) fn look<T>(request: &Request, look: impl FnOnce(&Ask<'_>) -> T) -> Option<T> {
-    fn read<'a, D: Dialogue<'a>, T>(
-        request: &'a Request,
-        look: impl FnOnce(&Ask<'_>) -> T,
-    ) -> Option<T> {
-        let body = std::str::from_utf8(&request.body).ok()?;
-        let dialogue = D::read(request, body).ok()?;
-        Some(look(&dialogue.ask(request, body)))
-    }
-    match route::of(request) {
-        Route::Talk(Wire::Anthropic) => read::<anthropic::Messages<'_>, T>(request, look),
-        Route::Talk(Wire::OpenAiChat) => read::<chat::Chat<'_>, T>(request, look),
-        Route::Talk(Wire::OpenAiResponses) => read::<responses::Responses<'_>, T>(request, look),
-        Route::Talk(Wire::Gemini) => read::<gemini::Generate<'_>, T>(request, look),
-        _ => None,
-    }
+    let Route::Talk(wire) = route::of(request) else { return None };
+    let (mut look, mut seen) = (Some(look), None);
+    provider(wire).look(request, &mut |ask| seen = look.take().map(|look| look(ask)));
+    seen
 }
 
 /// One request, and what it is answered from.
@@ -131,7 +135,7 @@ impl Exchange<'_> {
             Ok(seat) => {
                 let mut performance = answer();
                 if let Some(quota) = seat.quota {
-                    quota.tell(wire, &mut performance.response);
+                    headers::tell(&quota, provider(wire), &mut performance.response);
                 }
                 Performance { seat: Some(seat), ..performance }
             }
@@ -147,7 +151,7 @@ impl Exchange<'_> {
                     response.headers.push(("retry-after".to_owned(), seconds));
                 }
                 if let Some(quota) = full.quota {
-                    quota.tell(wire, &mut response);
+                    headers::tell(&quota, provider(wire), &mut response);
                 }
                 response.into()
             }
@@ -163,22 +167,19 @@ impl Exchange<'_> {
     }
 
     fn document(&self, wire: Wire, body: String) -> Response {
-        let headers = headers::of_document(wire, 200, &self.request_id());
+        let headers = headers::of_document(provider(wire), 200, &self.request_id());
         Response { status: 200, headers, payload: Payload::Document(body) }
     }
 
     fn stream(&self, wire: Wire, media_type: &str, events: Events) -> Response {
-        let headers = headers::of_stream(wire, media_type, &self.request_id());
+        let headers = headers::of_stream(provider(wire), media_type, &self.request_id());
         Response { status: 200, headers, payload: Payload::Events(events) }
     }
 }
 
 fn error(wire: Wire, refusal: &Refusal, request_id: &str) -> Response {
-    let body = match wire {
-        Wire::Anthropic => anthropic::error(refusal, request_id),
-        Wire::OpenAiChat | Wire::OpenAiResponses => openai::error(refusal),
-        Wire::Gemini => gemini::error(refusal),
-    };
+    let wire = provider(wire);
+    let body = wire.error(refusal, request_id);
     let headers = headers::of_document(wire, refusal.status, request_id);
     Response { status: refusal.status, headers, payload: Payload::Document(body) }
 }

@@ -1,9 +1,13 @@
 //! What both wires of OpenAI share: keys, errors, names, and the words for what is wrong.
 
+pub(super) mod trouble;
+
+use super::headers::{header, limits};
 use super::refusal::Refusal;
 use super::value::Shape;
 use crate::http::Request;
 use crate::json::push_string;
+use crate::turnstile::Quota;
 use serde_json::Value;
 
 /// When everything here was made: the first second of 2025.
@@ -20,6 +24,29 @@ pub(super) fn key(request: &Request) -> Result<&str, Refusal> {
              header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).",
         )
     })
+}
+
+/// The id of a request and the limits of the account.
+pub(super) fn headers(status: u16, request_id: &str) -> Vec<(String, String)> {
+    let own = [
+        ("x-request-id", request_id),
+        ("openai-organization", "org-fake"),
+        ("openai-version", "2020-10-01"),
+    ];
+    let limits = limits(status).into_iter().flat_map(|(what, limit, left)| {
+        [("limit", &*limit), ("remaining", &*left), ("reset", "0s")]
+            .map(|(of, value)| header(&format!("x-ratelimit-{of}-{what}"), value))
+    });
+    own.into_iter().map(|(name, value)| header(name, value)).chain(limits).collect()
+}
+
+/// How much of a span is left.
+pub(super) fn quota(quota: &Quota) -> Vec<(&'static str, String)> {
+    vec![
+        ("x-ratelimit-limit-requests", quota.whole.to_string()),
+        ("x-ratelimit-remaining-requests", quota.left.to_string()),
+        ("x-ratelimit-reset-requests", format!("{}ms", quota.resets_in.as_millis())),
+    ]
 }
 
 /// A body that is no request.

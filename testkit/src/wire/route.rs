@@ -6,8 +6,12 @@ use crate::ask::Wire;
 use crate::http::Request;
 
 /// What is served, for those who look elsewhere.
-pub(super) const SERVED: &str = "the fake model serves POST …/v1/messages, …/chat/completions, \
-                                 …/responses and …/models/{model}:generateContent, and GET …/models";
+pub(super) fn served() -> String {
+    let places = Wire::ALL.map(|wire| super::provider(wire).place());
+    let [first @ .., last] = &places;
+    let first = first.join(", ");
+    format!("the fake model serves POST {first} and {last}, and GET …/models")
+}
 
 /// What a request is for.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,18 +29,7 @@ pub(super) enum Route<'a> {
 
 pub(super) fn of(request: &Request) -> Route<'_> {
     let path = request.path();
-    let talk = if path.ends_with("/v1/messages") {
-        Some(Wire::Anthropic)
-    } else if path.ends_with("/chat/completions") {
-        Some(Wire::OpenAiChat)
-    } else if path.ends_with("/responses") {
-        Some(Wire::OpenAiResponses)
-    } else if gemini_model(path).is_some() {
-        Some(Wire::Gemini)
-    } else {
-        None
-    };
-    if let Some(wire) = talk {
+    if let Some(wire) = talk(path) {
         return match request.method.as_str() {
             "POST" => Route::Talk(wire),
             _ => Route::WrongMethod(wire, "POST"),
@@ -60,20 +53,7 @@ pub(super) fn of(request: &Request) -> Route<'_> {
     }
 }
 
-/// The model and the verb of a path such as `/v1beta/models/gemini-pro:generateContent`.
-pub(super) fn gemini_model(path: &str) -> Option<(&str, GeminiVerb)> {
-    let (_, rest) = path.rsplit_once("/models/")?;
-    let (model, verb) = rest.rsplit_once(':')?;
-    match verb {
-        "generateContent" => Some((model, GeminiVerb::Generate)),
-        "streamGenerateContent" => Some((model, GeminiVerb::Stream)),
-        _ => None,
-    }
-}
-
-/// What a Gemini model is told to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GeminiVerb {
-    Generate,
-    Stream,
+/// The wire that is spoken at this path.
+pub(super) fn talk(path: &str) -> Option<Wire> {
+    Wire::ALL.into_iter().find(|wire| super::provider(*wire).is_at(path))
 }

@@ -1,7 +1,7 @@
 //! What holds on every wire.
 
 use crate::client::{client, start};
-use crate::wires::{Call, Form, Heard, MODEL, Talk, folded, heard};
+use crate::wires::{Call, Form, Heard, MODEL, Talk, client_of, folded, heard};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, Usage, When, Wire};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -25,22 +25,13 @@ async fn check(reply: Reply, expected: impl Fn(Wire) -> Heard) {
 
 /// The wire's own words for a reply that calls tools, and for one that ends.
 fn stop(wire: Wire) -> (String, String) {
-    let (calls, ends) = match wire {
-        Wire::Anthropic => ("tool_use", "end_turn"),
-        Wire::OpenAiChat => ("tool_calls", "stop"),
-        Wire::OpenAiResponses => ("completed", "completed"),
-        Wire::Gemini => ("STOP", "STOP"),
-    };
+    let (calls, ends) = client_of(wire).stops();
     (calls.to_owned(), ends.to_owned())
 }
 
 /// The id that a call gets where the script gives none.
 fn id(wire: Wire, index: usize) -> Option<String> {
-    match wire {
-        Wire::Anthropic => Some(format!("toolu_0_{index}")),
-        Wire::OpenAiChat | Wire::OpenAiResponses => Some(format!("call_0_{index}")),
-        Wire::Gemini => None,
-    }
+    client_of(wire).id(index)
 }
 
 const TEXT: &str = "Grüße, \"world\" 🦀\n\twith a line that is long enough for several pieces";

@@ -12,6 +12,57 @@ use serde_json::{Value, json};
 /// The model that is asked.
 pub const MODEL: &str = "fake-1";
 
+/// A client of one wire: all that tests have to know of it. Each wire has a file.
+pub trait Client {
+    /// The body of a request for one document.
+    fn body(&self, talk: &Talk) -> Value;
+
+    /// Asks for a stream.
+    fn stream(&self, body: &mut Value) {
+        body["stream"] = json!(true);
+    }
+
+    fn path(&self, model: &str, form: Form) -> String;
+
+    fn headers(&self, key: &str) -> Vec<(&'static str, String)> {
+        vec![("authorization", format!("Bearer {key}"))]
+    }
+
+    /// What a user says, as a message, an item or a content.
+    fn user(&self, text: &str) -> Value {
+        json!({"role": "user", "content": text})
+    }
+
+    /// A reply as it is sent back.
+    fn replied(&self, document: &Value) -> Vec<Value>;
+
+    /// The answers to calls.
+    fn results(&self, calls: &[Call], text: &str) -> Vec<Value>;
+
+    /// What a document says.
+    fn heard(&self, document: &Value) -> Heard;
+
+    /// Puts the document together that a stream tells in pieces.
+    fn folded(&self, text: &str) -> Value;
+
+    /// The words for a reply that calls tools, and for one that ends.
+    fn stops(&self) -> (&'static str, &'static str);
+
+    /// The id that a call gets where the script gives none.
+    fn id(&self, index: usize) -> Option<String> {
+        Some(format!("call_0_{index}"))
+    }
+}
+
+pub fn client_of(wire: Wire) -> &'static dyn Client {
+    match wire {
+        Wire::Anthropic => &anthropic::Anthropic,
+        Wire::OpenAiChat => &chat::Chat,
+        Wire::OpenAiResponses => &responses::Responses,
+        Wire::Gemini => &gemini::Gemini,
+    }
+}
+
 /// A conversation in the words of one wire.
 #[derive(Clone)]
 pub struct Talk {
@@ -81,73 +132,28 @@ impl Talk {
     }
 
     pub fn user(mut self, text: &str) -> Self {
-        self.items.push(match self.wire {
-            Wire::Gemini => json!({"role": "user", "parts": [{"text": text}]}),
-            _ => json!({"role": "user", "content": text}),
-        });
+        self.items.push(client_of(self.wire).user(text));
         self
     }
 
     /// Adds a reply as it came.
     pub fn reply(mut self, document: &Value) -> Self {
-        match self.wire {
-            Wire::Anthropic => {
-                let content = &document["content"];
-                self.items.push(json!({"role": "assistant", "content": content}));
-            }
-            Wire::OpenAiChat => self.items.push(document["choices"][0]["message"].clone()),
-            Wire::OpenAiResponses => {
-                self.items.extend(document["output"].as_array().unwrap().iter().cloned());
-            }
-            Wire::Gemini => self.items.push(document["candidates"][0]["content"].clone()),
-        }
+        self.items.extend(client_of(self.wire).replied(document));
         self
     }
 
     /// Answers each call of a reply with this text.
     pub fn results(mut self, document: &Value, text: &str) -> Self {
         let calls = heard(self.wire, document).calls;
-        let id = |call: &Call| call.id.clone().unwrap_or_default();
-        match self.wire {
-            Wire::Anthropic => {
-                let results = calls.iter().map(
-                    |call| json!({"type": "tool_result", "tool_use_id": id(call), "content": text}),
-                );
-                let results: Vec<Value> = results.collect();
-                self.items.push(json!({"role": "user", "content": results}));
-            }
-            Wire::OpenAiChat => self.items.extend(
-                calls
-                    .iter()
-                    .map(|call| json!({"role": "tool", "tool_call_id": id(call), "content": text})),
-            ),
-            Wire::OpenAiResponses => self.items.extend(calls.iter().map(
-                |call| json!({"type": "function_call_output", "call_id": id(call), "output": text}),
-            )),
-            Wire::Gemini => {
-                let parts = calls.iter().map(|call| {
-                    json!({"functionResponse": {"name": call.name, "response": {"output": text}}})
-                });
-                let parts: Vec<Value> = parts.collect();
-                self.items.push(json!({"role": "user", "parts": parts}));
-            }
-        }
+        self.items.extend(client_of(self.wire).results(&calls, text));
         self
     }
 
     /// The request's body.
     pub fn body(&self, form: Form) -> Value {
-        let mut body = match self.wire {
-            Wire::Anthropic => anthropic::body(self),
-            Wire::OpenAiChat => chat::body(self),
-            Wire::OpenAiResponses => responses::body(self),
-            Wire::Gemini => gemini::body(self),
-        };
-        if form == Form::Stream && self.wire != Wire::Gemini {
-            body["stream"] = json!(true);
-            if self.wire == Wire::OpenAiChat {
-                body["stream_options"] = json!({"include_usage": true});
-            }
+        let mut body = client_of(self.wire).body(self);
+        if form == Form::Stream {
+            client_of(self.wire).stream(&mut body);
         }
         for (key, value) in &self.extra {
             body[*key] = value.clone();
@@ -156,17 +162,11 @@ impl Talk {
     }
 
     pub fn path(&self, form: Form) -> String {
-        match (self.wire, form) {
-            (Wire::Anthropic, _) => "/v1/messages".to_owned(),
-            (Wire::OpenAiChat, _) => "/v1/chat/completions".to_owned(),
-            (Wire::OpenAiResponses, _) => "/v1/responses".to_owned(),
-            (Wire::Gemini, Form::Document) => {
-                format!("/v1beta/models/{}:generateContent", self.model)
-            }
-            (Wire::Gemini, Form::Stream) => {
-                format!("/v1beta/models/{}:streamGenerateContent?alt=sse", self.model)
-            }
-        }
+        client_of(self.wire).path(&self.model, form)
+    }
+
+    pub fn headers(&self) -> Vec<(&'static str, String)> {
+        client_of(self.wire).headers(&self.key)
     }
 
     /// The request, ready to be sent.
@@ -177,13 +177,8 @@ impl Talk {
         form: Form,
     ) -> reqwest::RequestBuilder {
         let request = client.post(format!("{}{}", fake.url(), self.path(form)));
-        let request = match self.wire {
-            Wire::Anthropic => {
-                request.header("x-api-key", &self.key).header("anthropic-version", "2023-06-01")
-            }
-            Wire::OpenAiChat | Wire::OpenAiResponses => request.bearer_auth(&self.key),
-            Wire::Gemini => request.header("x-goog-api-key", &self.key),
-        };
+        let headers = self.headers().into_iter();
+        let request = headers.fold(request, |request, (name, value)| request.header(name, value));
         request.header("content-type", "application/json").body(self.body(form).to_string())
     }
 
@@ -233,22 +228,12 @@ pub enum Form {
 
 /// What a document says.
 pub fn heard(wire: Wire, document: &Value) -> Heard {
-    match wire {
-        Wire::Anthropic => anthropic::heard(document),
-        Wire::OpenAiChat => chat::heard(document),
-        Wire::OpenAiResponses => responses::heard(document),
-        Wire::Gemini => gemini::heard(document),
-    }
+    client_of(wire).heard(document)
 }
 
 /// Puts the document together that a stream tells in pieces.
 pub fn folded(wire: Wire, text: &str) -> Value {
-    match wire {
-        Wire::Anthropic => anthropic::folded(text),
-        Wire::OpenAiChat => chat::folded(text),
-        Wire::OpenAiResponses => responses::folded(text),
-        Wire::Gemini => gemini::folded(&gemini::chunks(text)),
-    }
+    client_of(wire).folded(text)
 }
 
 /// The data of each event of a stream.
@@ -260,6 +245,11 @@ pub fn data(text: &str) -> Vec<&str> {
 /// Appends a piece to a string that may not be there yet.
 fn append(place: &mut Value, piece: &str) {
     *place = json!(format!("{}{piece}", place.as_str().unwrap_or_default()));
+}
+
+/// The id of a call.
+fn id(call: &Call) -> String {
+    call.id.clone().unwrap_or_default()
 }
 
 fn strings<'a>(values: impl Iterator<Item = &'a Value>) -> String {

@@ -92,3 +92,73 @@ fn approval(given: &ApprovalGiven) -> String {
     };
     format!("{said} (by {})", given.by)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use posse::Transcript;
+    use posse::protocol::{Extra, RunId, SCHEMA_VERSION};
+    use posse::store::Projection;
+    use serde_json::{Value, json};
+    use std::collections::BTreeSet;
+
+    /// The page that describes every event, with examples.
+    const PAGE: &str = include_str!("../../../../docs/reference/events.md");
+
+    /// The examples of the page, each with the text of the section it stands in.
+    fn examples() -> Vec<(&'static str, Value)> {
+        let examples = |section: &'static str| {
+            let blocks = section.split("\n```json event\n").skip(1);
+            let blocks = blocks.map(|block| block.split("\n```").next().unwrap());
+            blocks.map(move |block| (section, serde_json::from_str(block).unwrap()))
+        };
+        PAGE.split("\n## ").skip(1).flat_map(examples).collect()
+    }
+
+    /// What it takes to add an event: the table of `Event` and the compiler name the rest, but for
+    /// the page. Its examples are read, written, folded, projected and shown here.
+    #[test]
+    fn every_event_is_on_the_page_and_goes_all_the_way_to_a_line() {
+        let newest = format!("the newest is {SCHEMA_VERSION}");
+        assert!(PAGE.contains(&newest), "the page does not say that {newest}");
+        let mut shown = BTreeSet::new();
+        for (section, example) in examples() {
+            let kind = example["type"].as_str().unwrap();
+            let heading = section.lines().next().unwrap();
+            assert!(heading.contains(&format!("`{kind}`")), "{kind} stands below {heading}");
+
+            // Fields of a later version survive, so the struct has an `Extra`.
+            let mut later = example.clone();
+            later["unheard_of"] = json!([1]);
+            let event: Event = serde_json::from_value(later.clone())
+                .unwrap_or_else(|error| panic!("{kind}: {error}: {example}"));
+            assert_eq!(serde_json::to_value(&event).unwrap(), later);
+            assert_eq!(event.kind(), kind);
+
+            let run = RunId::from_u128(7);
+            let record = |seq, event| {
+                let version = SCHEMA_VERSION;
+                Record { run, seq: Seq(seq), at: 1, version, event, extra: Extra::default() }
+            };
+            let first = examples().into_iter().find(|(_, it)| it["type"] == "run_started");
+            let first = record(1, serde_json::from_value(first.unwrap().1).unwrap());
+            let second = record(2, event);
+            assert_eq!(Transcript::of([&first, &second]).seq(), Seq(2));
+            let mut projection = Projection::new(run);
+            [&first, &second].into_iter().for_each(|record| projection.apply(record));
+
+            let line = line(&second, &Tools::default());
+            let words: Vec<&str> = line.split_whitespace().collect();
+            assert_eq!((words[0], words[2]), ("2", kind));
+            // Nothing more can be said of an archived run.
+            assert!(
+                words.len() > 3 || kind == "archived",
+                "{kind} has no words for people: {line}"
+            );
+            shown.insert(kind.to_owned());
+        }
+        let kinds: BTreeSet<String> = Event::KINDS.iter().map(|kind| (*kind).to_owned()).collect();
+        assert_eq!(shown, kinds, "each event has an example on docs/reference/events.md");
+    }
+}

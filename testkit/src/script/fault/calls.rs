@@ -31,7 +31,7 @@ pub(super) static FAULTS: &[Fault] = &[
             |mut draft| {
                 let wire = draft.wire();
                 for piece in &mut draft.pieces {
-                    anatomy::stop_for_length(wire, piece);
+                    wire.stop_for_length(piece);
                 }
                 draft.plan()
             },
@@ -159,7 +159,7 @@ pub(super) static FAULTS: &[Fault] = &[
         Deed::Bytes(|draft| {
             let wire = draft.wire();
             let change = |data: &mut Value| {
-                if anatomy::goes_on(wire, data) {
+                if wire.goes_on(data) {
                     anatomy::reindex(wire, data, |index| json!(index + 7));
                 }
             };

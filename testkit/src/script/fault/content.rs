@@ -44,10 +44,7 @@ pub(super) static FAULTS: &[Fault] = &[
         Needs::Call,
         Expectation::Unharmed,
         Deed::Bytes(|draft| {
-            let reason = match draft.wire() {
-                Wire::Anthropic => "end_turn",
-                _ => "stop",
-            };
+            let reason = draft.wire().no_call_word();
             stopping(draft, &json!(reason))
         }),
     )

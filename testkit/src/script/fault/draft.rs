@@ -1,7 +1,7 @@
 //! An answer before it is sent: head, events or document, framing. Faults work on this.
 
 use super::Wire;
-use super::anatomy;
+use super::anatomy::{self, Anatomy};
 use super::place::Place;
 use super::plan::{Ending, Move, Plan};
 use crate::http::{After, Framing, Payload, Response, Version, head};
@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
     pub(crate) wire: Wire,
+    pub(crate) anatomy: &'static dyn Anatomy,
     /// What was asked for, with its query.
     pub(crate) target: String,
     pub(crate) framing: Framing,
@@ -72,8 +73,9 @@ impl Draft {
         Draft { scene, version: "HTTP/1.1", status, headers, form, pieces, coding }
     }
 
-    pub(super) fn wire(&self) -> Wire {
-        self.scene.wire
+    /// The wire, as faults see it.
+    pub(super) fn wire(&self) -> &'static dyn Anatomy {
+        self.scene.anatomy
     }
 
     pub(super) fn is_stream(&self) -> bool {

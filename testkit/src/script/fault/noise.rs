@@ -1,6 +1,6 @@
 //! Faults that are none to a good client: everything that the formats allow and few expect.
 
-use super::anatomy;
+use super::anatomy::{self, Anatomy};
 use super::draft::Draft;
 use super::expectation::{Expectation, Failure, Needs};
 use super::pace::padded_ping;
@@ -169,7 +169,7 @@ fn add_fields(data: &mut Value) {
 }
 
 /// A place within the text of an event, or in the middle of a document.
-fn within_text(wire: Wire, piece: &[u8]) -> usize {
+fn within_text(wire: &dyn Anatomy, piece: &[u8]) -> usize {
     let mut data = anatomy::json(piece).unwrap_or_default();
     let text = anatomy::text_of(wire, &mut data).map(|text| text.to_string());
     let written = String::from_utf8_lossy(piece);

@@ -1,5 +1,6 @@
 //! The Anthropic Messages wire.
 
+mod anatomy;
 mod check;
 mod document;
 mod events;
@@ -7,23 +8,72 @@ mod prompt;
 mod reasoning;
 mod request;
 
-pub(super) use document::error;
-pub(super) use request::Messages;
-
-use self::request::Turns;
-use super::dialogue::{Dialogue, Voice, Witness};
+use super::dialogue::{self, Dialogue, Voice, Witness};
+use super::headers::{header, limits};
+use super::provider::Provider;
 use super::refusal::Refusal;
+use super::{Exchange, Note};
 use crate::ask::Ask;
 use crate::ask::Wire;
 use crate::cache::Caching;
 use crate::http::{Events, Request};
 use crate::issued::Trace;
+use crate::performance::Performance;
 use crate::prompt::Prompt;
 use crate::spoken::Spoken;
+use crate::turnstile::Quota;
+use request::{Messages, Turns};
+
+/// Long past, so that nobody waits for it.
+const RESET: &str = "2025-01-01T00:00:00Z";
+
+/// The wire, as the server speaks it.
+#[derive(Debug)]
+pub(super) struct Anthropic;
+
+impl Provider for Anthropic {
+    fn is_at(&self, path: &str) -> bool {
+        path.ends_with("/v1/messages")
+    }
+
+    fn place(&self) -> &'static str {
+        "…/v1/messages"
+    }
+
+    fn converse(&self, exchange: &Exchange<'_>, note: &mut Note) -> Result<Performance, Refusal> {
+        dialogue::converse::<Messages<'_>>(exchange, note)
+    }
+
+    fn look(&self, request: &Request, look: &mut dyn FnMut(&Ask<'_>)) {
+        dialogue::look::<Messages<'_>>(request, look);
+    }
+
+    fn error(&self, refusal: &Refusal, request_id: &str) -> String {
+        document::error(refusal, request_id)
+    }
+
+    fn headers(&self, status: u16, request_id: &str) -> Vec<(String, String)> {
+        let own = [("request-id", request_id), ("anthropic-organization-id", "org-fake")];
+        let limits = limits(status).into_iter().flat_map(|(what, limit, left)| {
+            [("limit", &*limit), ("remaining", &*left), ("reset", RESET)]
+                .map(|(of, value)| header(&format!("anthropic-ratelimit-{what}-{of}"), value))
+        });
+        own.into_iter().map(|(name, value)| header(name, value)).chain(limits).collect()
+    }
+
+    fn quota(&self, quota: &Quota) -> Vec<(&'static str, String)> {
+        vec![
+            ("anthropic-ratelimit-requests-limit", quota.whole.to_string()),
+            ("anthropic-ratelimit-requests-remaining", quota.left.to_string()),
+            ("anthropic-ratelimit-requests-reset", quota.resets_at()),
+        ]
+    }
+}
 
 impl<'a> Dialogue<'a> for Messages<'a> {
     const WIRE: Wire = Wire::Anthropic;
     const CACHING: Caching = Caching::Marked;
+    const CALL_PREFIX: &'static str = "toolu";
 
     fn key(request: &Request) -> Result<&str, Refusal> {
         let own = request.header("x-api-key");

@@ -1,22 +1,60 @@
 //! The OpenAI Chat Completions wire, which most vendors and local servers speak.
 
+mod anatomy;
 mod check;
 mod document;
 mod events;
 mod request;
 
-pub(super) use request::Chat;
-
-use super::dialogue::{Dialogue, Voice, Witness};
+use super::dialogue::{self, Dialogue, Voice, Witness};
 use super::openai;
+use super::provider::Provider;
 use super::refusal::Refusal;
+use super::{Exchange, Note};
 use crate::ask::Ask;
 use crate::ask::Wire;
 use crate::cache::Caching;
 use crate::http::{Events, Request};
 use crate::issued::Trace;
+use crate::performance::Performance;
 use crate::prompt::Prompt;
 use crate::spoken::Spoken;
+use crate::turnstile::Quota;
+use request::Chat;
+
+/// The wire, as the server speaks it.
+#[derive(Debug)]
+pub(super) struct OpenAiChat;
+
+impl Provider for OpenAiChat {
+    fn is_at(&self, path: &str) -> bool {
+        path.ends_with("/chat/completions")
+    }
+
+    fn place(&self) -> &'static str {
+        "…/chat/completions"
+    }
+
+    fn converse(&self, exchange: &Exchange<'_>, note: &mut Note) -> Result<Performance, Refusal> {
+        dialogue::converse::<Chat<'_>>(exchange, note)
+    }
+
+    fn look(&self, request: &Request, look: &mut dyn FnMut(&Ask<'_>)) {
+        dialogue::look::<Chat<'_>>(request, look);
+    }
+
+    fn error(&self, refusal: &Refusal, _: &str) -> String {
+        openai::error(refusal)
+    }
+
+    fn headers(&self, status: u16, request_id: &str) -> Vec<(String, String)> {
+        openai::headers(status, request_id)
+    }
+
+    fn quota(&self, quota: &Quota) -> Vec<(&'static str, String)> {
+        openai::quota(quota)
+    }
+}
 
 impl<'a> Dialogue<'a> for Chat<'a> {
     const WIRE: Wire = Wire::OpenAiChat;

@@ -1,5 +1,6 @@
 //! The Gemini generateContent wire.
 
+mod anatomy;
 mod check;
 mod document;
 mod events;
@@ -7,20 +8,50 @@ mod reasoning;
 mod request;
 mod schema;
 
-pub(super) use document::error;
-pub(super) use request::Generate;
-
-use super::dialogue::{Dialogue, Voice, Witness};
+use super::dialogue::{self, Dialogue, Voice, Witness};
+use super::provider::Provider;
 use super::refusal::Refusal;
-use super::route::{GeminiVerb, gemini_model};
+use super::{Exchange, Note};
 use crate::ask::Ask;
 use crate::ask::Wire;
 use crate::cache::Caching;
 use crate::http::{Events, Request};
 use crate::issued::Trace;
+use crate::performance::Performance;
 use crate::prompt::Prompt;
 use crate::spoken::Spoken;
-use request::Framing;
+use request::{Framing, Generate};
+
+/// The wire, as the server speaks it.
+#[derive(Debug)]
+pub(super) struct Gemini;
+
+// It names its requests in the document, and its limits nowhere.
+impl Provider for Gemini {
+    fn is_at(&self, path: &str) -> bool {
+        model_at(path).is_some()
+    }
+
+    fn place(&self) -> &'static str {
+        "…/models/{model}:generateContent"
+    }
+
+    fn converse(&self, exchange: &Exchange<'_>, note: &mut Note) -> Result<Performance, Refusal> {
+        dialogue::converse::<Generate<'_>>(exchange, note)
+    }
+
+    fn look(&self, request: &Request, look: &mut dyn FnMut(&Ask<'_>)) {
+        dialogue::look::<Generate<'_>>(request, look);
+    }
+
+    fn error(&self, refusal: &Refusal, _: &str) -> String {
+        document::error(refusal)
+    }
+
+    fn document_type(&self) -> &'static str {
+        "application/json; charset=UTF-8"
+    }
+}
 
 impl<'a> Dialogue<'a> for Generate<'a> {
     const WIRE: Wire = Wire::Gemini;
@@ -41,7 +72,7 @@ impl<'a> Dialogue<'a> for Generate<'a> {
     }
 
     fn read(request: &'a Request, body: &'a str) -> Result<Self, Refusal> {
-        let (model, verb) = gemini_model(request.path())
+        let (model, verb) = model_at(request.path())
             .ok_or_else(|| Refusal::new(404, "the path names no model and method"))?;
         let framing = match query(request).any(|pair| pair == "alt=sse") {
             true => Framing::ServerSentEvents,
@@ -78,7 +109,7 @@ impl<'a> Dialogue<'a> for Generate<'a> {
     }
 
     fn wants_stream(&self) -> Option<bool> {
-        Some(self.verb == GeminiVerb::Stream)
+        Some(self.verb == Verb::Stream)
     }
 
     fn stream_type(&self) -> &'static str {
@@ -105,4 +136,22 @@ impl<'a> Dialogue<'a> for Generate<'a> {
 fn query(request: &Request) -> impl Iterator<Item = &str> {
     let query = request.target.split_once('?').map_or("", |(_, query)| query);
     query.split('&')
+}
+
+/// The model and the verb of a path such as `/v1beta/models/gemini-pro:generateContent`.
+fn model_at(path: &str) -> Option<(&str, Verb)> {
+    let (_, rest) = path.rsplit_once("/models/")?;
+    let (model, verb) = rest.rsplit_once(':')?;
+    match verb {
+        "generateContent" => Some((model, Verb::Generate)),
+        "streamGenerateContent" => Some((model, Verb::Stream)),
+        _ => None,
+    }
+}
+
+/// What a Gemini model is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Generate,
+    Stream,
 }

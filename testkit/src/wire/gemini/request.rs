@@ -4,7 +4,6 @@
 use crate::ask::Wire;
 use crate::ask::{Ask, Role, Said};
 use crate::http::Request;
-use crate::wire::route::GeminiVerb;
 use crate::wire::value::{Raw, Shape, Text};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny};
@@ -16,7 +15,7 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(in crate::wire) struct Generate<'a> {
     pub(super) model: &'a str,
-    pub(super) verb: GeminiVerb,
+    pub(super) verb: super::Verb,
     pub(super) framing: Framing,
     pub(super) body: Body<'a>,
 }

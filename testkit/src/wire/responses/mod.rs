@@ -1,26 +1,64 @@
 //! The OpenAI Responses wire, without the state that the real one can keep: every request brings
 //! its whole conversation.
 
+mod anatomy;
 mod check;
 mod document;
 mod events;
 mod reasoning;
 mod request;
 
-pub(super) use request::Responses;
-
-use super::dialogue::{Dialogue, Voice, Witness};
+use super::dialogue::{self, Dialogue, Voice, Witness};
 use super::openai;
+use super::provider::Provider;
 use super::refusal::Refusal;
 use super::value::Content;
+use super::{Exchange, Note};
 use crate::ask::Ask;
 use crate::ask::Wire;
 use crate::cache::Caching;
 use crate::http::{Events, Request};
 use crate::issued::Trace;
+use crate::performance::Performance;
 use crate::prompt::Prompt;
 use crate::spoken::Spoken;
+use crate::turnstile::Quota;
 use document::Encrypted;
+use request::Responses;
+
+/// The wire, as the server speaks it.
+#[derive(Debug)]
+pub(super) struct OpenAiResponses;
+
+impl Provider for OpenAiResponses {
+    fn is_at(&self, path: &str) -> bool {
+        path.ends_with("/responses")
+    }
+
+    fn place(&self) -> &'static str {
+        "…/responses"
+    }
+
+    fn converse(&self, exchange: &Exchange<'_>, note: &mut Note) -> Result<Performance, Refusal> {
+        dialogue::converse::<Responses<'_>>(exchange, note)
+    }
+
+    fn look(&self, request: &Request, look: &mut dyn FnMut(&Ask<'_>)) {
+        dialogue::look::<Responses<'_>>(request, look);
+    }
+
+    fn error(&self, refusal: &Refusal, _: &str) -> String {
+        openai::error(refusal)
+    }
+
+    fn headers(&self, status: u16, request_id: &str) -> Vec<(String, String)> {
+        openai::headers(status, request_id)
+    }
+
+    fn quota(&self, quota: &Quota) -> Vec<(&'static str, String)> {
+        openai::quota(quota)
+    }
+}
 
 impl<'a> Dialogue<'a> for Responses<'a> {
     const WIRE: Wire = Wire::OpenAiResponses;

@@ -1,35 +1,19 @@
 //! Every fault on every wire: it spoils what it says it does, and what it does not concern stays.
 
 use super::stream::{Asked, End, ask, post, read_all, said};
+use crate::wires::{Form, Talk};
 use posse_testkit::{Expectation, Failure, FakeModel, Fault, Rule, Script, When, Wire};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
 fn request(wire: Wire, asked: Asked) -> String {
-    let stream = asked == Asked::Stream;
-    let said = json!([{"role": "user", "content": "go"}]);
-    match wire {
-        Wire::Anthropic => super::stream::request(asked),
-        Wire::OpenAiChat => {
-            let mut body = json!({"model": "fake-1", "messages": said, "stream": stream});
-            if stream {
-                body["stream_options"] = json!({"include_usage": true});
-            }
-            post("/v1/chat/completions", "authorization: Bearer k\r\n", &body)
-        }
-        Wire::OpenAiResponses => {
-            let body = json!({"model": "fake-1", "input": said, "stream": stream});
-            post("/v1/responses", "authorization: Bearer k\r\n", &body)
-        }
-        Wire::Gemini => {
-            let path = match asked {
-                Asked::Stream => "/v1beta/models/fake-1:streamGenerateContent?alt=sse",
-                Asked::Document => "/v1beta/models/fake-1:generateContent",
-            };
-            let body = json!({"contents": [{"role": "user", "parts": [{"text": "go"}]}]});
-            post(path, "x-goog-api-key: k\r\n", &body)
-        }
-    }
+    let form = match asked {
+        Asked::Stream => Form::Stream,
+        Asked::Document => Form::Document,
+    };
+    let talk = Talk::saying(wire, "go");
+    let headers = talk.headers().into_iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+    post(&talk.path(form), &headers.collect::<String>(), &talk.body(form))
 }
 
 async fn fake(fault: Option<&str>) -> FakeModel {

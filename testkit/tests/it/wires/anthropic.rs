@@ -1,10 +1,53 @@
 //! Anthropic Messages.
 
-use super::{Call, Heard, Talk, append, strings};
+use super::{Call, Client, Form, Heard, Talk, append, id, strings};
 use crate::client::events;
 use serde_json::{Value, json};
 
-pub fn body(talk: &Talk) -> Value {
+pub struct Anthropic;
+
+impl Client for Anthropic {
+    fn body(&self, talk: &Talk) -> Value {
+        body(talk)
+    }
+
+    fn path(&self, _: &str, _: Form) -> String {
+        "/v1/messages".to_owned()
+    }
+
+    fn headers(&self, key: &str) -> Vec<(&'static str, String)> {
+        vec![("x-api-key", key.to_owned()), ("anthropic-version", "2023-06-01".to_owned())]
+    }
+
+    fn replied(&self, document: &Value) -> Vec<Value> {
+        vec![json!({"role": "assistant", "content": document["content"]})]
+    }
+
+    fn results(&self, calls: &[Call], text: &str) -> Vec<Value> {
+        let result =
+            |call| json!({"type": "tool_result", "tool_use_id": id(call), "content": text});
+        let results: Vec<Value> = calls.iter().map(result).collect();
+        vec![json!({"role": "user", "content": results})]
+    }
+
+    fn stops(&self) -> (&'static str, &'static str) {
+        ("tool_use", "end_turn")
+    }
+
+    fn id(&self, index: usize) -> Option<String> {
+        Some(format!("toolu_0_{index}"))
+    }
+
+    fn heard(&self, document: &Value) -> Heard {
+        heard(document)
+    }
+
+    fn folded(&self, text: &str) -> Value {
+        folded(text)
+    }
+}
+
+fn body(talk: &Talk) -> Value {
     let mut body = json!({"model": talk.model, "max_tokens": 100, "messages": talk.items});
     if let Some(system) = &talk.system {
         body["system"] = json!(system);
@@ -16,7 +59,7 @@ pub fn body(talk: &Talk) -> Value {
     body
 }
 
-pub fn heard(document: &Value) -> Heard {
+fn heard(document: &Value) -> Heard {
     let blocks = document["content"].as_array().unwrap();
     let of = |kind: &'static str| blocks.iter().filter(move |block| block["type"] == kind);
     let call = |block: &Value| Call {
@@ -41,7 +84,7 @@ pub fn heard(document: &Value) -> Heard {
     }
 }
 
-pub fn folded(text: &str) -> Value {
+fn folded(text: &str) -> Value {
     let events = events(text);
     let mut message = Value::Null;
     let mut inputs = String::new();

@@ -1,9 +1,47 @@
 //! OpenAI Chat Completions.
 
-use super::{Call, Heard, Talk, append, data, strings};
+use super::{Call, Client, Form, Heard, Talk, append, data, id, strings};
 use serde_json::{Value, json};
 
-pub fn body(talk: &Talk) -> Value {
+pub struct Chat;
+
+impl Client for Chat {
+    fn body(&self, talk: &Talk) -> Value {
+        body(talk)
+    }
+
+    fn stream(&self, body: &mut Value) {
+        body["stream"] = json!(true);
+        body["stream_options"] = json!({"include_usage": true});
+    }
+
+    fn path(&self, _: &str, _: Form) -> String {
+        "/v1/chat/completions".to_owned()
+    }
+
+    fn replied(&self, document: &Value) -> Vec<Value> {
+        vec![document["choices"][0]["message"].clone()]
+    }
+
+    fn results(&self, calls: &[Call], text: &str) -> Vec<Value> {
+        let result = |call| json!({"role": "tool", "tool_call_id": id(call), "content": text});
+        calls.iter().map(result).collect()
+    }
+
+    fn stops(&self) -> (&'static str, &'static str) {
+        ("tool_calls", "stop")
+    }
+
+    fn heard(&self, document: &Value) -> Heard {
+        heard(document)
+    }
+
+    fn folded(&self, text: &str) -> Value {
+        folded(text)
+    }
+}
+
+fn body(talk: &Talk) -> Value {
     let system = talk.system.iter().map(|text| json!({"role": "system", "content": text}));
     let messages: Vec<Value> = system.chain(talk.items.iter().cloned()).collect();
     let mut body = json!({"model": talk.model, "max_tokens": 100, "messages": messages});
@@ -17,7 +55,7 @@ pub fn body(talk: &Talk) -> Value {
     body
 }
 
-pub fn heard(document: &Value) -> Heard {
+fn heard(document: &Value) -> Heard {
     let choice = &document["choices"][0];
     let message = &choice["message"];
     let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
@@ -42,7 +80,7 @@ pub fn heard(document: &Value) -> Heard {
     }
 }
 
-pub fn folded(text: &str) -> Value {
+fn folded(text: &str) -> Value {
     let mut chunks = data(text);
     assert_eq!(chunks.pop(), Some("[DONE]"));
     let mut document = Value::Null;

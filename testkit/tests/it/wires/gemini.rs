@@ -1,9 +1,63 @@
 //! Gemini generateContent.
 
-use super::{Call, Heard, Talk, append, data, strings};
+use super::{Call, Client, Form, Heard, Talk, append, data, strings};
 use serde_json::{Value, json};
 
-pub fn body(talk: &Talk) -> Value {
+pub struct Gemini;
+
+impl Client for Gemini {
+    fn body(&self, talk: &Talk) -> Value {
+        body(talk)
+    }
+
+    /// The path asks for it.
+    fn stream(&self, _: &mut Value) {}
+
+    fn path(&self, model: &str, form: Form) -> String {
+        let verb = match form {
+            Form::Document => "generateContent",
+            Form::Stream => "streamGenerateContent?alt=sse",
+        };
+        format!("/v1beta/models/{model}:{verb}")
+    }
+
+    fn headers(&self, key: &str) -> Vec<(&'static str, String)> {
+        vec![("x-goog-api-key", key.to_owned())]
+    }
+
+    fn user(&self, text: &str) -> Value {
+        json!({"role": "user", "parts": [{"text": text}]})
+    }
+
+    fn replied(&self, document: &Value) -> Vec<Value> {
+        vec![document["candidates"][0]["content"].clone()]
+    }
+
+    fn results(&self, calls: &[Call], text: &str) -> Vec<Value> {
+        let part = |call: &Call| json!({"functionResponse": {"name": call.name, "response": {"output": text}}});
+        let parts: Vec<Value> = calls.iter().map(part).collect();
+        vec![json!({"role": "user", "parts": parts})]
+    }
+
+    fn stops(&self) -> (&'static str, &'static str) {
+        ("STOP", "STOP")
+    }
+
+    /// It has none.
+    fn id(&self, _: usize) -> Option<String> {
+        None
+    }
+
+    fn heard(&self, document: &Value) -> Heard {
+        heard(document)
+    }
+
+    fn folded(&self, text: &str) -> Value {
+        folded(&chunks(text))
+    }
+}
+
+fn body(talk: &Talk) -> Value {
     let mut body = json!({
         "contents": talk.items,
         "generationConfig": {"maxOutputTokens": 100},
@@ -22,7 +76,7 @@ pub fn body(talk: &Talk) -> Value {
     body
 }
 
-pub fn heard(document: &Value) -> Heard {
+fn heard(document: &Value) -> Heard {
     let candidate = &document["candidates"][0];
     let parts = candidate["content"]["parts"].as_array().cloned().unwrap_or_default();
     let texts = |thought: bool| {
@@ -53,12 +107,12 @@ pub fn heard(document: &Value) -> Heard {
     }
 }
 
-pub fn chunks(text: &str) -> Vec<Value> {
+fn chunks(text: &str) -> Vec<Value> {
     assert!(text.ends_with("\r\n\r\n"), "{text:?}");
     data(text).iter().map(|chunk| serde_json::from_str(chunk).unwrap()).collect()
 }
 
-pub fn folded(chunks: &[Value]) -> Value {
+fn folded(chunks: &[Value]) -> Value {
     let mut parts: Vec<Value> = Vec::new();
     for (number, chunk) in chunks.iter().enumerate() {
         let candidate = &chunk["candidates"][0];

@@ -1,10 +1,44 @@
 //! OpenAI Responses.
 
-use super::{Call, Heard, Talk, append, strings};
+use super::{Call, Client, Form, Heard, Talk, append, id, strings};
 use crate::client::events;
 use serde_json::{Value, json};
 
-pub fn body(talk: &Talk) -> Value {
+pub struct Responses;
+
+impl Client for Responses {
+    fn body(&self, talk: &Talk) -> Value {
+        body(talk)
+    }
+
+    fn path(&self, _: &str, _: Form) -> String {
+        "/v1/responses".to_owned()
+    }
+
+    fn replied(&self, document: &Value) -> Vec<Value> {
+        document["output"].as_array().unwrap().clone()
+    }
+
+    fn results(&self, calls: &[Call], text: &str) -> Vec<Value> {
+        let result =
+            |call| json!({"type": "function_call_output", "call_id": id(call), "output": text});
+        calls.iter().map(result).collect()
+    }
+
+    fn stops(&self) -> (&'static str, &'static str) {
+        ("completed", "completed")
+    }
+
+    fn heard(&self, document: &Value) -> Heard {
+        heard(document)
+    }
+
+    fn folded(&self, text: &str) -> Value {
+        folded(text)
+    }
+}
+
+fn body(talk: &Talk) -> Value {
     let mut body = json!({
         "model": talk.model,
         "max_output_tokens": 100,
@@ -22,7 +56,7 @@ pub fn body(talk: &Talk) -> Value {
     body
 }
 
-pub fn heard(document: &Value) -> Heard {
+fn heard(document: &Value) -> Heard {
     let items = document["output"].as_array().unwrap();
     let of = |kind: &'static str| items.iter().filter(move |item| item["type"] == kind);
     let call = |item: &Value| Call {
@@ -51,7 +85,7 @@ pub fn heard(document: &Value) -> Heard {
 }
 
 /// The response at the end of a stream, after checking that the events before tell the same.
-pub fn folded(text: &str) -> Value {
+fn folded(text: &str) -> Value {
     let events = events(text);
     let mut output: Vec<Value> = Vec::new();
     for (number, (name, data)) in events.iter().enumerate() {

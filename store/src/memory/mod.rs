@@ -2,26 +2,20 @@
 //!
 //! It obeys the same law as any other, and passes the same cases, but for those about damage. That it is
 //! small shows what a store has to do itself: hold the rows still while a transaction decides, find
-//! them, know who lives, and tell who waits.
+//! them, know who lives, and tell who waits. It uses public items of this crate only, as a host's
+//! store must: `tests/it/memory.rs` compiles it outside of the crate.
 
 mod hub;
 mod look;
 mod state;
 
-use crate::append::{Append, Appended, Draft, Scrub};
-use crate::chain::{self, Tail};
-use crate::clock::{Clock, MachineClock};
-use crate::delivery::{
-    Delivery, DeliveryFilter, DeliveryState, Outbox, Revival, Settled, Settlement,
-};
-use crate::error::StoreError;
-use crate::filter::Filter;
-use crate::leftover::Leftovers;
-use crate::queue::{Claimed, Look, Queue, Wanted};
-use crate::row::RunRow;
-use crate::spending::{LedgerRow, Spending, SpendingQuery};
-use crate::store::{Claims, Flaw, Inspection, Logs, Store};
 use crate::transaction::{Changes, Stamp};
+use crate::{
+    Append, Appended, Claimed, Claims, Clock, Delivery, DeliveryFilter, DeliveryState, Draft,
+    Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look, MachineClock, Outbox, Queue,
+    Revival, RunRow, Scrub, Settled, Settlement, Spending, SpendingQuery, Store, StoreError, Tail,
+    Wanted, check_log,
+};
 use async_trait::async_trait;
 use hub::Hub;
 use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq, WorkerId};
@@ -206,7 +200,7 @@ impl Logs for MemoryStore {
         };
         let events = state.events_from(run, Seq(after.0.max(1)));
         let page = events.iter().take(limit.saturating_add(1)).cloned().map(Some);
-        chain::check(run, after, limit, &tail, page)
+        check_log(run, after, limit, &tail, page)
     }
 
     async fn hashes(
