@@ -87,9 +87,9 @@ impl Entry {
 
     /// The models that its definition and those who change it name, in force or not.
     pub fn named_models(&self) -> Vec<String> {
-        let written = self.definition.iter().flat_map(|written| resolve::models(&written.model));
-        let agent = self.agent.iter().flat_map(|agent| agent.model.iter().chain(&agent.fallbacks));
-        written.chain(agent.cloned()).collect()
+        let written = self.definition.iter().map(|written| resolve::models(written));
+        let all = written.chain(self.agent.iter().map(|agent| agent.models.clone()));
+        all.flat_map(|choice| choice.model.into_iter().chain(choice.fallbacks)).collect()
     }
 }
 
@@ -227,8 +227,10 @@ impl AgentCatalog {
     pub(crate) fn check_callees(&mut self) {
         let mut missing = Vec::new();
         for entry in self.effective.iter().map(|index| &self.entries[*index]) {
-            let agents = entry.agent.iter().flat_map(|agent| agent.agents.iter().flatten());
-            let started = entry.agent.iter().flat_map(|agent| &agent.subagents.allowed_agents);
+            let agents =
+                entry.agent.iter().flat_map(|agent| agent.children.agents.iter().flatten());
+            let started =
+                entry.agent.iter().flat_map(|agent| &agent.children.subagents.allowed_agents);
             for callee in agents.chain(started.flatten()) {
                 if callee != "*" && !self.knows(callee) {
                     missing.push(Problem {

@@ -10,7 +10,7 @@ use crate::front_matter::problem::{Findings, Place};
 use crate::limits::{narrowed, replaced};
 use crate::tool_facts::filter::allowed;
 use crate::tool_facts::{ToolFacts, only_looks};
-use posse_protocol::AgentSpec;
+use posse_protocol::{AgentSpec, ModelChoice};
 
 /// Changes `spec` as `written` says. An error among the findings means that it cannot be used:
 /// without what the change was to deny, it could do more than it should.
@@ -27,36 +27,35 @@ pub(crate) fn apply(
         Trust::User => true,
         Trust::Project { standing, .. } => standing.is_trusted(),
     };
-    let mut models = resolve::models(&change.model).peekable();
-    if models.peek().is_some() && is_believed {
-        spec.model = models.next();
-        spec.fallbacks = models.collect();
-    } else if models.peek().is_some() || change.effort.is_some() && !is_believed {
+    let models = resolve::models(change);
+    if is_believed {
+        spec.models = models.over(&spec.models);
+    } else if models != ModelChoice::default() {
         let reason = "`model` and `effort` have no effect: this folder is not trusted, so it can only \
                       restrict an agent";
         findings.note(Place::UNKNOWN, reason);
     }
-    spec.effort = change.effort.filter(|_| is_believed).or(spec.effort);
     if let Some(color) = &change.color {
         spec.color.clone_from(color);
     }
     let allow = resolve::allow(written, tools, findings);
-    spec.disallowed_tools.extend(resolve::denied(written, tools, findings));
+    spec.rights.disallowed_tools.extend(resolve::denied(written, tools, findings));
     let mode = change.permission_mode.and_then(PermissionMode::mode);
     match trust {
         Trust::User => {
-            spec.mode = mode.or(spec.mode);
+            spec.rights.mode = mode.or(spec.rights.mode);
             spec.limits = replaced(&change.limits(), &spec.limits);
             spec.budget = budget::replaced(&change.budget(), &spec.budget);
-            spec.max_depth = change.max_depth.or(spec.max_depth);
-            spec.tools = allow.tools.or(spec.tools.take());
-            spec.agents = common(allow.agents, change.agents.clone()).or(spec.agents.take());
-            spec.context = change.fork_context.unwrap_or(spec.context);
+            spec.children.max_depth = change.max_depth.or(spec.children.max_depth);
+            spec.rights.tools = allow.tools.or(spec.rights.tools.take());
+            spec.children.agents =
+                common(allow.agents, change.agents.clone()).or(spec.children.agents.take());
+            spec.start.context = change.fork_context.unwrap_or(spec.start.context);
             if let Some(skills) = &change.skills {
-                spec.skills.clone_from(skills);
+                spec.start.skills.clone_from(skills);
             }
             if let Some(prompt) = &change.initial_prompt {
-                spec.initial_prompt.clone_from(prompt);
+                spec.start.initial_prompt.clone_from(prompt);
             }
             spec.output_schema = change.output_schema.clone().or(spec.output_schema.take());
         }
@@ -68,12 +67,12 @@ pub(crate) fn apply(
                 );
                 findings.error(Place::UNKNOWN, reason);
             }
-            spec.mode = mode.into_iter().chain(spec.mode).min();
+            spec.rights.mode = mode.into_iter().chain(spec.rights.mode).min();
             spec.limits = narrowed(&change.limits(), &spec.limits, limits);
             spec.budget = budget::narrowed(&change.budget(), &spec.budget, budget);
-            spec.max_depth = match change.max_depth {
-                Some(depth) => Some(depth.min(spec.max_depth.unwrap_or(max_depth))),
-                None => spec.max_depth,
+            spec.children.max_depth = match change.max_depth {
+                Some(depth) => Some(depth.min(spec.children.max_depth.unwrap_or(max_depth))),
+                None => spec.children.max_depth,
             };
             if let Some(rules) = allow.tools.as_deref().and_then(crate::policy::scopes) {
                 let reason = format!(
@@ -85,16 +84,16 @@ pub(crate) fn apply(
             }
             if allow.tools.is_some() {
                 let wanted = allowed(tools, allow.tools.as_deref(), &[]);
-                keep(spec, tools, |tool| wanted.contains(&tool.name));
+                keep(&mut spec.rights, tools, |tool| wanted.contains(&tool.name));
             }
             let agents = common(allow.agents, change.agents.clone());
-            spec.agents = common(spec.agents.take(), agents);
+            spec.children.agents = common(spec.children.agents.take(), agents);
         }
     }
     if change.permission_mode == Some(PermissionMode::Plan) {
-        keep(spec, tools, only_looks);
+        keep(&mut spec.rights, tools, only_looks);
     }
-    require_tools(spec, Place::UNKNOWN, tools, findings);
+    require_tools(&mut spec.rights, Place::UNKNOWN, tools, findings);
 }
 
 /// What would let a project speak to an agent that may do more than look.

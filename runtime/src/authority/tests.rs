@@ -8,8 +8,8 @@ use crate::{AgentCatalog, Keys, Runtime, RuntimeConfig};
 use posse_agent::{Guard, Ruling, Standing};
 use posse_protocol::RunRights;
 use posse_protocol::{
-    AgentSpec, Extra, Grant, Mode, Network, Permissions, Profile, RunId, RunSpec, RunStarted,
-    ToolCall, ToolRules,
+    AgentRights, AgentSpec, Extra, Grant, Mode, Network, Permissions, Profile, RunId, RunSpec,
+    RunStarted, ToolCall, ToolRules,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -91,15 +91,18 @@ fn tool_of(rule: usize) -> &'static str {
 
 fn agent(name: &str, layer: &Layer) -> AgentSpec {
     AgentSpec {
-        tools: layer.tools.as_deref().map(|rules| {
-            let mut tools = texts(rules);
-            // So that it can go on with the tree, and always has a tool.
-            tools.extend(["Task".to_owned(), "TodoWrite".to_owned()]);
-            tools
-        }),
-        disallowed_tools: texts(&layer.deny),
-        mode: layer.mode,
-        network: layer.network.clone(),
+        rights: AgentRights {
+            tools: layer.tools.as_deref().map(|rules| {
+                let mut tools = texts(rules);
+                // So that it can go on with the tree, and always has a tool.
+                tools.extend(["Task".to_owned(), "TodoWrite".to_owned()]);
+                tools
+            }),
+            disallowed_tools: texts(&layer.deny),
+            mode: layer.mode,
+            network: layer.network.clone(),
+            scopes: Vec::new(),
+        },
         ..AgentSpec::new(name.parse().unwrap())
     }
 }

@@ -112,7 +112,7 @@ async fn archiving_after(minutes: u64) -> Bench {
     Bench::with(script, |config| {
         let name = "general-purpose".parse().unwrap();
         let mut agent = config.definitions.agents.current().find(&name).unwrap().clone();
-        agent.subagents.archive_after_minutes = Some(minutes);
+        agent.children.subagents.archive_after_minutes = Some(minutes);
         config.definitions.agents.set(agent);
         {
             let mut config: RuntimeConfig = config;

@@ -306,7 +306,7 @@ async fn money_is_not_limited_where_the_price_is_not_known() {
     let budget = Budget { cost: Some(Usd::from_dollars(1.0)), ..Budget::default() };
     let spec = RunSpec {
         budget,
-        models: ModelChoice { model, ..ModelChoice::default() },
+        models: ModelChoice::of(model),
         limits: Limits::default(),
         ..bench.spec("go")
     };

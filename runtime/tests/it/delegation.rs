@@ -3,7 +3,10 @@
 use crate::bench::{Bench, eventually, within};
 use posse::protocol::{Caller, CancelScope, Context, DelegationStrategy, Event, Outcome, Record};
 use posse::store::{Filter, Kin};
-use posse::{AgentSpec, Limits, RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Status};
+use posse::{
+    AgentChildren, AgentRights, AgentSpec, AgentStart, Limits, RunHandle, RunId, RunRow, RunSpec,
+    RuntimeConfig, Status,
+};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
 
@@ -164,7 +167,10 @@ async fn nested_fan_outs_finish_with_one_slot() {
     }
     let script = script.rule(posse_testkit::Rule::when(When::any()).reply(Reply::text("leaf")));
     let bench = Bench::with(script, |config| {
-        let lead = AgentSpec { max_depth: Some(2), ..AgentSpec::new("lead".parse().unwrap()) };
+        let lead = AgentSpec {
+            children: AgentChildren { max_depth: Some(2), ..AgentChildren::default() },
+            ..AgentSpec::new("lead".parse().unwrap())
+        };
         config.definitions.agents.set(lead);
         {
             let mut config: RuntimeConfig = config;
@@ -432,7 +438,10 @@ async fn c10_cancelling_a_run_reaches_everything_below_it() {
         ))
         .rule(posse_testkit::Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
     let bench = Bench::with(script, |config| {
-        let agent = AgentSpec { max_depth: Some(3), ..AgentSpec::new("lead".parse().unwrap()) };
+        let agent = AgentSpec {
+            children: AgentChildren { max_depth: Some(3), ..AgentChildren::default() },
+            ..AgentSpec::new("lead".parse().unwrap())
+        };
         config.definitions.agents.set(agent);
         config
     })
@@ -521,9 +530,12 @@ async fn a_fork_takes_the_conversation_over() {
         let bench = Bench::with(script, |config| {
             for name in ["twin", "other"] {
                 let agent = AgentSpec {
-                    context,
+                    start: AgentStart { context, ..AgentStart::default() },
                     instructions: name.to_owned(),
-                    tools: (name == "other").then(|| vec!["Read".to_owned()]),
+                    rights: AgentRights {
+                        tools: (name == "other").then(|| vec!["Read".to_owned()]),
+                        ..AgentRights::default()
+                    },
                     ..AgentSpec::new(name.parse().unwrap())
                 };
                 config.definitions.agents.set(agent);

@@ -5,7 +5,8 @@ use crate::delegation::{children, main_agent, task};
 use posse::ModelChoice;
 use posse::protocol::{Caller, Context, Effect, Event, RunStarted, Seq, ToolOutput, ToolSpec};
 use posse::{
-    AgentSpec, Answer, Recovery, RunHandle, RunId, RunSpec, RuntimeConfig, Tool, ToolContext,
+    AgentChildren, AgentRights, AgentSpec, AgentStart, Answer, Recovery, RunHandle, RunId, RunSpec,
+    RuntimeConfig, Tool, ToolContext,
 };
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
@@ -77,8 +78,8 @@ fn of(bench: &Bench, agent: &str) -> RunSpec {
 
 #[tokio::test]
 async fn d6_d9_what_no_child_may_do_is_denied_whatever_its_definition_says() {
-    let only_cron = AgentSpec { tools: Some(names(&["cron"])), ..agent("only-cron") };
-    let some = AgentSpec { tools: Some(names(&["Read", "cron"])), ..agent("some") };
+    let only_cron = AgentSpec { rights: AgentRights::to_call(["cron"]), ..agent("only-cron") };
+    let some = AgentSpec { rights: AgentRights::to_call(["Read", "cron"]), ..agent("some") };
     let agents = with(vec![agent("all"), some, only_cron]);
     let bench = Bench::with(Script::always(Reply::text("done")), |config| {
         let mut config: RuntimeConfig = agents(config);
@@ -100,7 +101,7 @@ async fn d6_d9_what_no_child_may_do_is_denied_whatever_its_definition_says() {
 
 #[tokio::test]
 async fn an_orchestrator_with_nothing_but_task_has_children_that_write() {
-    let lead = AgentSpec { tools: Some(names(&["Task"])), ..agent("lead") };
+    let lead = AgentSpec { rights: AgentRights::to_call(["Task"]), ..agent("lead") };
     let script = Script::new().conversation(main_agent([task("worker", "write it")])).conversation(
         Conversation::when(When::any().first_user_contains("write it"))
             .reply(Reply::tool_call("Write", json!({"file_path": "a.txt", "content": "hi"})))
@@ -122,8 +123,14 @@ async fn an_orchestrator_with_nothing_but_task_has_children_that_write() {
 
 #[tokio::test]
 async fn who_may_call_whom_is_checked_before_anything_starts() {
-    let lead = AgentSpec { agents: Some(names(&["Explore"])), ..agent("lead") };
-    let none = AgentSpec { agents: Some(Vec::new()), ..agent("none") };
+    let lead = AgentSpec {
+        children: AgentChildren { agents: Some(names(&["Explore"])), ..AgentChildren::default() },
+        ..agent("lead")
+    };
+    let none = AgentSpec {
+        children: AgentChildren { agents: Some(Vec::new()), ..AgentChildren::default() },
+        ..agent("none")
+    };
     let bench =
         Bench::with(Script::always(Reply::text("done")), with(vec![lead, none, agent("x")])).await;
     assert!(child(&bench, "lead", of(&bench, "explore")).await.is_ok());
@@ -138,14 +145,17 @@ async fn who_may_call_whom_is_checked_before_anything_starts() {
 
 #[tokio::test]
 async fn d10_the_model_is_the_call_s_then_the_agent_s_then_the_parent_s() {
-    let model = |name: &str| Some(name.to_owned());
+    let agent = |name: &str, model: &str| AgentSpec {
+        models: ModelChoice::of(model.to_owned()),
+        ..agent(name)
+    };
     let sonnet = "anthropic/claude-sonnet-4-5";
     let agents = vec![
-        AgentSpec { model: model("haiku"), ..agent("own") },
-        AgentSpec { model: model("inherit"), ..agent("inherits") },
-        AgentSpec { model: model("small"), ..agent("small") },
-        AgentSpec { model: model("plan"), ..agent("plans") },
-        AgentSpec { model: model("opus"), ..agent("lead") },
+        agent("own", "haiku"),
+        agent("inherits", "inherit"),
+        agent("small", "small"),
+        agent("plans", "plan"),
+        agent("lead", "opus"),
     ];
     let agents = with(agents);
     let bench = Bench::with(Script::always(Reply::text("done")), |config| {
@@ -165,10 +175,8 @@ async fn d10_the_model_is_the_call_s_then_the_agent_s_then_the_parent_s() {
         ("plans", None, "claude-opus"),
     ];
     for (name, wanted, expected) in table {
-        let spec = RunSpec {
-            models: ModelChoice { model: wanted.map(str::to_owned), ..ModelChoice::default() },
-            ..of(&bench, name)
-        };
+        let spec =
+            RunSpec { models: ModelChoice::of(wanted.map(str::to_owned)), ..of(&bench, name) };
         let used = child(&bench, "lead", spec).await.unwrap().model;
         assert!(used.contains(expected), "{name} with {wanted:?} had {used}");
         assert!(used.ends_with(&bench.fake.last_request().model()), "the record is what was used");
@@ -180,7 +188,10 @@ async fn d10_the_model_is_the_call_s_then_the_agent_s_then_the_parent_s() {
 
 #[tokio::test]
 async fn c12_the_first_thing_that_is_missing_is_named() {
-    let empty = AgentSpec { tools: Some(Vec::new()), ..agent("empty") };
+    let empty = AgentSpec {
+        rights: AgentRights { tools: Some(Vec::new()), ..AgentRights::default() },
+        ..agent("empty")
+    };
     let bench = Bench::with(Script::always(Reply::text("done")), with(vec![empty])).await;
     let bad = Some("acme/x".to_owned());
     let table = [
@@ -191,7 +202,7 @@ async fn c12_the_first_thing_that_is_missing_is_named() {
     ];
     for (name, prompt, model, expected) in table {
         let spec = RunSpec {
-            models: ModelChoice { model, ..ModelChoice::default() },
+            models: ModelChoice::of(model),
             prompt: Some(prompt.to_owned()),
             ..of(&bench, name)
         };
@@ -229,7 +240,10 @@ async fn a_parent_gets_json_that_follows_the_schema_or_a_failure() {
 
 #[tokio::test]
 async fn e6_a_conversation_that_is_too_long_is_not_handed_over_and_the_child_is_told() {
-    let twin = AgentSpec { context: Context::Fork, ..agent("twin") };
+    let twin = AgentSpec {
+        start: AgentStart { context: Context::Fork, ..AgentStart::default() },
+        ..agent("twin")
+    };
     let long = "word ".repeat(150_000);
     let script = Script::new()
         .rule(Rule::when(When::any().last_user_contains("your part")).reply(Reply::text("I did")))

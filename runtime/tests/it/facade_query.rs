@@ -349,10 +349,7 @@ async fn unfinished_runs_of_others_are_left_alone() {
     let runtime = Runtime::open(desk.config()).await.unwrap();
     let spec = RunSpec::new("explore".parse().unwrap(), "theirs", desk.folder.path());
     let model = desk.options().model;
-    let theirs = runtime
-        .start(RunSpec { models: ModelChoice { model, ..ModelChoice::default() }, ..spec })
-        .await
-        .unwrap();
+    let theirs = runtime.start(RunSpec { models: ModelChoice::of(model), ..spec }).await.unwrap();
     within(gate.wait_for_held(1)).await.unwrap();
     runtime.shutdown().await;
     let config = {
@@ -374,11 +371,7 @@ async fn a_session_is_not_resumed_by_a_query() {
     let spec = RunSpec::new("explore".parse().unwrap(), "hello", desk.folder.path());
     let model = desk.options().model;
     let session = runtime
-        .start(RunSpec {
-            session: true,
-            models: ModelChoice { model, ..ModelChoice::default() },
-            ..spec
-        })
+        .start(RunSpec { session: true, models: ModelChoice::of(model), ..spec })
         .await
         .unwrap();
     within(session.at_rest()).await.unwrap();

@@ -134,10 +134,7 @@ async fn one_provider_s_trouble_is_no_other_s_and_waiting_for_it_can_be_cancelle
     let model = Some("openai/gpt-5-mini".to_owned());
     let elsewhere = bench
         .runtime
-        .start(RunSpec {
-            models: ModelChoice { model, ..ModelChoice::default() },
-            ..bench.spec("third")
-        })
+        .start(RunSpec { models: ModelChoice::of(model), ..bench.spec("third") })
         .await
         .unwrap();
     assert_eq!(within(elsewhere.outcome()).await.unwrap().text(), "from elsewhere");

@@ -8,8 +8,8 @@ use posse::protocol::{
     About, Approval, Effect, Event, Grant, Mode, Profile, Record, Seq, ToolOutput, ToolSpec,
 };
 use posse::{
-    AgentCatalog, AgentSpec, Answer, Keys, RunHandle, RunSpec, Runtime, RuntimeConfig, Tool,
-    ToolContext,
+    AgentCatalog, AgentRights, AgentSpec, Answer, Keys, RunHandle, RunSpec, Runtime, RuntimeConfig,
+    Tool, ToolContext,
 };
 use posse_testkit::{FakeModel, Reply, Script};
 use serde_json::{Value, json};
@@ -260,7 +260,10 @@ async fn a_grant_narrows_the_tool_and_says_what_it_is() {
             ("looker", tools(&["count"])),
         ] {
             let mode = Some(Mode::AcceptEdits);
-            agents.set(AgentSpec { tools, mode, ..AgentSpec::new(name.parse().unwrap()) });
+            agents.set(AgentSpec {
+                rights: AgentRights { tools, mode, ..AgentRights::default() },
+                ..AgentSpec::new(name.parse().unwrap())
+            });
         }
         config.permissions.mode = Mode::AcceptEdits;
         config.definitions.agents = agents.into();

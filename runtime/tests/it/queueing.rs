@@ -179,7 +179,7 @@ async fn f4_a_child_over_the_cap_of_its_parent_is_queued_whatever_the_width() {
 fn leading(config: RuntimeConfig, abreast: u32, per_parent: Option<usize>) -> RuntimeConfig {
     let name = "general-purpose".parse().unwrap();
     let mut agent = config.definitions.agents.current().find(&name).unwrap().clone();
-    agent.subagents.max_concurrent = Some(abreast);
+    agent.children.subagents.max_concurrent = Some(abreast);
     config.definitions.agents.set(agent);
     {
         let mut config: RuntimeConfig = config;

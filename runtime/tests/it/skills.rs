@@ -6,7 +6,10 @@ use posse::RunRights;
 use posse::agents::{Level, Sources as AgentSources};
 use posse::protocol::{Context, Event, Grant, RunStarted, SkillRules};
 use posse::skills::{LiveSkills, SkillCatalog, Source, Sources};
-use posse::{AgentSpec, LiveCatalog, RunHandle, RunId, RunSpec, RuntimeConfig, config};
+use posse::{
+    AgentChildren, AgentRights, AgentSpec, AgentStart, LiveCatalog, RunHandle, RunId, RunSpec,
+    RuntimeConfig, config,
+};
 use posse_testkit::{Conversation, Gate, Reply, Script, When};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
@@ -199,9 +202,12 @@ async fn an_agent_knows_its_own_skills_from_the_start_and_is_told_what_is_missin
     let bench = Bench::with(script, |config| {
         config.definitions.agents.set(AgentSpec {
             instructions: "You fill in forms.".to_owned(),
-            tools: Some(vec!["Read".to_owned()]),
-            skills: ["PDF", "word"].map(str::to_owned).to_vec(),
-            max_depth: Some(0),
+            rights: AgentRights::to_call(["Read"]),
+            start: AgentStart {
+                skills: ["PDF", "word"].map(str::to_owned).to_vec(),
+                ..AgentStart::default()
+            },
+            children: AgentChildren { max_depth: Some(0), ..AgentChildren::default() },
             ..AgentSpec::new("clerk".parse().unwrap())
         });
         {
@@ -371,7 +377,10 @@ async fn a_project_s_skill_does_not_take_the_place_of_one_that_the_user_s_agent_
         ..AgentSources::default()
     });
     catalog.set(AgentSpec {
-        skills: ["release", "style"].map(str::to_owned).to_vec(),
+        start: AgentStart {
+            skills: ["release", "style"].map(str::to_owned).to_vec(),
+            ..AgentStart::default()
+        },
         ..AgentSpec::new("mine".parse().unwrap())
     });
     let live = LiveSkills::load(sources);
@@ -410,8 +419,8 @@ async fn a_twin_that_takes_over_a_conversation_is_shown_the_same_skills() {
     let bench = Bench::with(script, |config| {
         config.definitions.agents.set(AgentSpec {
             description: "Twin".to_owned(),
-            tools: Some(["Skill", "Task"].map(str::to_owned).to_vec()),
-            context: Context::Fork,
+            rights: AgentRights::to_call(["Skill", "Task"]),
+            start: AgentStart { context: Context::Fork, ..AgentStart::default() },
             ..AgentSpec::new("twin".parse().unwrap())
         });
         {
@@ -541,8 +550,10 @@ fn skills_that_are_for_people_are_listed_and_not_offered() {
     let notes = problems(&catalog, Level::Note);
     assert!(notes[0].contains("deploy/SKILL.md:4:1: note: `allowed-tools` grants nothing"));
     let agents = LiveCatalog::load(AgentSources::default());
-    let agent =
-        AgentSpec { skills: vec!["deploy".to_owned()], ..AgentSpec::new("clerk".parse().unwrap()) };
+    let agent = AgentSpec {
+        start: AgentStart { skills: vec!["deploy".to_owned()], ..AgentStart::default() },
+        ..AgentSpec::new("clerk".parse().unwrap())
+    };
     agents.set(agent);
     let missing = catalog.check_agents(&agents.current());
     assert_eq!(missing.len(), 1);
@@ -558,7 +569,7 @@ async fn tools_that_a_skill_asks_for_are_told_and_never_granted() {
     let live = shelf.live();
     let bench = Bench::with(calling([call("ship", "now"), write]), |config| {
         config.definitions.agents.set(AgentSpec {
-            tools: Some(["Skill", "Read"].map(str::to_owned).to_vec()),
+            rights: AgentRights::to_call(["Skill", "Read"]),
             ..AgentSpec::new("looker".parse().unwrap())
         });
         {

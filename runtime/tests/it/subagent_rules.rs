@@ -110,7 +110,7 @@ async fn who_is_denied_task_starts_nobody_in_another_way() {
     for told in told_to_hand_on(|config| {
         let lead = "general-purpose".parse().unwrap();
         let mut agent = config.definitions.agents.current().find(&lead).unwrap().clone();
-        agent.disallowed_tools = ["Task", "Edit", "Write"].map(str::to_owned).to_vec();
+        agent.rights.disallowed_tools = ["Task", "Edit", "Write"].map(str::to_owned).to_vec();
         config.definitions.agents.set(agent);
         config
     })
@@ -262,7 +262,7 @@ async fn what_a_call_or_the_settings_deny_stays_denied_below_the_child() {
         let mut agent = config.definitions.agents.current().find(&lead).unwrap().clone();
         let helper = AgentSpec { name: "helper".parse().unwrap(), ..agent.clone() };
         config.definitions.agents.set(helper);
-        agent.subagents = rules;
+        agent.children.subagents = rules;
         config.definitions.agents.set(agent);
         config
     })

@@ -8,8 +8,8 @@ use posse::protocol::{
 };
 use posse::store::{Append, Filter, Guard, Logs, Options, Ownership, Reserve, SqliteStore, Store};
 use posse::{
-    AgentSpec, Answer, Keys, Outcome, Page, Recovery, RunHandle, RunId, RunRow, RunSpec, Runtime,
-    RuntimeConfig, Status, Tool, ToolContext,
+    AgentChildren, AgentSpec, Answer, Keys, Outcome, Page, Recovery, RunHandle, RunId, RunRow,
+    RunSpec, Runtime, RuntimeConfig, Status, Tool, ToolContext,
 };
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
@@ -205,13 +205,8 @@ async fn a_caller_that_cannot_go_on_takes_its_children_along_in_the_same_moment(
         })))
         .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
     let mut bench = with_two_vendors(script).await;
-    let spec = RunSpec {
-        models: ModelChoice {
-            model: Some("openai/gpt-6-sol".to_owned()),
-            ..ModelChoice::default()
-        },
-        ..bench.spec("lead")
-    };
+    let spec =
+        RunSpec { models: ModelChoice::of("openai/gpt-6-sol".to_owned()), ..bench.spec("lead") };
     let run = bench.runtime.start(spec).await.unwrap().id();
     within(gate.wait_for_held(2)).await.unwrap();
     let below: Vec<RunId> = children(&bench, run).await.iter().map(|row| row.id).collect();
@@ -242,7 +237,10 @@ async fn held_tree(gate: &Gate, width: usize) -> (Bench, RunHandle) {
         .conversation(fan_out("middle", "leaf"))
         .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(gate)));
     let bench = Bench::with(script, |config| {
-        let lead = AgentSpec { max_depth: Some(2), ..AgentSpec::new("lead".parse().unwrap()) };
+        let lead = AgentSpec {
+            children: AgentChildren { max_depth: Some(2), ..AgentChildren::default() },
+            ..AgentSpec::new("lead".parse().unwrap())
+        };
         config.definitions.agents.set(lead);
         config
     })
