@@ -16,7 +16,8 @@ mod template;
 mod tool_list;
 
 pub use crate::definition::{
-    AgentDefinition, COLORS, Measure, Memory, Network, Paths, PermissionMode,
+    AgentDefinition, COLORS, DefinedChildren, DefinedModels, DefinedRights, DefinedStart, Measure,
+    Memory, Network, Paths, PermissionMode,
 };
 pub use crate::front_matter::problem::{Level, Problem};
 pub use crate::tool_facts::{ToolFacts, built_in_tools, granted_tools, tools_of};
@@ -87,7 +88,7 @@ impl Entry {
 
     /// The models that its definition and those who change it name, in force or not.
     pub fn named_models(&self) -> Vec<String> {
-        let written = self.definition.iter().map(|written| resolve::models(written));
+        let written = self.definition.iter().map(|written| resolve::models(&written.models));
         let all = written.chain(self.agent.iter().map(|agent| agent.models.clone()));
         all.flat_map(|choice| choice.model.into_iter().chain(choice.fallbacks)).collect()
     }

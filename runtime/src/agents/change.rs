@@ -7,7 +7,7 @@ use crate::definition::field::Field;
 use crate::definition::reading::Written;
 use crate::definition::{AgentDefinition, PermissionMode};
 use crate::front_matter::problem::{Findings, Place};
-use crate::limits::{narrowed, replaced};
+use crate::limits::narrowed;
 use crate::tool_facts::filter::allowed;
 use crate::tool_facts::{ToolFacts, only_looks};
 use posse_protocol::{AgentSpec, ModelChoice};
@@ -27,7 +27,7 @@ pub(crate) fn apply(
         Trust::User => true,
         Trust::Project { standing, .. } => standing.is_trusted(),
     };
-    let models = resolve::models(change);
+    let models = resolve::models(&change.models);
     if is_believed {
         spec.models = models.over(&spec.models);
     } else if models != ModelChoice::default() {
@@ -40,25 +40,8 @@ pub(crate) fn apply(
     }
     let allow = resolve::allow(written, tools, findings);
     spec.rights.disallowed_tools.extend(resolve::denied(written, tools, findings));
-    let mode = change.permission_mode.and_then(PermissionMode::mode);
     match trust {
-        Trust::User => {
-            spec.rights.mode = mode.or(spec.rights.mode);
-            spec.limits = replaced(&change.limits(), &spec.limits);
-            spec.budget = budget::replaced(&change.budget(), &spec.budget);
-            spec.children.max_depth = change.max_depth.or(spec.children.max_depth);
-            spec.rights.tools = allow.tools.or(spec.rights.tools.take());
-            spec.children.agents =
-                common(allow.agents, change.agents.clone()).or(spec.children.agents.take());
-            spec.start.context = change.fork_context.unwrap_or(spec.start.context);
-            if let Some(skills) = &change.skills {
-                spec.start.skills.clone_from(skills);
-            }
-            if let Some(prompt) = &change.initial_prompt {
-                spec.start.initial_prompt.clone_from(prompt);
-            }
-            spec.output_schema = change.output_schema.clone().or(spec.output_schema.take());
-        }
+        Trust::User => resolve::replace(spec, change, allow),
         Trust::Project { limits, budget, max_depth, .. } => {
             for field in reserved(change) {
                 let reason = format!(
@@ -67,13 +50,13 @@ pub(crate) fn apply(
                 );
                 findings.error(Place::UNKNOWN, reason);
             }
-            spec.rights.mode = mode.into_iter().chain(spec.rights.mode).min();
+            spec.rights.mode = change.rights.mode().into_iter().chain(spec.rights.mode).min();
             spec.limits = narrowed(&change.limits(), &spec.limits, limits);
             spec.budget = budget::narrowed(&change.budget(), &spec.budget, budget);
-            spec.children.max_depth = match change.max_depth {
-                Some(depth) => Some(depth.min(spec.children.max_depth.unwrap_or(max_depth))),
-                None => spec.children.max_depth,
-            };
+            if let Some(depth) = change.children.max_depth {
+                let most = spec.children.max_depth.unwrap_or(max_depth);
+                spec.children.max_depth = Some(depth.min(most));
+            }
             if let Some(rules) = allow.tools.as_deref().and_then(crate::policy::scopes) {
                 let reason = format!(
                     "a change by a project can name tools, and not with what they may be called \
@@ -86,11 +69,10 @@ pub(crate) fn apply(
                 let wanted = allowed(tools, allow.tools.as_deref(), &[]);
                 keep(&mut spec.rights, tools, |tool| wanted.contains(&tool.name));
             }
-            let agents = common(allow.agents, change.agents.clone());
-            spec.children.agents = common(spec.children.agents.take(), agents);
+            spec.children.agents = common(spec.children.agents.take(), allow.agents);
         }
     }
-    if change.permission_mode == Some(PermissionMode::Plan) {
+    if change.rights.permission_mode == Some(PermissionMode::Plan) {
         keep(&mut spec.rights, tools, only_looks);
     }
     require_tools(&mut spec.rights, Place::UNKNOWN, tools, findings);
@@ -98,16 +80,17 @@ pub(crate) fn apply(
 
 /// What would let a project speak to an agent that may do more than look.
 fn reserved(change: &AgentDefinition) -> impl Iterator<Item = Field> {
+    let AgentDefinition { rights, start, .. } = change;
     let set = [
-        (Field::InitialPrompt, change.initial_prompt.is_some()),
-        (Field::ForkContext, change.fork_context.is_some()),
+        (Field::InitialPrompt, start.initial_prompt.is_some()),
+        (Field::ForkContext, start.fork_context.is_some()),
         (Field::OutputSchema, change.output_schema.is_some()),
-        (Field::Skills, change.skills.is_some()),
-        (Field::McpServers, change.mcp_servers.is_some()),
-        (Field::Hooks, change.hooks.is_some()),
-        (Field::Memory, change.memory.is_some()),
-        (Field::Network, change.network.is_some()),
-        (Field::Paths, change.paths.is_some()),
+        (Field::Skills, start.skills.is_some()),
+        (Field::McpServers, rights.mcp_servers.is_some()),
+        (Field::Hooks, rights.hooks.is_some()),
+        (Field::Memory, start.memory.is_some()),
+        (Field::Network, rights.network.is_some()),
+        (Field::Paths, rights.paths.is_some()),
     ];
     set.into_iter().filter(|(_, is_set)| *is_set).map(|(field, _)| field)
 }

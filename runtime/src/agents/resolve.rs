@@ -1,21 +1,19 @@
 //! From a definition to an agent: which tools it may call here, how far it may go, what it is told.
 
-use super::tool_list;
-use crate::budget::narrowed;
-use crate::definition::AgentDefinition;
+use super::tool_list::{self, Allowed};
+use crate::budget;
 use crate::definition::field::Field;
 use crate::definition::reading::{self, Written};
+use crate::definition::{AgentDefinition, DefinedModels};
 use crate::definition::{Network, Paths, PermissionMode};
 use crate::front_matter::problem::{Findings, Place, Problem};
-use crate::limits::stricter;
+use crate::limits;
 use crate::policy::{EDIT, READ, tool_names};
 use crate::tool_facts::check_tools;
 use crate::tool_facts::filter::{allowed, parts};
 use crate::tool_facts::{ToolFacts, granted_tools, looks_here, only_looks};
 use crate::trust::Standing;
-use posse_protocol::{
-    AgentChildren, AgentName, AgentRights, AgentSpec, AgentStart, Budget, Limits, ModelChoice,
-};
+use posse_protocol::{AgentName, AgentRights, AgentSpec, Budget, Limits, ModelChoice};
 
 /// How far the author of a definition is believed.
 #[derive(Clone, Copy, Debug)]
@@ -46,47 +44,29 @@ pub(crate) fn spec(
     findings: &mut Findings,
 ) -> Option<AgentSpec> {
     let definition = &written.definition;
-    let network = network(written, findings);
-    check_children(written, tools, findings);
-    let mut denied = denied(written, tools, findings);
-    denied.extend(unusable(definition.paths.as_ref(), tools));
-    let allow = allow(written, tools, findings);
+    let AgentDefinition { rights, start, .. } = definition;
     let mut spec = AgentSpec {
         description: definition.description.clone(),
         instructions: definition.prompt.trim().to_owned(),
         color: definition.color.clone().unwrap_or_default(),
-        models: models(definition),
-        output_schema: definition.output_schema.clone(),
-        rights: AgentRights {
-            tools: allow.tools,
-            disallowed_tools: denied,
-            scopes: path_scopes(definition.paths.as_ref()),
-            mode: definition.permission_mode.and_then(PermissionMode::mode),
-            network,
-        },
-        limits: definition.limits(),
-        budget: definition.budget(),
-        start: AgentStart {
-            skills: definition.skills.clone().unwrap_or_default(),
-            context: definition.fork_context.unwrap_or_default(),
-            initial_prompt: definition.initial_prompt.clone().unwrap_or_default(),
-            background: definition.background.unwrap_or_default(),
-            announce: definition.announce,
-            isolation: definition.isolation,
-        },
-        children: AgentChildren {
-            agents: common(allow.agents, definition.agents.clone()),
-            max_depth: definition.max_depth,
-            subagents: definition.subagents.clone().unwrap_or_default(),
-        },
+        models: models(&definition.models),
         ..AgentSpec::new(name)
     };
-    if definition.permission_mode == Some(PermissionMode::Plan) {
+    spec.start.background = start.background.unwrap_or_default();
+    (spec.start.announce, spec.start.isolation) = (start.announce, start.isolation);
+    spec.children.subagents = definition.children.subagents.clone().unwrap_or_default();
+    spec.rights.scopes = path_scopes(rights.paths.as_ref());
+    spec.rights.network = network(written, findings);
+    check_children(written, tools, findings);
+    spec.rights.disallowed_tools = denied(written, tools, findings);
+    spec.rights.disallowed_tools.extend(unusable(rights.paths.as_ref(), tools));
+    replace(&mut spec, definition, allow(written, tools, findings));
+    if rights.permission_mode == Some(PermissionMode::Plan) {
         keep(&mut spec.rights, tools, only_looks);
     }
     if let Trust::Project { standing, limits, budget, .. } = trust {
-        spec.limits = stricter(spec.limits, limits);
-        spec.budget = narrowed(&spec.budget, &Budget::default(), budget);
+        spec.limits = limits::stricter(spec.limits, limits);
+        spec.budget = budget::narrowed(&spec.budget, &Budget::default(), budget);
         // What was done is not a project's to remove or to put away.
         spec.children.subagents.default_cleanup = None;
         spec.children.subagents.archive_after_minutes = None;
@@ -104,9 +84,29 @@ pub(crate) fn spec(
     findings.first_error().is_none().then_some(spec)
 }
 
+/// Replaces what `spec` says by what a definition that allows `allow` says, where the user may change
+/// it later too.
+pub(crate) fn replace(spec: &mut AgentSpec, definition: &AgentDefinition, allow: Allowed) {
+    let (start, children) = (&definition.start, &mut spec.children);
+    spec.rights.mode = definition.rights.mode().or(spec.rights.mode);
+    spec.rights.tools = allow.tools.or(spec.rights.tools.take());
+    spec.limits = limits::replaced(&definition.limits(), &spec.limits);
+    spec.budget = budget::replaced(&definition.budget(), &spec.budget);
+    children.agents = allow.agents.or(children.agents.take());
+    children.max_depth = definition.children.max_depth.or(children.max_depth);
+    spec.start.context = start.fork_context.unwrap_or(spec.start.context);
+    if let Some(skills) = &start.skills {
+        spec.start.skills.clone_from(skills);
+    }
+    if let Some(prompt) = &start.initial_prompt {
+        spec.start.initial_prompt.clone_from(prompt);
+    }
+    spec.output_schema = definition.output_schema.clone().or(spec.output_schema.take());
+}
+
 /// Says which names in `subagents.tools` of a definition mean no tool.
 fn check_children(written: &Written, tools: &[ToolFacts], findings: &mut Findings) {
-    let Some(rules) = &written.definition.subagents else { return };
+    let Some(rules) = &written.definition.children.subagents else { return };
     let place = written.place(Field::Subagents);
     match check_tools(&rules.tools, tools) {
         Ok(odd) => odd.into_iter().for_each(|reason| findings.warning(place, reason)),
@@ -116,7 +116,7 @@ fn check_children(written: &Written, tools: &[ToolFacts], findings: &mut Finding
 
 /// Whom a definition lets its processes talk to.
 fn network(written: &Written, findings: &mut Findings) -> Option<posse_protocol::Network> {
-    let network = match written.definition.network.as_ref()? {
+    let network = match written.definition.rights.network.as_ref()? {
         Network::Any(true) => return Some(posse_protocol::Network::Open),
         Network::Any(false) => return Some(posse_protocol::Network::Off),
         Network::Hosts(hosts) if hosts.is_empty() => return Some(posse_protocol::Network::Off),
@@ -145,22 +145,20 @@ fn unusable(paths: Option<&Paths>, tools: &[ToolFacts]) -> Vec<String> {
 }
 
 /// The models that a definition names, `inherit` aside.
-pub(crate) fn models(definition: &AgentDefinition) -> ModelChoice {
-    let names = definition.model.iter().filter(|name| !name.eq_ignore_ascii_case("inherit"));
-    let mut names = names.cloned();
-    ModelChoice { model: names.next(), fallbacks: names.collect(), effort: definition.effort }
+pub(crate) fn models(defined: &DefinedModels) -> ModelChoice {
+    let mut names = defined.model.iter().filter(|name| !name.eq_ignore_ascii_case("inherit"));
+    let model = names.next().cloned();
+    ModelChoice { model, fallbacks: names.cloned().collect(), effort: defined.effort }
 }
 
-/// What `tools` of a definition allows.
-pub(crate) fn allow(
-    written: &Written,
-    tools: &[ToolFacts],
-    findings: &mut Findings,
-) -> tool_list::Allowed {
-    match &written.definition.tools {
-        None => tool_list::Allowed::default(),
+/// What `tools` and `agents` of a definition allow.
+pub(crate) fn allow(written: &Written, tools: &[ToolFacts], findings: &mut Findings) -> Allowed {
+    let mut allow = match &written.definition.rights.tools {
+        None => Allowed::default(),
         Some(rules) => tool_list::allow(rules, at(&written.tools), tools, findings),
-    }
+    };
+    allow.agents = common(allow.agents, written.definition.children.agents.clone());
+    allow
 }
 
 /// What `disallowedTools` of a definition denies.
@@ -169,7 +167,7 @@ pub(crate) fn denied(
     tools: &[ToolFacts],
     findings: &mut Findings,
 ) -> Vec<String> {
-    let rules = written.definition.disallowed_tools.as_deref().unwrap_or_default();
+    let rules = written.definition.rights.disallowed_tools.as_deref().unwrap_or_default();
     tool_list::deny(rules, at(&written.disallowed_tools), tools, findings)
 }
 

@@ -15,13 +15,13 @@ pub(crate) const USUAL: &str = "general-purpose";
 /// What may be said of a query besides its prompt.
 ///
 /// ```
-/// use posse::query::{AgentDefinition, QueryOptions};
+/// use posse::query::{AgentDefinition, DefinedRights, QueryOptions};
 /// use posse::{Keys, Limits};
 ///
 /// let reviewer = AgentDefinition {
 ///     description: "Reviews code. Use it after changes.".into(),
 ///     prompt: "You are a senior reviewer.".into(),
-///     tools: Some(vec!["Read".into(), "Grep".into()]),
+///     rights: DefinedRights::to_call(["Read", "Grep"]),
 ///     ..AgentDefinition::default()
 /// };
 /// let options = QueryOptions {

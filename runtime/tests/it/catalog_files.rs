@@ -87,10 +87,10 @@ fn a8_a_full_definition_has_its_keys_in_camel_case() {
     });
     let definition: AgentDefinition = serde_json::from_value(text.clone()).unwrap();
     assert_eq!(serde_json::to_value(&definition).unwrap(), text);
-    assert_eq!(definition.permission_mode, Some(PermissionMode::DontAsk));
-    assert_eq!(definition.memory, Some(Memory::Project));
-    assert_eq!(definition.announce, Some(Announce::Collect));
-    assert_eq!(definition.network, Some(Network::Hosts(vec!["example.com".to_owned()])));
+    assert_eq!(definition.rights.permission_mode, Some(PermissionMode::DontAsk));
+    assert_eq!(definition.start.memory, Some(Memory::Project));
+    assert_eq!(definition.start.announce, Some(Announce::Collect));
+    assert_eq!(definition.rights.network, Some(Network::Hosts(vec!["example.com".to_owned()])));
     let (spec, problems) = definition.resolve(&built_in_tools());
     assert!(problems.iter().all(|problem| problem.level != Level::Error), "{problems:?}");
     let spec = spec.unwrap();
