@@ -8,7 +8,7 @@ use crate::policy::{Policy, READ, Rule, RuleError, Today, denials, escaped, scop
 use crate::rule_files;
 use crate::runtime_config::RuntimeConfig;
 use crate::tool_facts::{built_in_tools, find};
-use posse_protocol::{AgentRights, Grant, Mode, Permissions, Profile, RunRights, ToolFacts};
+use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec, ToolFacts};
 use posse_tools::confine::has_git;
 use std::path::Path;
 use std::sync::Arc;
@@ -89,9 +89,9 @@ fn checkout_above(workspace: &Path) -> Option<String> {
     (top != workspace).then(|| escaped(&top.to_string_lossy()))
 }
 
-/// Fills in what `grant` says of rules, mode, reach and network: of a run whose agent may do
-/// `agent`, and of which `asked` is asked, on behalf of a run with the grant `above` if there is one,
-/// whose rules for what it starts are `rules`.
+/// Fills in what `grant` says of rules, mode, reach and network: of a run of `agent` that `spec`
+/// asks for, on behalf of a run with the grant `above` if there is one, whose rules for what it
+/// starts are `rules`.
 ///
 /// # Errors
 /// When the rules of its folder cannot be read.
@@ -99,10 +99,11 @@ pub(crate) fn narrow(
     grant: &mut Grant,
     config: &RuntimeConfig,
     above: Option<&Grant>,
-    agent: &AgentRights,
-    asked: &RunRights,
+    agent: &AgentSpec,
+    spec: &RunSpec,
     rules: Option<&Rules<'_>>,
 ) -> Result<(), Error> {
+    let (agent, asked) = (&agent.rights, &spec.rights);
     let lists: Vec<_> = rules.into_iter().flat_map(Rules::tools).collect();
     let own = [agent.tools.as_deref(), asked.tools.allow.as_deref()];
     let allow = lists.iter().map(|list| list.allow.as_deref()).chain(own).flatten();

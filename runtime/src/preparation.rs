@@ -255,14 +255,7 @@ impl Runtime {
         }
         let mut grant = Grant { tools, hand_on, known, delegation, ..grant };
         let parent = above.map(|above| &above.started.grant);
-        authority::narrow(
-            &mut grant,
-            self.config(),
-            parent,
-            &agent.rights,
-            &spec.rights,
-            rules.as_ref(),
-        )?;
+        authority::narrow(&mut grant, self.config(), parent, agent, spec, rules.as_ref())?;
         authority::check_grant(&grant, &named)?;
         keep_offered(&mut grant);
         keep_useful(&mut grant, agent);
@@ -280,7 +273,7 @@ impl Runtime {
     ) -> Result<Vec<SourceOffer>, Error> {
         let Inner { tools, sources, config, .. } = &*self.inner;
         let mut grant = grant.clone();
-        authority::narrow(&mut grant, config, None, &agent.rights, &spec.rights, None)?;
+        authority::narrow(&mut grant, config, None, agent, spec, None)?;
         let facts = tools.facts(&grant.workspace)?;
         let policy = authority::policy(&grant, config, &facts).map(Arc::new)?;
         let mut confinement = Confinement::of(&grant);

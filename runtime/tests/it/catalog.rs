@@ -7,7 +7,9 @@ use posse::agents::{
 use posse::config;
 use posse::protocol::{About, Effect, Event, Usd};
 use posse::trust::Trustees;
-use posse::{AgentCatalog, AgentName, AgentSpec, Budget, Error, Limits, RunSpec, RuntimeConfig};
+use posse::{
+    AgentCatalog, AgentName, AgentSpec, Budget, Error, Limits, ModelChoice, RunSpec, RuntimeConfig,
+};
 use posse_testkit::{Reply, Script};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,10 +97,8 @@ fn the_built_in_agents_are_there_whatever_the_case_and_without_a_problem() {
     let plan = found(&catalog, "plan");
     assert_eq!(plan.rights.tools.as_deref(), Some(&looking[..]));
     assert_eq!((plan.models.model.as_deref(), plan.color.as_str()), (Some("plan"), "purple"));
-    assert_eq!(
-        (found(&catalog, "code").rights.tools, found(&catalog, "code").models.model),
-        (None, None)
-    );
+    let code = found(&catalog, "code");
+    assert_eq!((code.rights.tools, code.models.model), (None, None));
     assert_eq!(found(&catalog, "general-purpose").rights.tools, None);
     let error = catalog.find(&name("nobody")).unwrap_err().to_string();
     assert!(error.contains("there are: general-purpose, explore, plan, code"), "{error}");
@@ -365,18 +365,14 @@ fn settings_change_agents_that_are_defined_elsewhere() {
     let catalog = place.load();
     assert_eq!(problems(&catalog, Level::Error), Vec::<String>::new());
     let mine = found(&catalog, "mine");
-    assert_eq!(
-        (mine.models.model.as_deref(), &mine.models.fallbacks[..]),
-        (Some("haiku"), &["gpt".into()][..])
-    );
+    let fallbacks = vec!["gpt".to_owned()];
+    assert_eq!(mine.models, ModelChoice { fallbacks, ..ModelChoice::of("haiku".to_owned()) });
     assert_eq!(mine.rights.tools, Some(vec!["Read".to_owned()]));
     assert_eq!((mine.limits.turns, mine.limits.cost), (Some(9), Some(Usd::from_dollars(1.0))));
     assert_eq!(mine.color, "red");
     let code = found(&catalog, "code");
-    assert_eq!(
-        (code.children.max_depth, code.children.agents),
-        (Some(2), Some(vec!["explore".to_owned()]))
-    );
+    assert_eq!(code.children.max_depth, Some(2));
+    assert_eq!(code.children.agents.unwrap(), ["explore"]);
     assert_eq!((code.rights.tools, code.models.model), (None, None));
     let entry = catalog.entry(&name("code")).unwrap();
     assert_eq!(entry.changed_by, [place.at("home/.config/posse/config.toml")]);
@@ -403,11 +399,8 @@ fn what_a_project_changes_can_only_narrow() {
     let catalog = place.load();
     let code = found(&catalog, "code");
     assert_eq!(code.rights.tools, Some(vec!["Read".to_owned(), "Bash".to_owned()]));
-    assert_eq!(
-        (code.children.max_depth, code.models.model),
-        (Some(2), None),
-        "whose model is not narrowing"
-    );
+    assert_eq!(code.children.max_depth, Some(2));
+    assert_eq!(code.models.model, None, "whose model is not narrowing");
     assert_eq!((code.limits.turns, code.limits.tool_calls), (Some(10), Some(4)));
     assert_eq!(code.limits.cost, Some(Usd::from_dollars(1.0)));
     assert_eq!(tools(&catalog, "explore"), ["Read"], "no more than it had");

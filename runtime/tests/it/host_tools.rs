@@ -8,8 +8,8 @@ use posse::protocol::{
     About, Approval, Effect, Event, Grant, Mode, Profile, Record, Seq, ToolOutput, ToolSpec,
 };
 use posse::{
-    AgentCatalog, AgentRights, AgentSpec, Answer, Keys, RunHandle, RunSpec, Runtime, RuntimeConfig,
-    Tool, ToolContext,
+    AgentCatalog, AgentSpec, Answer, Keys, RunHandle, RunSpec, Runtime, RuntimeConfig, Tool,
+    ToolContext,
 };
 use posse_testkit::{FakeModel, Reply, Script};
 use serde_json::{Value, json};
@@ -259,11 +259,9 @@ async fn a_grant_narrows_the_tool_and_says_what_it_is() {
             ("keeper", tools(&["save_note(notes/**)"])),
             ("looker", tools(&["count"])),
         ] {
-            let mode = Some(Mode::AcceptEdits);
-            agents.set(AgentSpec {
-                rights: AgentRights { tools, mode, ..AgentRights::default() },
-                ..AgentSpec::new(name.parse().unwrap())
-            });
+            let mut agent = AgentSpec::new(name.parse().unwrap());
+            (agent.rights.tools, agent.rights.mode) = (tools, Some(Mode::AcceptEdits));
+            agents.set(agent);
         }
         config.permissions.mode = Mode::AcceptEdits;
         config.definitions.agents = agents.into();

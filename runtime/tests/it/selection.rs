@@ -86,20 +86,14 @@ async fn effort_and_the_form_of_the_answer_reach_the_provider() {
     assert_eq!(sent["effort"], "max", "{sent}");
     assert_eq!(sent["format"]["schema"]["properties"]["word"]["type"], "string", "{sent}");
     let Event::RunStarted(started) = &bench.log(run.id()).await[0].event else { panic!() };
-    assert_eq!(
-        started.agent.models.effort,
-        Some(Effort::Max),
-        "stored, for whoever goes on with it"
-    );
+    let effort = started.agent.models.effort;
+    assert_eq!(effort, Some(Effort::Max), "stored, for whoever goes on with it");
 
     for (spec, effort) in [(judged(&bench), Effort::Low), (bench.spec("x"), Effort::High)] {
         let run = bench.runtime.start(spec).await.unwrap();
         let Event::RunStarted(started) = &bench.log(run.id()).await[0].event else { panic!() };
-        assert_eq!(
-            started.agent.models.effort,
-            Some(effort),
-            "the agent's, else that of the settings"
-        );
+        let stored = started.agent.models.effort;
+        assert_eq!(stored, Some(effort), "the agent's, else that of the settings");
     }
 }
 

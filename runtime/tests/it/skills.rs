@@ -50,6 +50,10 @@ impl Shelf {
     }
 }
 
+fn knowing<const N: usize>(skills: [&str; N]) -> AgentStart {
+    AgentStart { skills: skills.map(str::to_owned).to_vec(), ..AgentStart::default() }
+}
+
 /// Writes a skill into `folder`, and says where it is.
 fn put(folder: &Path, name: &str, head: &str, body: &str) -> PathBuf {
     let skill = folder.join(name);
@@ -203,10 +207,7 @@ async fn an_agent_knows_its_own_skills_from_the_start_and_is_told_what_is_missin
         config.definitions.agents.set(AgentSpec {
             instructions: "You fill in forms.".to_owned(),
             rights: AgentRights::to_call(["Read"]),
-            start: AgentStart {
-                skills: ["PDF", "word"].map(str::to_owned).to_vec(),
-                ..AgentStart::default()
-            },
+            start: knowing(["PDF", "word"]),
             children: AgentChildren { max_depth: Some(0), ..AgentChildren::default() },
             ..AgentSpec::new("clerk".parse().unwrap())
         });
@@ -377,10 +378,7 @@ async fn a_project_s_skill_does_not_take_the_place_of_one_that_the_user_s_agent_
         ..AgentSources::default()
     });
     catalog.set(AgentSpec {
-        start: AgentStart {
-            skills: ["release", "style"].map(str::to_owned).to_vec(),
-            ..AgentStart::default()
-        },
+        start: knowing(["release", "style"]),
         ..AgentSpec::new("mine".parse().unwrap())
     });
     let live = LiveSkills::load(sources);
@@ -550,10 +548,8 @@ fn skills_that_are_for_people_are_listed_and_not_offered() {
     let notes = problems(&catalog, Level::Note);
     assert!(notes[0].contains("deploy/SKILL.md:4:1: note: `allowed-tools` grants nothing"));
     let agents = LiveCatalog::load(AgentSources::default());
-    let agent = AgentSpec {
-        start: AgentStart { skills: vec!["deploy".to_owned()], ..AgentStart::default() },
-        ..AgentSpec::new("clerk".parse().unwrap())
-    };
+    let agent =
+        AgentSpec { start: knowing(["deploy"]), ..AgentSpec::new("clerk".parse().unwrap()) };
     agents.set(agent);
     let missing = catalog.check_agents(&agents.current());
     assert_eq!(missing.len(), 1);

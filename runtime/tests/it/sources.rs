@@ -483,10 +483,9 @@ async fn lists_of_agents_name_its_tools_and_children_get_no_more() {
     let folder = bench.folder.path().join("agents");
     std::fs::create_dir(&folder).unwrap();
     let agent = |name: &str, tools: &[&str]| {
-        let tools = Some(tools.iter().map(|tool| (*tool).to_owned()).collect());
         let description = format!("{name} things");
         let spec = AgentSpec {
-            rights: AgentRights { tools, ..AgentRights::default() },
+            rights: AgentRights::to_call(tools.iter().copied()),
             description,
             ..AgentSpec::new(name.parse().unwrap())
         };

@@ -8,8 +8,8 @@ use posse::protocol::{
 };
 use posse::store::{Append, Filter, Guard, Logs, Options, Ownership, Reserve, SqliteStore, Store};
 use posse::{
-    AgentChildren, AgentSpec, Answer, Keys, Outcome, Page, Recovery, RunHandle, RunId, RunRow,
-    RunSpec, Runtime, RuntimeConfig, Status, Tool, ToolContext,
+    AgentSpec, Answer, Keys, Outcome, Page, Recovery, RunHandle, RunId, RunRow, RunSpec, Runtime,
+    RuntimeConfig, Status, Tool, ToolContext,
 };
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
@@ -237,10 +237,8 @@ async fn held_tree(gate: &Gate, width: usize) -> (Bench, RunHandle) {
         .conversation(fan_out("middle", "leaf"))
         .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(gate)));
     let bench = Bench::with(script, |config| {
-        let lead = AgentSpec {
-            children: AgentChildren { max_depth: Some(2), ..AgentChildren::default() },
-            ..AgentSpec::new("lead".parse().unwrap())
-        };
+        let mut lead = AgentSpec::new("lead".parse().unwrap());
+        lead.children.max_depth = Some(2);
         config.definitions.agents.set(lead);
         config
     })
