@@ -6,7 +6,7 @@ use crate::delegation::{children, main_agent, task};
 use posse::ModelChoice;
 use posse::protocol::{Event, Limit, Outcome, Record, Usd};
 use posse::store::{Filter, Kin};
-use posse::{AgentSpec, Budget, Limits, RunId, RunRow, RunSpec, RuntimeConfig};
+use posse::{AgentSpec, Budget, Limits, RunId, RunRow, RunSpec};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::json;
 
@@ -267,8 +267,7 @@ async fn the_time_of_a_root_is_over_for_everyone_below_it() {
                 .reply(Reply::text("more than there is time for")),
         )
         .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
-    let bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(script, |mut config| {
         config.delegation.max_depth = 2;
         config
     })

@@ -7,9 +7,7 @@ use posse::agents::{
 use posse::config;
 use posse::protocol::{About, Effect, Event, Usd};
 use posse::trust::Trustees;
-use posse::{
-    AgentCatalog, AgentName, AgentSpec, Budget, Error, Limits, ModelChoice, RunSpec, RuntimeConfig,
-};
+use posse::{AgentCatalog, AgentName, AgentSpec, Budget, Error, Limits, RunSpec};
 use posse_testkit::{Reply, Script};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -365,8 +363,8 @@ fn settings_change_agents_that_are_defined_elsewhere() {
     let catalog = place.load();
     assert_eq!(problems(&catalog, Level::Error), Vec::<String>::new());
     let mine = found(&catalog, "mine");
-    let fallbacks = vec!["gpt".to_owned()];
-    assert_eq!(mine.models, ModelChoice { fallbacks, ..ModelChoice::of("haiku".to_owned()) });
+    assert_eq!(mine.models.model.as_deref(), Some("haiku"));
+    assert_eq!(mine.models.fallbacks, ["gpt"]);
     assert_eq!(mine.rights.tools, Some(vec!["Read".to_owned()]));
     assert_eq!((mine.limits.turns, mine.limits.cost), (Some(9), Some(Usd::from_dollars(1.0))));
     assert_eq!(mine.color, "red");
@@ -527,8 +525,7 @@ async fn a_runtime_sees_edits_at_its_next_start_and_a_run_keeps_what_it_started_
     let agents = LiveCatalog::load(place.sources.clone());
     assert_eq!(tools(&agents.current(), "helper"), ["Read", "Bash", "Task"]);
     let script = Script::always(Reply::text("done"));
-    let bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(script, |mut config| {
         config.definitions.agents = agents;
         config
     })

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, eventually, within};
 use posse::protocol::{Caller, CancelScope, Context, DelegationStrategy, Event, Outcome, Record};
 use posse::store::{Filter, Kin};
-use posse::{AgentSpec, Limits, RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Status};
+use posse::{AgentSpec, Limits, RunHandle, RunId, RunRow, RunSpec, Status};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
 
@@ -163,15 +163,12 @@ async fn nested_fan_outs_finish_with_one_slot() {
         script = script.conversation(lead(&format!("go{one}")));
     }
     let script = script.rule(posse_testkit::Rule::when(When::any()).reply(Reply::text("leaf")));
-    let bench = Bench::with(script, |config| {
+    let bench = Bench::with(script, |mut config| {
         let mut lead = AgentSpec::new("lead".parse().unwrap());
         lead.children.max_depth = Some(2);
         config.definitions.agents.set(lead);
-        {
-            let mut config: RuntimeConfig = config;
-            config.scheduling.max_concurrent = 1;
-            config
-        }
+        config.scheduling.max_concurrent = 1;
+        config
     })
     .await;
     let spec = RunSpec { agent: "lead".parse().unwrap(), ..bench.spec("go") };

@@ -70,8 +70,7 @@ fn reader(id: &str, price: Price) -> HostModel {
 /// A runtime without a key or a local server, with these models of its own.
 async fn bench(models: Vec<HostModel>) -> Bench {
     let silent = Script::always(Scripted::text("never asked"));
-    Bench::with(silent, |config| {
-        let mut config: RuntimeConfig = config;
+    Bench::with(silent, |mut config| {
         config.models.model = None;
         config.models.keys = nowhere();
         config.models.host = models;

@@ -5,7 +5,7 @@ use posse::ModelChoice;
 use posse::model::Why;
 use posse::protocol::{Effort, Event, Usd};
 use posse::store::Filter;
-use posse::{AgentSpec, Catalog, Keys, Limits, NamedBy, RunSpec, RuntimeConfig};
+use posse::{AgentSpec, Catalog, Keys, Limits, NamedBy, RunSpec};
 use posse_testkit::{Reply, Script};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn script() -> Script {
 /// A runtime with an agent `judge` that names models of its own, and these models of a user.
 async fn bench(additions: &str) -> Bench {
     let catalog = Catalog::with(toml::from_str(additions).unwrap()).unwrap();
-    Bench::with(script(), |config| {
+    Bench::with(script(), |mut config| {
         config.definitions.agents.set(AgentSpec {
             instructions: "Judge.".to_owned(),
             models: ModelChoice {
@@ -26,12 +26,9 @@ async fn bench(additions: &str) -> Bench {
             },
             ..AgentSpec::new("judge".parse().unwrap())
         });
-        {
-            let mut config: RuntimeConfig = config;
-            config.models.catalog = catalog;
-            config.models.effort = Some(Effort::High);
-            config
-        }
+        config.models.catalog = catalog;
+        config.models.effort = Some(Effort::High);
+        config
     })
     .await
 }
@@ -57,8 +54,7 @@ async fn a_run_s_own_model_comes_before_the_agent_s_and_that_before_the_settings
 
 #[tokio::test]
 async fn without_a_word_it_is_what_there_is_a_key_for() {
-    let bench = Bench::with(script(), |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(script(), |mut config| {
         config.models.model = None;
         config
     })

@@ -8,7 +8,7 @@ use posse::protocol::{Context, Event, Grant, RunStarted, SkillRules};
 use posse::skills::{LiveSkills, SkillCatalog, Source, Sources};
 use posse::{
     AgentChildren, AgentRights, AgentSpec, AgentStart, LiveCatalog, RunHandle, RunId, RunSpec,
-    RuntimeConfig, config,
+    config,
 };
 use posse_testkit::{Conversation, Gate, Reply, Script, When};
 use serde_json::{Value, json};
@@ -74,8 +74,7 @@ fn calling(calls: impl IntoIterator<Item = Reply>) -> Script {
 }
 
 async fn bench(script: Script, live: LiveSkills) -> Bench {
-    Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    Bench::with(script, |mut config| {
         config.definitions.skills = live;
         config
     })
@@ -203,7 +202,7 @@ async fn an_agent_knows_its_own_skills_from_the_start_and_is_told_what_is_missin
     let hidden = shelf.path().join("user/hidden/SKILL.md");
     let script = calling([read, Reply::tool_call("Read", json!({"file_path": hidden}))]);
     let live = shelf.live();
-    let bench = Bench::with(script, |config| {
+    let bench = Bench::with(script, |mut config| {
         config.definitions.agents.set(AgentSpec {
             instructions: "You fill in forms.".to_owned(),
             rights: AgentRights::to_call(["Read"]),
@@ -211,11 +210,8 @@ async fn an_agent_knows_its_own_skills_from_the_start_and_is_told_what_is_missin
             children: AgentChildren { max_depth: Some(0), ..AgentChildren::default() },
             ..AgentSpec::new("clerk".parse().unwrap())
         });
-        {
-            let mut config: RuntimeConfig = config;
-            config.definitions.skills = live;
-            config
-        }
+        config.definitions.skills = live;
+        config
     })
     .await;
     let spec = RunSpec { agent: "clerk".parse().unwrap(), ..bench.spec("go") };
@@ -382,8 +378,7 @@ async fn a_project_s_skill_does_not_take_the_place_of_one_that_the_user_s_agent_
         ..AgentSpec::new("mine".parse().unwrap())
     });
     let live = LiveSkills::load(sources);
-    let bench = Bench::with(calling([call("release", "")]), |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(calling([call("release", "")]), |mut config| {
         config.definitions.skills = live;
         config.definitions.agents = catalog;
         config
@@ -414,18 +409,15 @@ async fn a_twin_that_takes_over_a_conversation_is_shown_the_same_skills() {
         )
         .conversation(main_agent([task("twin", "your part")]));
     let live = shelf.live();
-    let bench = Bench::with(script, |config| {
+    let bench = Bench::with(script, |mut config| {
         config.definitions.agents.set(AgentSpec {
             description: "Twin".to_owned(),
             rights: AgentRights::to_call(["Skill", "Task"]),
             start: AgentStart { context: Context::Fork, ..AgentStart::default() },
             ..AgentSpec::new("twin".parse().unwrap())
         });
-        {
-            let mut config: RuntimeConfig = config;
-            config.definitions.skills = live;
-            config
-        }
+        config.definitions.skills = live;
+        config
     })
     .await;
     let spec = RunSpec { agent: "twin".parse().unwrap(), ..bench.spec("lead") };
@@ -563,16 +555,13 @@ async fn tools_that_a_skill_asks_for_are_told_and_never_granted() {
     put(&shelf.path().join("user"), "ship", head, "Ship it.");
     let write = Reply::tool_call("Write", json!({"file_path": "x", "content": "x"}));
     let live = shelf.live();
-    let bench = Bench::with(calling([call("ship", "now"), write]), |config| {
+    let bench = Bench::with(calling([call("ship", "now"), write]), |mut config| {
         config.definitions.agents.set(AgentSpec {
             rights: AgentRights::to_call(["Skill", "Read"]),
             ..AgentSpec::new("looker".parse().unwrap())
         });
-        {
-            let mut config: RuntimeConfig = config;
-            config.definitions.skills = live;
-            config
-        }
+        config.definitions.skills = live;
+        config
     })
     .await;
     let spec = RunSpec { agent: "looker".parse().unwrap(), ..bench.spec("go") };
@@ -593,8 +582,7 @@ async fn a_skill_in_use_narrows_what_its_agent_may_call_until_it_has_another_tas
     let write = |path: &str| Reply::tool_call("Write", json!({"file_path": path, "content": "x"}));
     let live = shelf.live();
     let script = calling([write("before"), call("ship", ""), write("after"), write("out/a")]);
-    let bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(script, |mut config| {
         config.definitions.skills = live;
         config
     })

@@ -125,8 +125,7 @@ async fn a_child_that_ends_just_before_its_caller_looks_for_it_again_is_told_onc
         )
         .rule(Rule::when(When::any()).reply(Reply::text("found").held_by(&gate)));
     let tool = hold(&permits);
-    let mut bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let mut bench = Bench::with(script, |mut config| {
         config.tools = vec![tool];
         config
     })
@@ -372,8 +371,7 @@ async fn a_process_that_follows_a_tree_goes_on_with_what_another_left_in_it() {
                 .reply(Reply::text("done")),
         )
         .rule(Rule::when(When::any()).reply(Reply::text("found").held_by(&second)));
-    let wait = |config| {
-        let mut config: RuntimeConfig = config;
+    let wait = |mut config: RuntimeConfig| {
         config.scheduling.recovery = Recovery::Wait;
         config
     };
