@@ -50,7 +50,8 @@ pub use permission::{Mode, Network, Permissions, Profile, host_name};
 pub use skill::{SkillOffer, SkillRules};
 pub use source::SourceOffer;
 pub use spec::{
-    AgentSpec, Effort, Instructions, ModelChoice, ROLES, RunRights, RunSpec, ToolRules,
+    AgentChildren, AgentRights, AgentSpec, AgentStart, Effort, Instructions, ModelChoice, ROLES,
+    RunRights, RunSpec, ToolRules,
 };
 pub use subagents::{NameRules, SubagentRules};
 pub use tally::{Charge, Tally};

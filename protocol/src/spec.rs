@@ -6,7 +6,8 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The definition of an agent. It is data; only a run executes it.
+/// The definition of an agent. It is data; only a run executes it. In JSON, the fields of the groups
+/// stand beside the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentSpec {
     /// What it is called by.
@@ -17,74 +18,102 @@ pub struct AgentSpec {
     /// Its system prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instructions: String,
-    /// The tools it may call, by name or with what they may be called with: `Read(src/**)`. `None`
-    /// is all. A list without any is refused at start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<String>>,
-    /// Tools that it may not call, or calls that it may not make: `Bash(rm:*)`. Whatever `tools` says.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub disallowed_tools: Vec<String>,
-    /// Names of the agents it may hand work to; `None` is all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agents: Option<Vec<String>>,
-    /// Levels of runs that may stand below its own; `None` is as the settings say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_depth: Option<u32>,
-    /// Names of the skills that it knows from the start.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub skills: Vec<String>,
-    /// How much of its caller's conversation it begins with.
-    #[serde(default, skip_serializing_if = "Context::is_fresh")]
-    pub context: Context,
-    /// What is said to it before its task.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub initial_prompt: String,
     /// The colour it is shown in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub color: String,
-    /// The model it wants: `vendor/name`, a short name, or one of [`ROLES`]; `None` is its
-    /// caller's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// The models to go on with when that one cannot be had.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fallbacks: Vec<String>,
-    /// How hard the model is to think.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effort: Option<Effort>,
+    /// Which models answer; those of its caller if it names none.
+    #[serde(flatten)]
+    pub models: ModelChoice,
     /// The JSON Schema that its final answer follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<serde_json::Value>,
-    /// How its calls are decided that no rule decides; `None` is as its caller's. Never laxer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// Its caller goes on meanwhile, unless it says otherwise.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub background: bool,
-    /// How its end is told if no call waits for it, unless its caller says otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub announce: Option<Announce>,
-    /// What its runs may start, and how.
-    #[serde(default, skip_serializing_if = "SubagentRules::is_empty")]
-    pub subagents: SubagentRules,
+    /// What it may do.
+    #[serde(flatten)]
+    pub rights: AgentRights,
     /// How far it may go.
     #[serde(default)]
     pub limits: Limits,
     /// How much it and everything below it may spend together.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,
-    /// What its tools may be called with besides: lists of rules, as in [`crate::Grant::scopes`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub scopes: Vec<Vec<String>>,
-    /// Whom its processes may talk to, and those of the runs below it; `None` is as its caller's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub network: Option<Network>,
-    /// Where it works apart from its caller.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<Isolation>,
+    /// How its runs start.
+    #[serde(flatten)]
+    pub start: AgentStart,
+    /// Whom its runs may start.
+    #[serde(flatten)]
+    pub children: AgentChildren,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// What an agent may do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentRights {
+    /// The tools it may call, by name or with what they may be called with: `Read(src/**)`. `None`
+    /// is all. A list without any is refused at start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Tools that it may not call, or calls that it may not make: `Bash(rm:*)`. Whatever `tools` says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disallowed_tools: Vec<String>,
+    /// What its tools may be called with besides: lists of rules, as in [`crate::Grant::scopes`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<Vec<String>>,
+    /// How its calls are decided that no rule decides; `None` is as its caller's. Never laxer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Whom its processes may talk to, and those of the runs below it; `None` is as its caller's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+}
+
+impl AgentRights {
+    /// The right to call these tools, and no others.
+    pub fn to_call(tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let tools = tools.into_iter().map(Into::into).collect();
+        AgentRights { tools: Some(tools), ..AgentRights::default() }
+    }
+}
+
+/// How the runs of an agent start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentStart {
+    /// Names of the skills that it knows from the start.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<String>,
+    /// How much of its caller's conversation it begins with.
+    #[serde(skip_serializing_if = "Context::is_fresh")]
+    pub context: Context,
+    /// What is said to it before its task.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub initial_prompt: String,
+    /// Its caller goes on meanwhile, unless it says otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
+    /// How its end is told if no call waits for it, unless its caller says otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub announce: Option<Announce>,
+    /// Where it works apart from its caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+}
+
+/// Whom the runs of an agent may start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentChildren {
+    /// Names of the agents it may hand work to; `None` is all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Vec<String>>,
+    /// Levels of runs that may stand below its own; `None` is as the settings say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<u32>,
+    /// What its runs may start, and how.
+    #[serde(skip_serializing_if = "SubagentRules::is_empty")]
+    pub subagents: SubagentRules,
 }
 
 impl AgentSpec {
@@ -94,27 +123,14 @@ impl AgentSpec {
             name,
             description: String::new(),
             instructions: String::new(),
-            tools: None,
-            disallowed_tools: Vec::new(),
-            agents: None,
-            max_depth: None,
-            skills: Vec::new(),
-            context: Context::Fresh,
-            initial_prompt: String::new(),
             color: String::new(),
-            model: None,
-            fallbacks: Vec::new(),
-            effort: None,
+            models: ModelChoice::default(),
             output_schema: None,
-            mode: None,
-            background: false,
-            announce: None,
-            subagents: SubagentRules::default(),
+            rights: AgentRights::default(),
             limits: Limits::default(),
             budget: Budget::default(),
-            scopes: Vec::new(),
-            network: None,
-            isolation: None,
+            start: AgentStart::default(),
+            children: AgentChildren::default(),
             extra: Extra::default(),
         }
     }
@@ -232,17 +248,33 @@ pub struct RunSpec {
     pub cleanup: Option<Cleanup>,
 }
 
-/// Which models answer in a run.
+/// Which models answer: those of an agent, or in a run, in place of its agent's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelChoice {
-    /// The model, in place of the agent's own and its fallbacks.
+    /// The model: `vendor/name`, a short name, or one of [`ROLES`]. That of a run also replaces the
+    /// fallbacks of its agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The models to continue with if that one fails; the agent's own if there are none and no model
-    /// is given here.
+    /// The models to continue with if that one fails.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<String>,
-    /// The reasoning effort, in place of what the agent says.
+    /// The reasoning effort.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+}
+
+impl ModelChoice {
+    /// This model if there is one, without fallbacks.
+    pub fn of(model: impl Into<Option<String>>) -> Self {
+        ModelChoice { model: model.into(), ..ModelChoice::default() }
+    }
+
+    /// This choice where it says something, else `other`. A model comes with its own fallbacks.
+    pub fn over(self, other: &ModelChoice) -> ModelChoice {
+        let named = if self.model.is_some() { &self } else { other }.clone();
+        ModelChoice { effort: self.effort.or(other.effort), ..named }
+    }
 }
 
 /// What a run may do, as whoever starts it says. For a run with a parent, it only narrows.
@@ -300,6 +332,25 @@ impl RunSpec {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn an_agent_is_stored_without_its_groups() {
+        let all = json!({
+            "name": "all", "description": "d", "instructions": "i", "color": "red",
+            "model": "m", "fallbacks": ["f"], "effort": "low", "output_schema": {"type": "object"},
+            "tools": ["Read"], "disallowed_tools": ["Bash"], "scopes": [["Read(a)"]], "mode": "plan",
+            "network": ["example.org"], "limits": {"turns": 1}, "budget": {"turns": 2},
+            "skills": ["s"], "context": "fork", "initial_prompt": "p", "background": true,
+            "announce": "steer", "isolation": "worktree", "agents": ["b"], "max_depth": 1,
+            "subagents": {"enabled": true}, "later": {"x": 1},
+        });
+        let agent: AgentSpec = serde_json::from_value(all.clone()).unwrap();
+        assert_eq!(agent.extra.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["later"]);
+        assert_eq!(serde_json::to_value(&agent).unwrap(), all);
+        let least = AgentSpec::new("all".parse().unwrap());
+        assert_eq!(serde_json::to_value(&least).unwrap(), json!({"name": "all", "limits": {}}));
+        assert_eq!(serde_json::from_value::<AgentSpec>(json!({"name": "all"})).unwrap(), least);
+    }
 
     #[test]
     fn a_spec_is_read_from_json_and_says_what_it_does_not_know() {

@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example is its own host")]
 
-use posse::protocol::{AgentSpec, Effect, ToolOutput, ToolSpec};
+use posse::protocol::{AgentRights, AgentSpec, Effect, ModelChoice, ToolOutput, ToolSpec};
 use posse::{
     AgentCatalog, Answer, Catalog, Keys, Limits, RunSpec, Runtime, RuntimeConfig, Tool, ToolContext,
 };
@@ -56,8 +56,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     agents.set(AgentSpec {
         description: "Answers questions about the weather".to_owned(),
         instructions: "You answer questions about the weather, briefly.".to_owned(),
-        tools: Some(vec!["temperature".to_owned()]),
-        model: Some("haiku".to_owned()),
+        rights: AgentRights::to_call(["temperature"]),
+        models: ModelChoice::of("haiku".to_owned()),
         limits: Limits { turns: Some(5), ..Limits::default() },
         ..AgentSpec::new("weather".parse()?)
     });

@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example is its own host")]
 
 use posse::protocol::Delta;
-use posse::query::{AgentDefinition, Message, QueryOptions};
+use posse::query::{AgentDefinition, DefinedRights, Message, QueryOptions};
 use posse::{Catalog, Keys, Limits};
 use std::error::Error;
 use std::io::Write;
@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         prompt: "You review what you are pointed to: read it, then say what is wrong with it and \
                  where."
             .into(),
-        tools: Some(vec!["Read".into(), "Grep".into()]),
+        rights: DefinedRights::to_call(["Read", "Grep"]),
         max_turns: Some(20),
         ..AgentDefinition::default()
     };

@@ -16,7 +16,8 @@ mod template;
 mod tool_list;
 
 pub use crate::definition::{
-    AgentDefinition, COLORS, Measure, Memory, Network, Paths, PermissionMode,
+    AgentDefinition, COLORS, DefinedChildren, DefinedModels, DefinedRights, DefinedStart, Measure,
+    Memory, Network, Paths, PermissionMode,
 };
 pub use crate::front_matter::problem::{Level, Problem};
 pub use crate::tool_facts::{ToolFacts, built_in_tools, granted_tools, tools_of};
@@ -87,9 +88,9 @@ impl Entry {
 
     /// The models that its definition and those who change it name, in force or not.
     pub fn named_models(&self) -> Vec<String> {
-        let written = self.definition.iter().flat_map(|written| resolve::models(&written.model));
-        let agent = self.agent.iter().flat_map(|agent| agent.model.iter().chain(&agent.fallbacks));
-        written.chain(agent.cloned()).collect()
+        let written = self.definition.iter().map(|written| resolve::models(&written.models));
+        let all = written.chain(self.agent.iter().map(|agent| agent.models.clone()));
+        all.flat_map(|choice| choice.model.into_iter().chain(choice.fallbacks)).collect()
     }
 }
 
@@ -227,8 +228,10 @@ impl AgentCatalog {
     pub(crate) fn check_callees(&mut self) {
         let mut missing = Vec::new();
         for entry in self.effective.iter().map(|index| &self.entries[*index]) {
-            let agents = entry.agent.iter().flat_map(|agent| agent.agents.iter().flatten());
-            let started = entry.agent.iter().flat_map(|agent| &agent.subagents.allowed_agents);
+            let agents =
+                entry.agent.iter().flat_map(|agent| agent.children.agents.iter().flatten());
+            let started =
+                entry.agent.iter().flat_map(|agent| &agent.children.subagents.allowed_agents);
             for callee in agents.chain(started.flatten()) {
                 if callee != "*" && !self.knows(callee) {
                     missing.push(Problem {

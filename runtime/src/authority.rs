@@ -103,11 +103,12 @@ pub(crate) fn narrow(
     spec: &RunSpec,
     rules: Option<&Rules<'_>>,
 ) -> Result<(), Error> {
+    let (agent, asked) = (&agent.rights, &spec.rights);
     let lists: Vec<_> = rules.into_iter().flat_map(Rules::tools).collect();
-    let own = [agent.tools.as_deref(), spec.rights.tools.allow.as_deref()];
+    let own = [agent.tools.as_deref(), asked.tools.allow.as_deref()];
     let allow = lists.iter().map(|list| list.allow.as_deref()).chain(own).flatten();
     let deny = lists.iter().map(|list| list.deny.as_slice());
-    let deny = deny.chain([agent.disallowed_tools.as_slice(), spec.rights.tools.deny.as_slice()]);
+    let deny = deny.chain([agent.disallowed_tools.as_slice(), asked.tools.deny.as_slice()]);
     grant.scopes = above.map_or_else(Vec::new, |above| above.scopes.clone());
     grant.scopes.extend(allow.filter_map(scopes));
     grant.scopes.extend(agent.scopes.iter().cloned());
@@ -119,11 +120,11 @@ pub(crate) fn narrow(
             let (around, _) = rule_files::of_grant(config.permissions.rule_files.as_ref(), grant)?;
             all.ask.extend(around.ask);
             all.deny.extend(around.deny);
-            all.allow.extend(spec.rights.permissions.allow.iter().cloned());
+            all.allow.extend(asked.permissions.allow.iter().cloned());
             all
         }
     };
-    grant.network = match (above, &spec.rights.network) {
+    grant.network = match (above, &asked.network) {
         (None, wanted) => wanted.clone().unwrap_or_else(|| config.permissions.network.clone()),
         (Some(above), None) => above.network.clone(),
         (Some(above), Some(wanted)) => above.network.meet(wanted),
@@ -132,14 +133,14 @@ pub(crate) fn narrow(
         grant.network = grant.network.meet(network);
     }
     let reach = above.map(|above| above.reach);
-    let wanted = spec.rights.reach.or(reach).unwrap_or(Profile::WorkspaceWrite);
+    let wanted = asked.reach.or(reach).unwrap_or(Profile::WorkspaceWrite);
     grant.reach = reach.map_or(wanted, |reach| reach.min(wanted));
     let Permissions { allow, ask, deny: denied, .. } = &mut grant.permissions;
     if !grant.network.is_off() && grant.reach != Profile::Full {
         denied.extend(secret_files(allow, &grant.workspace));
     }
-    ask.extend(spec.rights.permissions.ask.iter().cloned());
-    denied.extend(spec.rights.permissions.deny.iter().cloned());
+    ask.extend(asked.permissions.ask.iter().cloned());
+    denied.extend(asked.permissions.deny.iter().cloned());
     denied.extend(deny.flat_map(denials));
     for rules in [&mut *ask, &mut *denied] {
         widen_to_checkout(rules, &grant.workspace, &grant.known);
@@ -149,15 +150,15 @@ pub(crate) fn narrow(
         rules.retain(|rule| seen.insert(rule.clone()));
     }
     let modes = match above {
-        Some(above) => [Some(above.mode), spec.rights.mode, agent.mode],
-        None if spec.rights.mode.is_some() => [spec.rights.mode, agent.mode, None],
+        Some(above) => [Some(above.mode), asked.mode, agent.mode],
+        None if asked.mode.is_some() => [asked.mode, agent.mode, None],
         None => {
             let around = rule_files::mode_of(config.permissions.rule_files.as_ref(), grant)?;
             [Some(config.permissions.mode), around, agent.mode]
         }
     };
     grant.mode = modes.into_iter().flatten().min().unwrap_or(Mode::Plan);
-    grant.attended = above.map_or(spec.rights.attended, |above| above.attended);
+    grant.attended = above.map_or(asked.attended, |above| above.attended);
     Ok(())
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Above {
 
 /// Why a run that began as `started`, and has nobody to hand work to, has nobody.
 pub(crate) fn deepest(started: &RunStarted) -> String {
-    if started.agent.agents.as_ref().is_some_and(Vec::is_empty) {
+    if started.agent.children.agents.as_ref().is_some_and(Vec::is_empty) {
         return "its definition names no agent that it may call".to_owned();
     }
     let depth = started.parent.as_ref().map_or(0, |parent| parent.ancestors.len());
@@ -54,7 +54,7 @@ impl Above {
             announce: self.announce,
             account,
             limited: self.limited().collect(),
-            abreast: self.started.agent.subagents.max_concurrent,
+            abreast: self.started.agent.children.subagents.max_concurrent,
             time: self.time.clone(),
             ancestors,
             extra: Extra::default(),

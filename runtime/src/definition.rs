@@ -22,7 +22,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A definition of an agent as it is written. Keys are camelCase; what is not said is absent.
+/// A definition of an agent as it is written. Keys are camelCase, and those of the groups stand
+/// beside the others; what is not said is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDefinition {
@@ -35,6 +36,51 @@ pub struct AgentDefinition {
     /// Its system prompt; in Markdown, the body.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prompt: String,
+    /// The colour it is shown in, one of [`COLORS`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    /// Which models answer.
+    #[serde(flatten)]
+    pub models: DefinedModels,
+    /// The JSON Schema of its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// What it may do.
+    #[serde(flatten)]
+    pub rights: DefinedRights,
+    /// Model calls, at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// How far it may go each time it is set to work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Measure>,
+    /// How much it and everything below it may spend together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Measure>,
+    /// How its runs start.
+    #[serde(flatten)]
+    pub start: DefinedStart,
+    /// Whom its runs may start.
+    #[serde(flatten)]
+    pub children: DefinedChildren,
+}
+
+/// Which models answer, as a definition says it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DefinedModels {
+    /// Its model, and after it those to go on with when that one cannot be had.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_more")]
+    pub model: Vec<String>,
+    /// How hard its model is to think.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+}
+
+/// What an agent may do, as its definition says it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DefinedRights {
     /// The tools it may call: names, groups such as `@read`, patterns such as `mcp__files__*`, rules
     /// such as `Read(src/**)` and `Task(explore, plan)`. Left out, or exactly `*`: all that its
     /// caller can hand on.
@@ -43,75 +89,84 @@ pub struct AgentDefinition {
     /// The tools it may not call, or calls it may not make, whatever `tools` says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disallowed_tools: Option<Vec<String>>,
-    /// Its model, and after it those to go on with when that one cannot be had.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_more")]
-    pub model: Vec<String>,
-    /// How hard its model is to think.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub effort: Option<Effort>,
-    /// Model calls, at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_turns: Option<u32>,
     /// How its calls are decided that no rule decides; never laxer than its caller's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<PermissionMode>,
-    /// Skills it has from the start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub skills: Option<Vec<String>>,
-    /// MCP servers: names, or tables that describe them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mcp_servers: Option<Value>,
-    /// Hooks by event.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hooks: Option<Value>,
-    /// Whose memory it keeps.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Memory>,
-    /// Its caller does not wait for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub background: Option<bool>,
-    /// Where it works.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<Isolation>,
-    /// The colour it is shown in, one of [`COLORS`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub color: Option<String>,
-    /// How much of its caller's conversation it begins with: all, none, or the last so many turns.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "fork")]
-    pub fork_context: Option<Context>,
-    /// What is said to it before its task.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_prompt: Option<String>,
-    /// It is not told what the project's CLAUDE.md says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub omit_claude_md: Option<bool>,
-    /// How far it may go each time it is set to work.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limits: Option<Measure>,
-    /// How much it and everything below it may spend together.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Measure>,
-    /// The JSON Schema of its answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Value>,
-    /// How its caller learns of its result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub announce: Option<Announce>,
-    /// What its runs may start, and how.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub subagents: Option<SubagentRules>,
-    /// Levels of runs that may stand below its own, 0 to 8.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_depth: Option<u32>,
-    /// The agents it may hand work to; left out: all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agents: Option<Vec<String>>,
     /// Which other machines it may talk to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// The paths it may read and write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paths: Option<Paths>,
+    /// MCP servers: names, or tables that describe them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mcp_servers: Option<Value>,
+    /// Hooks by event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<Value>,
+}
+
+impl DefinedRights {
+    /// The right to call these tools, and no others.
+    pub fn to_call(tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let tools = tools.into_iter().map(Into::into).collect();
+        DefinedRights { tools: Some(tools), ..DefinedRights::default() }
+    }
+
+    /// The mode that it asks for, if it asks for one that a file can ask for.
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        match self.permission_mode? {
+            PermissionMode::Default | PermissionMode::BypassPermissions => None,
+            PermissionMode::AcceptEdits | PermissionMode::Auto => Some(Mode::AcceptEdits),
+            PermissionMode::Plan => Some(Mode::Plan),
+            PermissionMode::DontAsk => Some(Mode::DontAsk),
+        }
+    }
+}
+
+/// How the runs of an agent start, as its definition says it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DefinedStart {
+    /// Skills it has from the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skills: Option<Vec<String>>,
+    /// How much of its caller's conversation it begins with: all, none, or the last so many turns.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "fork")]
+    pub fork_context: Option<Context>,
+    /// What is said to it before its task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_prompt: Option<String>,
+    /// Its caller does not wait for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background: Option<bool>,
+    /// How its caller learns of its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub announce: Option<Announce>,
+    /// Where it works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+    /// Whose memory it keeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// It is not told what the project's CLAUDE.md says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omit_claude_md: Option<bool>,
+}
+
+/// Whom the runs of an agent may start, as its definition says it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DefinedChildren {
+    /// The agents it may hand work to; left out: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Vec<String>>,
+    /// Levels of runs that may stand below its own, 0 to 8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<u32>,
+    /// What its runs may start, and how.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subagents: Option<SubagentRules>,
 }
 
 /// The colours an agent may be shown in.
@@ -202,18 +257,6 @@ pub struct Measure {
     /// Runs below it that have not ended; of a budget alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children: Option<u64>,
-}
-
-impl PermissionMode {
-    /// The mode that it asks for, if it asks for one that a file can ask for.
-    pub(crate) fn mode(self) -> Option<Mode> {
-        match self {
-            PermissionMode::Default | PermissionMode::BypassPermissions => None,
-            PermissionMode::AcceptEdits | PermissionMode::Auto => Some(Mode::AcceptEdits),
-            PermissionMode::Plan => Some(Mode::Plan),
-            PermissionMode::DontAsk => Some(Mode::DontAsk),
-        }
-    }
 }
 
 impl AgentDefinition {

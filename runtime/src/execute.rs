@@ -354,7 +354,7 @@ impl Executor {
             model: redactor.before(model),
             fallbacks: fallbacks.collect(),
             patience: config.models.patience,
-            effort: started.agent.effort,
+            effort: started.agent.models.effort,
             output_schema: started.agent.output_schema.clone().map(Arc::new),
             tools,
             offered,

@@ -109,8 +109,8 @@ pub use posse_model::{Catalog, HostModel, Keys, Pacing, Provider, ResolveError};
 pub use posse_offline as offline;
 pub use posse_protocol as protocol;
 pub use posse_protocol::{
-    AgentName, AgentSpec, Budget, Limits, ModelChoice, Outcome, RunId, RunRights, RunSpec, Seq,
-    Status,
+    AgentChildren, AgentName, AgentRights, AgentSpec, AgentStart, Budget, Limits, ModelChoice,
+    Outcome, RunId, RunRights, RunSpec, Seq, Status,
 };
 pub use posse_store as store;
 pub use posse_store::RunRow;

@@ -19,7 +19,7 @@ use crate::selection::{self, Money};
 use crate::skills::allows;
 use crate::skills::tool as skill_tool;
 use crate::tool_facts::filter;
-use crate::tool_facts::{TASK, TOOLS_PAGE, ToolFacts, built_in_tools, of_source};
+use crate::tool_facts::{TASK, TOOLS_PAGE, ToolFacts, built_in_tools, granted_tools, of_source};
 use crate::toolset::RunFolders;
 use crate::trust::{self, Standing};
 use posse_protocol::{
@@ -72,7 +72,7 @@ impl Runtime {
         let rules = above.map(|above| self.rules(&above.started.agent));
         agent.instructions = spec.instructions.applied(std::mem::take(&mut agent.instructions));
         teach(&mut agent, &grant.skills)?;
-        agent.effort = spec.models.effort.or(agent.effort).or(config.models.effort);
+        agent.models.effort = spec.models.effort.or(agent.models.effort).or(config.models.effort);
         agent.output_schema = spec.output_schema.clone().or(agent.output_schema.take());
         if let Some(schema) = &agent.output_schema {
             posse_agent::check_schema(schema).map_err(|why| {
@@ -121,7 +121,7 @@ impl Runtime {
             cleanup: spec.cleanup.or(rules.map(|rules| rules.cleanup())).unwrap_or_default(),
             ..RunStarted::new(agent, selection.model, grant)
         };
-        let context = spec.context.unwrap_or(started.agent.context);
+        let context = spec.context.unwrap_or(started.agent.start.context);
         let mut notes = Vec::new();
         if let Some(above) = above
             && context != Context::Fresh
@@ -173,7 +173,7 @@ impl Runtime {
             None => Box::pin(self.offers(run, spec, &agent, &grant)).await?,
         };
         let mut grant = self.grant(&agents, &agent, grant, above, strategy, spec)?;
-        if agent.isolation == Some(Isolation::Worktree) {
+        if agent.start.isolation == Some(Isolation::Worktree) {
             let worktrees = &self.inner.worktrees;
             let planned = Box::pin(worktrees.plan(run, &grant.workspace)).await?;
             grant.worktree = Some(planned.0);
@@ -206,7 +206,8 @@ impl Runtime {
         // What a source does not offer today, an agent does without.
         let sources = grant.sources.iter().map(|offer| of_source(&offer.source));
         let named: Vec<ToolFacts> = all.iter().cloned().chain(sources).collect();
-        for list in [agent.tools.as_deref().unwrap_or_default(), &agent.disallowed_tools] {
+        let rights = &agent.rights;
+        for list in [rights.tools.as_deref().unwrap_or_default(), &rights.disallowed_tools] {
             if let Some(name) = filter::unknown(list, &named) {
                 let names = named.iter().map(|tool| tool.name.as_str());
                 return Err(Error::InvalidInput(format!(
@@ -236,7 +237,7 @@ impl Runtime {
             delegation.as_ref().is_some_and(|it| it.strategy != DelegationStrategy::Manual);
         available.retain(|tool| offered || tool.effect != Effect::Delegate);
         available.retain(|tool| !grant.skills.is_empty() || !skill_tool::is(tool));
-        let mut tools = filter::allowed(available, agent.tools.as_deref(), &agent.disallowed_tools);
+        let mut tools = granted_tools(available, rights);
         let rules = above.map(|above| self.rules(&above.started.agent));
         // Whoever starts a run decides for everything below it; a definition, for its own runs.
         for names in [&mut tools, &mut hand_on] {
@@ -295,11 +296,10 @@ impl Runtime {
         above: Option<&Above>,
         strategy: DelegationStrategy,
     ) -> Option<Delegation> {
+        let own = agent.children.max_depth;
         let depth = match above {
-            None => agent.max_depth.unwrap_or(self.config().delegation.max_depth).min(DEEPEST),
-            Some(above) => {
-                above.depth_left().saturating_sub(1).min(agent.max_depth.unwrap_or(DEEPEST))
-            }
+            None => own.unwrap_or(self.config().delegation.max_depth).min(DEEPEST),
+            Some(above) => above.depth_left().saturating_sub(1).min(own.unwrap_or(DEEPEST)),
         };
         if depth == 0 {
             return None;
@@ -307,7 +307,7 @@ impl Runtime {
         let same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
         let may_call = |offer: &Offer| {
             let name = offer.name.as_str();
-            let named = agent.agents.as_ref();
+            let named = agent.children.agents.as_ref();
             named.is_none_or(|named| named.iter().any(|entry| entry == "*" || same(entry, name)))
         };
         let all = match above {
@@ -382,10 +382,10 @@ fn first_message(started: &mut RunStarted, prompt: String, notes: Vec<String>) -
     let named = started.parent.is_none().then(|| named_in(&prompt, &started.grant)).flatten();
     // What a run is about is the prompt, not what is said around it.
     let around = started.forked.is_some() || hint.is_some() || named.is_some() || !notes.is_empty();
-    if started.label.is_empty() && (around || !started.agent.initial_prompt.is_empty()) {
+    if started.label.is_empty() && (around || !started.agent.start.initial_prompt.is_empty()) {
         started.label = prompt.lines().next().unwrap_or_default().chars().take(200).collect();
     }
-    let text = match started.agent.initial_prompt.as_str() {
+    let text = match started.agent.start.initial_prompt.as_str() {
         "" => prompt,
         before => format!("{before}\n\n{prompt}"),
     };

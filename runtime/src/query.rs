@@ -6,7 +6,7 @@
 mod message;
 mod options;
 
-pub use crate::agents::AgentDefinition;
+pub use crate::agents::{AgentDefinition, DefinedRights};
 pub use message::{Message, Started, Summary};
 pub use options::QueryOptions;
 pub(crate) use options::{USUAL, is_main, leader};

@@ -157,11 +157,11 @@ fn named<'a>(
 ) -> Option<(&'a String, &'a [String], NamedBy)> {
     let wanted = [
         (meant(spec.models.model.as_ref(), config), &spec.models.fallbacks, NamedBy::Spec),
-        (meant(agent.model.as_ref(), config), &agent.fallbacks, NamedBy::Agent),
-        (meant(usual, config), &agent.fallbacks, NamedBy::Rules),
+        (meant(agent.models.model.as_ref(), config), &agent.models.fallbacks, NamedBy::Agent),
+        (meant(usual, config), &agent.models.fallbacks, NamedBy::Rules),
         (
             parent.map(|it| &it.model),
-            parent.map_or(&agent.fallbacks, |it| &it.fallbacks),
+            parent.map_or(&agent.models.fallbacks, |it| &it.fallbacks),
             NamedBy::Parent,
         ),
         (config.models.model.as_ref(), &config.models.fallbacks, NamedBy::Config),

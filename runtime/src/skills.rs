@@ -164,7 +164,7 @@ impl SkillCatalog {
     pub fn check_agents(&self, agents: &AgentCatalog) -> Vec<Problem> {
         let entries = agents.iter().filter_map(|agent| {
             let entry = agents.entry(&agent.name)?;
-            Some(agent.skills.iter().map(move |skill| (entry, skill)))
+            Some(agent.start.skills.iter().map(move |skill| (entry, skill)))
         });
         let missing = entries.flatten().filter(|(_, skill)| {
             !self.iter().any(|known| known.name.eq_ignore_ascii_case(skill) && !known.is_manual)

@@ -263,8 +263,9 @@ impl SubagentExecutor {
         subagents: impl Iterator<Item = &'a AgentSpec>,
     ) -> Result<AgentSpec, Error> {
         let names = subagents.map(|agent| agent.name.to_string()).collect();
-        let usual = leader(&home.config().definitions.agents.current(), USUAL)?;
-        Ok(AgentSpec { agents: Some(names), ..usual })
+        let mut main = leader(&home.config().definitions.agents.current(), USUAL)?;
+        main.children.agents = Some(names);
+        Ok(main)
     }
 }
 

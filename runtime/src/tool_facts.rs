@@ -8,7 +8,7 @@ pub(crate) mod filter;
 use crate::error::quoted;
 use filter::{name_denied_to_children, parts};
 pub use posse_protocol::ToolFacts;
-use posse_protocol::{About, AgentSpec, Effect, Grant, NameRules, near};
+use posse_protocol::{About, AgentRights, Effect, Grant, NameRules, near};
 use std::borrow::Cow;
 
 /// Hands work to an agent and waits for it.
@@ -77,9 +77,12 @@ pub fn tools_of(grant: &Grant) -> Vec<ToolFacts> {
     tools
 }
 
-/// Names of those of `tools` that `agent` may call when nobody above it narrows them.
-pub fn granted_tools(tools: &[ToolFacts], agent: &AgentSpec) -> Vec<String> {
-    filter::allowed(tools, agent.tools.as_deref(), &agent.disallowed_tools)
+/// Names of those of `tools` that an agent with `rights` may call when nobody above it narrows them.
+pub fn granted_tools<'t>(
+    tools: impl IntoIterator<Item = &'t ToolFacts>,
+    rights: &AgentRights,
+) -> Vec<String> {
+    filter::allowed(tools, rights.tools.as_deref(), &rights.disallowed_tools)
 }
 
 /// What the calls of `tool` are about. Other systems have tools that fetch pages; rules about these

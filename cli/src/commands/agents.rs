@@ -34,11 +34,11 @@ pub async fn run(common: Common, verb: AgentsVerb) -> Result<Code, Failure> {
 
 /// The tools in an agent's definition, in one line.
 fn tools(agent: &AgentSpec) -> String {
-    let all = match &agent.tools {
+    let all = match &agent.rights.tools {
         Some(tools) => tools.join(", "),
         None => "all".to_owned(),
     };
-    let denied = match agent.disallowed_tools.as_slice() {
+    let denied = match agent.rights.disallowed_tools.as_slice() {
         [] => String::new(),
         denied => format!(" but {}", denied.join(", ")),
     };
@@ -47,8 +47,8 @@ fn tools(agent: &AgentSpec) -> String {
 
 /// The models in an agent's definition, in one line.
 fn model(agent: &AgentSpec) -> String {
-    let first = agent.model.as_deref().unwrap_or("inherit");
-    let all = std::iter::once(first).chain(agent.fallbacks.iter().map(String::as_str));
+    let first = agent.models.model.as_deref().unwrap_or("inherit");
+    let all = std::iter::once(first).chain(agent.models.fallbacks.iter().map(String::as_str));
     clean_line(&all.collect::<Vec<_>>().join(", "), 200)
 }
 

@@ -55,10 +55,7 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
             None => {
                 let agent = config.agent.value.clone();
                 let spec = RunSpec::new(agent, PROMPT, &folder);
-                let spec = RunSpec {
-                    models: ModelChoice { model: Some(MODEL.to_owned()), ..ModelChoice::default() },
-                    ..spec
-                };
+                let spec = RunSpec { models: ModelChoice::of(MODEL.to_owned()), ..spec };
                 let (begun, events) = runtime.start_and_watch(spec).await?;
                 Followee::started(runtime.handle(begun.run()), events)
             }

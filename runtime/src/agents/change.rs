@@ -7,10 +7,10 @@ use crate::definition::field::Field;
 use crate::definition::reading::Written;
 use crate::definition::{AgentDefinition, PermissionMode};
 use crate::front_matter::problem::{Findings, Place};
-use crate::limits::{narrowed, replaced};
+use crate::limits::narrowed;
 use crate::tool_facts::filter::allowed;
 use crate::tool_facts::{ToolFacts, only_looks};
-use posse_protocol::AgentSpec;
+use posse_protocol::{AgentSpec, ModelChoice};
 
 /// Changes `spec` as `written` says. An error among the findings means that it cannot be used:
 /// without what the change was to deny, it could do more than it should.
@@ -27,39 +27,21 @@ pub(crate) fn apply(
         Trust::User => true,
         Trust::Project { standing, .. } => standing.is_trusted(),
     };
-    let mut models = resolve::models(&change.model).peekable();
-    if models.peek().is_some() && is_believed {
-        spec.model = models.next();
-        spec.fallbacks = models.collect();
-    } else if models.peek().is_some() || change.effort.is_some() && !is_believed {
+    let models = resolve::models(&change.models);
+    if is_believed {
+        spec.models = models.over(&spec.models);
+    } else if models != ModelChoice::default() {
         let reason = "`model` and `effort` have no effect: this folder is not trusted, so it can only \
                       restrict an agent";
         findings.note(Place::UNKNOWN, reason);
     }
-    spec.effort = change.effort.filter(|_| is_believed).or(spec.effort);
     if let Some(color) = &change.color {
         spec.color.clone_from(color);
     }
     let allow = resolve::allow(written, tools, findings);
-    spec.disallowed_tools.extend(resolve::denied(written, tools, findings));
-    let mode = change.permission_mode.and_then(PermissionMode::mode);
+    spec.rights.disallowed_tools.extend(resolve::denied(written, tools, findings));
     match trust {
-        Trust::User => {
-            spec.mode = mode.or(spec.mode);
-            spec.limits = replaced(&change.limits(), &spec.limits);
-            spec.budget = budget::replaced(&change.budget(), &spec.budget);
-            spec.max_depth = change.max_depth.or(spec.max_depth);
-            spec.tools = allow.tools.or(spec.tools.take());
-            spec.agents = common(allow.agents, change.agents.clone()).or(spec.agents.take());
-            spec.context = change.fork_context.unwrap_or(spec.context);
-            if let Some(skills) = &change.skills {
-                spec.skills.clone_from(skills);
-            }
-            if let Some(prompt) = &change.initial_prompt {
-                spec.initial_prompt.clone_from(prompt);
-            }
-            spec.output_schema = change.output_schema.clone().or(spec.output_schema.take());
-        }
+        Trust::User => resolve::replace(spec, change, allow),
         Trust::Project { limits, budget, max_depth, .. } => {
             for field in reserved(change) {
                 let reason = format!(
@@ -68,13 +50,13 @@ pub(crate) fn apply(
                 );
                 findings.error(Place::UNKNOWN, reason);
             }
-            spec.mode = mode.into_iter().chain(spec.mode).min();
+            spec.rights.mode = change.rights.mode().into_iter().chain(spec.rights.mode).min();
             spec.limits = narrowed(&change.limits(), &spec.limits, limits);
             spec.budget = budget::narrowed(&change.budget(), &spec.budget, budget);
-            spec.max_depth = match change.max_depth {
-                Some(depth) => Some(depth.min(spec.max_depth.unwrap_or(max_depth))),
-                None => spec.max_depth,
-            };
+            if let Some(depth) = change.children.max_depth {
+                let most = spec.children.max_depth.unwrap_or(max_depth);
+                spec.children.max_depth = Some(depth.min(most));
+            }
             if let Some(rules) = allow.tools.as_deref().and_then(crate::policy::scopes) {
                 let reason = format!(
                     "a change by a project can name tools, and not with what they may be called \
@@ -85,30 +67,30 @@ pub(crate) fn apply(
             }
             if allow.tools.is_some() {
                 let wanted = allowed(tools, allow.tools.as_deref(), &[]);
-                keep(spec, tools, |tool| wanted.contains(&tool.name));
+                keep(&mut spec.rights, tools, |tool| wanted.contains(&tool.name));
             }
-            let agents = common(allow.agents, change.agents.clone());
-            spec.agents = common(spec.agents.take(), agents);
+            spec.children.agents = common(spec.children.agents.take(), allow.agents);
         }
     }
-    if change.permission_mode == Some(PermissionMode::Plan) {
-        keep(spec, tools, only_looks);
+    if change.rights.permission_mode == Some(PermissionMode::Plan) {
+        keep(&mut spec.rights, tools, only_looks);
     }
-    require_tools(spec, Place::UNKNOWN, tools, findings);
+    require_tools(&mut spec.rights, Place::UNKNOWN, tools, findings);
 }
 
 /// What would let a project speak to an agent that may do more than look.
 fn reserved(change: &AgentDefinition) -> impl Iterator<Item = Field> {
+    let AgentDefinition { rights, start, .. } = change;
     let set = [
-        (Field::InitialPrompt, change.initial_prompt.is_some()),
-        (Field::ForkContext, change.fork_context.is_some()),
+        (Field::InitialPrompt, start.initial_prompt.is_some()),
+        (Field::ForkContext, start.fork_context.is_some()),
         (Field::OutputSchema, change.output_schema.is_some()),
-        (Field::Skills, change.skills.is_some()),
-        (Field::McpServers, change.mcp_servers.is_some()),
-        (Field::Hooks, change.hooks.is_some()),
-        (Field::Memory, change.memory.is_some()),
-        (Field::Network, change.network.is_some()),
-        (Field::Paths, change.paths.is_some()),
+        (Field::Skills, start.skills.is_some()),
+        (Field::McpServers, rights.mcp_servers.is_some()),
+        (Field::Hooks, rights.hooks.is_some()),
+        (Field::Memory, start.memory.is_some()),
+        (Field::Network, rights.network.is_some()),
+        (Field::Paths, rights.paths.is_some()),
     ];
     set.into_iter().filter(|(_, is_set)| *is_set).map(|(field, _)| field)
 }

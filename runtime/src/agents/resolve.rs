@@ -1,19 +1,19 @@
 //! From a definition to an agent: which tools it may call here, how far it may go, what it is told.
 
-use super::tool_list;
-use crate::budget::narrowed;
-use crate::definition::AgentDefinition;
+use super::tool_list::{self, Allowed};
+use crate::budget;
 use crate::definition::field::Field;
 use crate::definition::reading::{self, Written};
+use crate::definition::{AgentDefinition, DefinedModels};
 use crate::definition::{Network, Paths, PermissionMode};
 use crate::front_matter::problem::{Findings, Place, Problem};
-use crate::limits::stricter;
+use crate::limits;
 use crate::policy::{EDIT, READ, tool_names};
 use crate::tool_facts::check_tools;
 use crate::tool_facts::filter::{allowed, parts};
-use crate::tool_facts::{ToolFacts, looks_here, only_looks};
+use crate::tool_facts::{ToolFacts, granted_tools, looks_here, only_looks};
 use crate::trust::Standing;
-use posse_protocol::{AgentName, AgentSpec, Budget, Context, Limits};
+use posse_protocol::{AgentName, AgentRights, AgentSpec, Budget, Limits, ModelChoice};
 
 /// How far the author of a definition is believed.
 #[derive(Clone, Copy, Debug)]
@@ -44,62 +44,69 @@ pub(crate) fn spec(
     findings: &mut Findings,
 ) -> Option<AgentSpec> {
     let definition = &written.definition;
+    let AgentDefinition { rights, start, .. } = definition;
     let mut spec = AgentSpec {
         description: definition.description.clone(),
         instructions: definition.prompt.trim().to_owned(),
-        max_depth: definition.max_depth,
-        skills: definition.skills.clone().unwrap_or_default(),
-        context: definition.fork_context.unwrap_or(Context::Fresh),
-        initial_prompt: definition.initial_prompt.clone().unwrap_or_default(),
         color: definition.color.clone().unwrap_or_default(),
-        effort: definition.effort,
-        output_schema: definition.output_schema.clone(),
-        background: definition.background.unwrap_or_default(),
-        announce: definition.announce,
-        isolation: definition.isolation,
-        network: network(written, findings),
-        scopes: path_scopes(definition.paths.as_ref()),
-        subagents: definition.subagents.clone().unwrap_or_default(),
-        mode: definition.permission_mode.and_then(PermissionMode::mode),
-        limits: definition.limits(),
-        budget: definition.budget(),
+        models: models(&definition.models),
         ..AgentSpec::new(name)
     };
-    let mut models = models(&definition.model);
-    spec.model = models.next();
-    spec.fallbacks = models.collect();
+    spec.start.background = start.background.unwrap_or_default();
+    (spec.start.announce, spec.start.isolation) = (start.announce, start.isolation);
+    spec.children.subagents = definition.children.subagents.clone().unwrap_or_default();
+    spec.rights.scopes = path_scopes(rights.paths.as_ref());
+    spec.rights.network = network(written, findings);
     check_children(written, tools, findings);
-    spec.disallowed_tools = denied(written, tools, findings);
-    spec.disallowed_tools.extend(unusable(definition.paths.as_ref(), tools));
-    let allow = allow(written, tools, findings);
-    spec.tools = allow.tools;
-    spec.agents = common(allow.agents, definition.agents.clone());
-    if definition.permission_mode == Some(PermissionMode::Plan) {
-        keep(&mut spec, tools, only_looks);
+    spec.rights.disallowed_tools = denied(written, tools, findings);
+    spec.rights.disallowed_tools.extend(unusable(rights.paths.as_ref(), tools));
+    replace(&mut spec, definition, allow(written, tools, findings));
+    if rights.permission_mode == Some(PermissionMode::Plan) {
+        keep(&mut spec.rights, tools, only_looks);
     }
     if let Trust::Project { standing, limits, budget, .. } = trust {
-        spec.limits = stricter(spec.limits, limits);
-        spec.budget = narrowed(&spec.budget, &Budget::default(), budget);
+        spec.limits = limits::stricter(spec.limits, limits);
+        spec.budget = budget::narrowed(&spec.budget, &Budget::default(), budget);
         // What was done is not a project's to remove or to put away.
-        spec.subagents.default_cleanup = None;
-        spec.subagents.archive_after_minutes = None;
+        spec.children.subagents.default_cleanup = None;
+        spec.children.subagents.archive_after_minutes = None;
         if !standing.is_trusted() {
             choose_no_model(&mut spec, standing, written.place(Field::Model), findings);
             // Git would work on what the folder says.
-            if spec.isolation.take().is_some() {
+            if spec.start.isolation.take().is_some() {
                 let reason = format!("{}, so `isolation` has no effect", of_folder(standing));
                 findings.note(written.place(Field::Isolation), reason);
             }
-            only_look(&mut spec, standing, written.place(Field::Tools), tools, findings);
+            only_look(&mut spec.rights, standing, written.place(Field::Tools), tools, findings);
         }
     }
-    require_tools(&mut spec, written.place(Field::Tools), tools, findings);
+    require_tools(&mut spec.rights, written.place(Field::Tools), tools, findings);
     findings.first_error().is_none().then_some(spec)
+}
+
+/// Replaces what `spec` says by what a definition that allows `allow` says, where the user may change
+/// it later too.
+pub(crate) fn replace(spec: &mut AgentSpec, definition: &AgentDefinition, allow: Allowed) {
+    let (start, children) = (&definition.start, &mut spec.children);
+    spec.rights.mode = definition.rights.mode().or(spec.rights.mode);
+    spec.rights.tools = allow.tools.or(spec.rights.tools.take());
+    spec.limits = limits::replaced(&definition.limits(), &spec.limits);
+    spec.budget = budget::replaced(&definition.budget(), &spec.budget);
+    children.agents = allow.agents.or(children.agents.take());
+    children.max_depth = definition.children.max_depth.or(children.max_depth);
+    spec.start.context = start.fork_context.unwrap_or(spec.start.context);
+    if let Some(skills) = &start.skills {
+        spec.start.skills.clone_from(skills);
+    }
+    if let Some(prompt) = &start.initial_prompt {
+        spec.start.initial_prompt.clone_from(prompt);
+    }
+    spec.output_schema = definition.output_schema.clone().or(spec.output_schema.take());
 }
 
 /// Says which names in `subagents.tools` of a definition mean no tool.
 fn check_children(written: &Written, tools: &[ToolFacts], findings: &mut Findings) {
-    let Some(rules) = &written.definition.subagents else { return };
+    let Some(rules) = &written.definition.children.subagents else { return };
     let place = written.place(Field::Subagents);
     match check_tools(&rules.tools, tools) {
         Ok(odd) => odd.into_iter().for_each(|reason| findings.warning(place, reason)),
@@ -109,7 +116,7 @@ fn check_children(written: &Written, tools: &[ToolFacts], findings: &mut Finding
 
 /// Whom a definition lets its processes talk to.
 fn network(written: &Written, findings: &mut Findings) -> Option<posse_protocol::Network> {
-    let network = match written.definition.network.as_ref()? {
+    let network = match written.definition.rights.network.as_ref()? {
         Network::Any(true) => return Some(posse_protocol::Network::Open),
         Network::Any(false) => return Some(posse_protocol::Network::Off),
         Network::Hosts(hosts) if hosts.is_empty() => return Some(posse_protocol::Network::Off),
@@ -137,21 +144,21 @@ fn unusable(paths: Option<&Paths>, tools: &[ToolFacts]) -> Vec<String> {
     tools.iter().filter(unusable).map(|tool| tool.name.clone()).collect()
 }
 
-/// The models that are named, `inherit` aside.
-pub(crate) fn models(named: &[String]) -> impl Iterator<Item = String> {
-    named.iter().filter(|name| !name.eq_ignore_ascii_case("inherit")).cloned()
+/// The models that a definition names, `inherit` aside.
+pub(crate) fn models(defined: &DefinedModels) -> ModelChoice {
+    let mut names = defined.model.iter().filter(|name| !name.eq_ignore_ascii_case("inherit"));
+    let model = names.next().cloned();
+    ModelChoice { model, fallbacks: names.cloned().collect(), effort: defined.effort }
 }
 
-/// What `tools` of a definition allows.
-pub(crate) fn allow(
-    written: &Written,
-    tools: &[ToolFacts],
-    findings: &mut Findings,
-) -> tool_list::Allowed {
-    match &written.definition.tools {
-        None => tool_list::Allowed::default(),
+/// What `tools` and `agents` of a definition allow.
+pub(crate) fn allow(written: &Written, tools: &[ToolFacts], findings: &mut Findings) -> Allowed {
+    let mut allow = match &written.definition.rights.tools {
+        None => Allowed::default(),
         Some(rules) => tool_list::allow(rules, at(&written.tools), tools, findings),
-    }
+    };
+    allow.agents = common(allow.agents, written.definition.children.agents.clone());
+    allow
 }
 
 /// What `disallowedTools` of a definition denies.
@@ -160,7 +167,7 @@ pub(crate) fn denied(
     tools: &[ToolFacts],
     findings: &mut Findings,
 ) -> Vec<String> {
-    let rules = written.definition.disallowed_tools.as_deref().unwrap_or_default();
+    let rules = written.definition.rights.disallowed_tools.as_deref().unwrap_or_default();
     tool_list::deny(rules, at(&written.disallowed_tools), tools, findings)
 }
 
@@ -180,29 +187,33 @@ pub(crate) fn common(one: Option<Vec<String>>, other: Option<Vec<String>>) -> Op
 }
 
 /// Leaves the tools that `wanted` picks, with what they may be called with.
-pub(crate) fn keep(spec: &mut AgentSpec, tools: &[ToolFacts], wanted: impl Fn(&ToolFacts) -> bool) {
-    let mut kept = allowed(tools, spec.tools.as_deref(), &spec.disallowed_tools);
+pub(crate) fn keep(
+    rights: &mut AgentRights,
+    tools: &[ToolFacts],
+    wanted: impl Fn(&ToolFacts) -> bool,
+) {
+    let mut kept = granted_tools(tools, rights);
     kept.retain(|name| tools.iter().any(|tool| tool.name == *name && wanted(tool)));
-    let before = spec.tools.take().unwrap_or_default();
+    let before = rights.tools.take().unwrap_or_default();
     let rules = |name: String| {
         let of_tool = |entry: &&String| matches!(parts(entry), (tool, Some(_)) if tool == name);
         let rules: Vec<String> = before.iter().filter(of_tool).cloned().collect();
         if rules.is_empty() { vec![name] } else { rules }
     };
-    spec.tools = Some(kept.into_iter().flat_map(rules).collect());
+    rights.tools = Some(kept.into_iter().flat_map(rules).collect());
 }
 
 /// Leaves the tools that look, and says which others were named.
 fn only_look(
-    spec: &mut AgentSpec,
+    rights: &mut AgentRights,
     standing: &Standing,
     place: Place,
     tools: &[ToolFacts],
     findings: &mut Findings,
 ) {
-    let before = allowed(tools, spec.tools.as_deref(), &spec.disallowed_tools);
-    keep(spec, tools, looks_here);
-    let kept = tool_names(spec.tools.as_deref().unwrap_or_default());
+    let before = granted_tools(tools, rights);
+    keep(rights, tools, looks_here);
+    let kept = tool_names(rights.tools.as_deref().unwrap_or_default());
     let lost: Vec<&str> =
         before.iter().filter(|name| !kept.contains(name)).map(String::as_str).collect();
     if !lost.is_empty() && !kept.is_empty() {
@@ -233,9 +244,8 @@ fn choose_no_model(
     place: Place,
     findings: &mut Findings,
 ) {
-    let named = spec.model.take().is_some();
-    spec.fallbacks.clear();
-    if spec.effort.take().is_some() || named {
+    let chosen = std::mem::take(&mut spec.models);
+    if chosen.effort.is_some() || chosen.model.is_some() {
         let reason = format!("{}, so `model` and `effort` have no effect", of_folder(standing));
         findings.note(place, reason);
     }
@@ -252,16 +262,16 @@ fn of_folder(standing: &Standing) -> String {
 
 /// Drops what is denied from what is allowed, and refuses an agent that is left with nothing.
 pub(crate) fn require_tools(
-    spec: &mut AgentSpec,
+    rights: &mut AgentRights,
     place: Place,
     tools: &[ToolFacts],
     findings: &mut Findings,
 ) {
-    let denied = &spec.disallowed_tools;
-    if let Some(rules) = &mut spec.tools {
+    let denied = &rights.disallowed_tools;
+    if let Some(rules) = &mut rights.tools {
         rules.retain(|rule| !allowed(tools, Some(std::slice::from_ref(rule)), denied).is_empty());
     }
-    let left = allowed(tools, spec.tools.as_deref(), denied);
+    let left = granted_tools(tools, rights);
     if left.is_empty() && findings.first_error().is_none() {
         let reason = "no tool is left to it, and without any an agent can do nothing; name more, \
                       or deny less";

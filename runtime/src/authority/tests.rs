@@ -8,8 +8,8 @@ use crate::{AgentCatalog, Keys, Runtime, RuntimeConfig};
 use posse_agent::{Guard, Ruling, Standing};
 use posse_protocol::RunRights;
 use posse_protocol::{
-    AgentSpec, Extra, Grant, Mode, Network, Permissions, Profile, RunId, RunSpec, RunStarted,
-    ToolCall, ToolRules,
+    AgentRights, AgentSpec, Extra, Grant, Mode, Network, Permissions, Profile, RunId, RunSpec,
+    RunStarted, ToolCall, ToolRules,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -91,15 +91,18 @@ fn tool_of(rule: usize) -> &'static str {
 
 fn agent(name: &str, layer: &Layer) -> AgentSpec {
     AgentSpec {
-        tools: layer.tools.as_deref().map(|rules| {
-            let mut tools = texts(rules);
-            // So that it can go on with the tree, and always has a tool.
-            tools.extend(["Task".to_owned(), "TodoWrite".to_owned()]);
-            tools
-        }),
-        disallowed_tools: texts(&layer.deny),
-        mode: layer.mode,
-        network: layer.network.clone(),
+        rights: AgentRights {
+            tools: layer.tools.as_deref().map(|rules| {
+                let mut tools = texts(rules);
+                // So that it can go on with the tree, and always has a tool.
+                tools.extend(["Task".to_owned(), "TodoWrite".to_owned()]);
+                tools
+            }),
+            disallowed_tools: texts(&layer.deny),
+            mode: layer.mode,
+            network: layer.network.clone(),
+            scopes: Vec::new(),
+        },
         ..AgentSpec::new(name.parse().unwrap())
     }
 }
@@ -159,18 +162,20 @@ impl Oracle {
     }
 }
 
+/// Whether one of `rules` is the name of `tool` and nothing more.
+fn names_it(rules: &[usize], tool: &str) -> bool {
+    rules.iter().any(|rule| !is_specific(*rule) && tool_of(*rule) == tool)
+}
+
 /// The tools that one layer's own lists leave, by name.
 fn names(layer: &Layer) -> Vec<&'static str> {
     let all = ["Read", "Write", "Edit", "Bash", "TodoWrite"];
-    let bare = |rules: &[usize], tool: &str| {
-        rules.iter().any(|rule| !is_specific(*rule) && tool_of(*rule) == tool)
-    };
     all.into_iter()
         .filter(|tool| match &layer.tools {
             Some(rules) => *tool == "TodoWrite" || rules.iter().any(|rule| tool_of(*rule) == *tool),
             None => true,
         })
-        .filter(|tool| !bare(&layer.deny, tool) && !bare(&layer.call_deny, tool))
+        .filter(|tool| !names_it(&layer.deny, tool) && !names_it(&layer.call_deny, tool))
         .collect()
 }
 
@@ -257,7 +262,11 @@ fn check(layers: &[Layer], forbidden_today: &[usize]) {
                 Err(error) => panic!("{layer:?}: {error}"),
             };
             oracle.add(layer, root);
-            let own = names(layer);
+            let mut own = names(layer);
+            // What a call denies by name is not handed on either.
+            let is_denied =
+                |tool: &str| layers[..at].iter().any(|it| names_it(&it.call_deny, tool));
+            own.retain(|tool| !is_denied(tool));
             for (index, is_inside) in
                 inside(&grant, &Today::default(), &runtime).into_iter().enumerate()
             {

@@ -51,7 +51,7 @@ fn same_but_for_its_task(parent: &RunStarted, child: &RunStarted) -> bool {
     let (one, other) = (&parent.agent, &child.agent);
     one.name == other.name
         && one.instructions == other.instructions
-        && one.effort == other.effort
+        && one.models.effort == other.models.effort
         && one.output_schema == other.output_schema
         && parent.grant.workspace == child.grant.workspace
         && skills(parent) == skills(child)

@@ -24,9 +24,8 @@ impl Runtime {
 
     /// What holds for children of a run of `agent`.
     pub(crate) fn rules<'a>(&'a self, agent: &'a AgentSpec) -> Rules<'a> {
-        Rules(
-            std::iter::once(&agent.subagents).chain(&self.config().delegation.subagents).collect(),
-        )
+        let own = std::iter::once(&agent.children.subagents);
+        Rules(own.chain(&self.config().delegation.subagents).collect())
     }
 }
 

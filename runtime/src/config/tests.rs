@@ -127,8 +127,8 @@ fn an_agent_has_its_models_its_effort_and_the_form_of_its_answer() {
     let config = load(agent, "").unwrap();
     assert!(!config.agents[0].value.is_change());
     let judge = &config.agents[0].value.definition;
-    assert_eq!(judge.model, ["opus", "gpt", "gemini"]);
-    assert_eq!(judge.effort, Some(Effort::Max));
+    assert_eq!(judge.models.model, ["opus", "gpt", "gemini"]);
+    assert_eq!(judge.models.effort, Some(Effort::Max));
     assert_eq!(judge.output_schema.as_ref().unwrap()["required"][0], "verdict");
 }
 

@@ -8,13 +8,15 @@
 use super::budget;
 use super::field::{self, Field};
 use super::values::{self, Name, mismatch};
-use super::{AgentDefinition, COLORS, Memory, Network, Paths, PermissionMode};
+use super::{
+    AgentDefinition, COLORS, DefinedChildren, DefinedRights, Memory, Network, Paths, PermissionMode,
+};
 use crate::definition::subagents::FileSubagents;
 use crate::error::quoted;
 use crate::front_matter::node::{Content, Node, Style};
 use crate::front_matter::problem::{Findings, Place};
 use crate::limits::DEEPEST;
-use posse_protocol::{AgentName, Announce, Effort, SubagentRules};
+use posse_protocol::{AgentName, Announce, Effort};
 
 /// Characters of a description, at most. It goes into every request of whoever may call the agent.
 const DESCRIPTION: usize = 4_096;
@@ -177,6 +179,7 @@ fn empty(field: Field, place: Place, findings: &mut Findings) {
 
 fn set(written: &mut Written, field: Field, node: &Node, form: Form, findings: &mut Findings) {
     let definition = &mut written.definition;
+    let AgentDefinition { rights, start, children, .. } = &mut *definition;
     match field {
         Field::Name => definition.name = name(node, findings),
         Field::Description => definition.description = description(node, form, findings),
@@ -190,19 +193,19 @@ fn set(written: &mut Written, field: Field, node: &Node, form: Form, findings: &
                               name some, or leave it out for all";
                 findings.error(node.place, reason);
             }
-            (definition.tools, written.tools) = (names, places);
+            (rights.tools, written.tools) = (names, places);
         }
         Field::DisallowedTools => {
-            (definition.disallowed_tools, written.disallowed_tools) = rules(node, field, findings);
+            (rights.disallowed_tools, written.disallowed_tools) = rules(node, field, findings);
         }
-        Field::Model => definition.model = models(node, findings),
-        Field::Effort => definition.effort = values::word(node, field, &EFFORTS, findings),
+        Field::Model => definition.models.model = models(node, findings),
+        Field::Effort => definition.models.effort = values::word(node, field, &EFFORTS, findings),
         Field::MaxTurns => definition.max_turns = budget::count(node, field, findings),
-        Field::PermissionMode => permission_mode(definition, node, findings),
-        Field::Skills => definition.skills = plain_names(node, field, findings),
-        Field::McpServers => definition.mcp_servers = mcp_servers(node, findings),
+        Field::PermissionMode => permission_mode(rights, node, findings),
+        Field::Skills => start.skills = plain_names(node, field, findings),
+        Field::McpServers => rights.mcp_servers = mcp_servers(node, findings),
         Field::Hooks | Field::OutputSchema => match &node.content {
-            Content::Map(_) if field == Field::Hooks => definition.hooks = Some(node.to_json()),
+            Content::Map(_) if field == Field::Hooks => rights.hooks = Some(node.to_json()),
             Content::Map(_) => {
                 let schema = node.to_json();
                 if let Err(why) = posse_agent::check_schema(&schema) {
@@ -212,32 +215,32 @@ fn set(written: &mut Written, field: Field, node: &Node, form: Form, findings: &
             }
             _ => mismatch(node, field, "a table", findings),
         },
-        Field::Memory => definition.memory = values::word(node, field, &MEMORIES, findings),
-        Field::Background => definition.background = values::switch(node, field, findings),
+        Field::Memory => start.memory = values::word(node, field, &MEMORIES, findings),
+        Field::Background => start.background = values::switch(node, field, findings),
         Field::Isolation => {
             let words = [("worktree", posse_protocol::Isolation::Worktree)];
-            definition.isolation = values::word(node, field, &words, findings);
+            start.isolation = values::word(node, field, &words, findings);
         }
         Field::Color => definition.color = color(node, findings),
-        Field::ForkContext => definition.fork_context = values::fork(node, findings),
-        Field::InitialPrompt => definition.initial_prompt = values::text(node, field, findings),
-        Field::OmitClaudeMd => definition.omit_claude_md = values::switch(node, field, findings),
+        Field::ForkContext => start.fork_context = values::fork(node, findings),
+        Field::InitialPrompt => start.initial_prompt = values::text(node, field, findings),
+        Field::OmitClaudeMd => start.omit_claude_md = values::switch(node, field, findings),
         Field::Limits => definition.limits = budget::read(node, field, findings),
         Field::Budget => definition.budget = budget::read(node, field, findings),
-        Field::Announce => definition.announce = values::word(node, field, &ANNOUNCES, findings),
-        Field::Subagents => definition.subagents = subagents(node, definition, findings),
+        Field::Announce => start.announce = values::word(node, field, &ANNOUNCES, findings),
+        Field::Subagents => subagents(children, node, findings),
         Field::MaxDepth => {
             let depth = values::whole(node, field, (0, u64::from(DEEPEST)), findings);
-            definition.max_depth = depth.map(|depth| depth as u32);
+            children.max_depth = depth.map(|depth| depth as u32);
         }
-        Field::Agents => definition.agents = agents(node, findings),
+        Field::Agents => children.agents = agents(node, findings),
         Field::Network => {
-            definition.network = match &node.content {
+            rights.network = match &node.content {
                 Content::Plain { .. } => values::switch(node, field, findings).map(Network::Any),
                 _ => plain_names(node, field, findings).map(Network::Hosts),
             }
         }
-        Field::Paths => definition.paths = paths(node, findings),
+        Field::Paths => rights.paths = paths(node, findings),
         // Other systems write it into what they export.
         Field::Source => {
             let reason = "`source` has no effect: where a definition stands says whose it is";
@@ -340,10 +343,10 @@ fn models(node: &Node, findings: &mut Findings) -> Vec<String> {
     names.into_iter().map(|name| name.text).collect()
 }
 
-fn permission_mode(definition: &mut AgentDefinition, node: &Node, findings: &mut Findings) {
+fn permission_mode(rights: &mut DefinedRights, node: &Node, findings: &mut Findings) {
     let field = Field::PermissionMode;
-    definition.permission_mode = values::word(node, field, &PERMISSION_MODES, findings);
-    match definition.permission_mode {
+    rights.permission_mode = values::word(node, field, &PERMISSION_MODES, findings);
+    match rights.permission_mode {
         Some(PermissionMode::BypassPermissions) => findings.warning(
             node.place,
             "`bypassPermissions` has no effect: only the user can switch off questions, when a run \
@@ -384,28 +387,20 @@ fn color(node: &Node, findings: &mut Findings) -> Option<String> {
 }
 
 /// What its runs may start, and how.
-fn subagents(
-    node: &Node,
-    definition: &mut AgentDefinition,
-    findings: &mut Findings,
-) -> Option<SubagentRules> {
+fn subagents(children: &mut DefinedChildren, node: &Node, findings: &mut Findings) {
     if !matches!(node.content, Content::Map(_)) {
         mismatch(node, Field::Subagents, "a table such as {allowedAgents: [explore]}", findings);
-        return None;
+        return;
     }
     match serde_json::from_value::<FileSubagents>(node.to_json()) {
-        Ok(file) => {
-            if let Some(reason) = file.unfit_for_an_agent() {
-                findings.error(node.place, reason);
-                return None;
+        Ok(file) => match file.unfit_for_an_agent() {
+            Some(reason) => findings.error(node.place, reason),
+            None => {
+                children.max_depth = children.max_depth.or(file.depth());
+                children.subagents = Some(file.into());
             }
-            definition.max_depth = definition.max_depth.or(file.depth());
-            Some(file.into())
-        }
-        Err(error) => {
-            findings.error(node.place, format!("`subagents`: {error}"));
-            None
-        }
+        },
+        Err(error) => findings.error(node.place, format!("`subagents`: {error}")),
     }
 }
 

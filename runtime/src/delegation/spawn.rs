@@ -249,7 +249,7 @@ impl Runtime {
         asked: Option<Announce>,
     ) -> Announce {
         let agents = self.agents_in(caller.grant.workspace.as_ref());
-        let own = || agents.find(agent).ok().and_then(|agent| agent.announce);
+        let own = || agents.find(agent).ok().and_then(|agent| agent.start.announce);
         asked.or_else(own).unwrap_or_else(|| self.rules(&caller.agent).announce())
     }
 }

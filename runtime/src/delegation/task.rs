@@ -145,7 +145,7 @@ async fn start(
     let label = label(&arguments.description, &arguments.prompt);
     let model = arguments.model.clone().filter(|model| !model.trim().is_empty());
     let spec = RunSpec {
-        models: ModelChoice { model, ..ModelChoice::default() },
+        models: ModelChoice::of(model),
         output_schema: arguments.output_schema.clone().filter(|schema| !schema.is_null()),
         key: Some(key(context)),
         label: label.clone(),
@@ -177,7 +177,7 @@ impl Runtime {
     /// Whether the definition of `agent` says that its caller goes on meanwhile.
     fn goes_to_background(&self, above: &Above, agent: &AgentName) -> bool {
         let agents = self.agents_in(above.started.grant.workspace.as_ref());
-        above.given(agent).or_else(|| agents.find(agent).ok()).is_some_and(|it| it.background)
+        above.given(agent).or_else(|| agents.find(agent).ok()).is_some_and(|it| it.start.background)
     }
 }
 

@@ -118,7 +118,7 @@ fn further(
 }
 
 fn is_known(agent: &AgentSpec, skill: &SkillOffer) -> bool {
-    agent.skills.iter().any(|name| name.trim().eq_ignore_ascii_case(&skill.name))
+    agent.start.skills.iter().any(|name| name.trim().eq_ignore_ascii_case(&skill.name))
 }
 
 /// Leaves the skills that a run has a use for: one that can neither load a skill nor hand it on has
@@ -132,7 +132,7 @@ pub(crate) fn keep_useful(grant: &mut Grant, agent: &AgentSpec) {
 /// Adds what `agent` is to know from the start to its instructions.
 pub(crate) fn teach(agent: &mut AgentSpec, skills: &[SkillOffer]) -> Result<(), Error> {
     let before = agent.instructions.len();
-    for name in &agent.skills {
+    for name in &agent.start.skills {
         let name = name.trim();
         let offer = skills.iter().find(|offer| offer.name.eq_ignore_ascii_case(name));
         let loaded = match offer {

@@ -15,13 +15,13 @@ pub(crate) const USUAL: &str = "general-purpose";
 /// What may be said of a query besides its prompt.
 ///
 /// ```
-/// use posse::query::{AgentDefinition, QueryOptions};
+/// use posse::query::{AgentDefinition, DefinedRights, QueryOptions};
 /// use posse::{Keys, Limits};
 ///
 /// let reviewer = AgentDefinition {
 ///     description: "Reviews code. Use it after changes.".into(),
 ///     prompt: "You are a senior reviewer.".into(),
-///     tools: Some(vec!["Read".into(), "Grep".into()]),
+///     rights: DefinedRights::to_call(["Read", "Grep"]),
 ///     ..AgentDefinition::default()
 /// };
 /// let options = QueryOptions {
@@ -103,18 +103,19 @@ impl QueryOptions {
                 agents.all.push(agent.clone());
             }
         }
-        if main.agents.is_none() {
-            main.agents = Some(agents.all.iter().map(|agent| agent.name.to_string()).collect());
+        if main.children.agents.is_none() {
+            main.children.agents =
+                Some(agents.all.iter().map(|agent| agent.name.to_string()).collect());
         }
         if let Some(prompt) = &self.system_prompt {
             main.instructions.clone_from(prompt);
         }
         if self.allowed_tools.is_some() {
-            main.tools.clone_from(&self.allowed_tools);
+            main.rights.tools.clone_from(&self.allowed_tools);
         }
         agents.all.push(main);
         for agent in &mut agents.all {
-            agent.disallowed_tools.extend(self.disallowed_tools.iter().cloned());
+            agent.rights.disallowed_tools.extend(self.disallowed_tools.iter().cloned());
         }
         Ok(agents)
     }
@@ -122,7 +123,7 @@ impl QueryOptions {
     /// The run that answers.
     pub(super) fn spec(&self, prompt: String) -> Result<RunSpec, Error> {
         Ok(RunSpec {
-            models: ModelChoice { model: self.model.clone(), ..ModelChoice::default() },
+            models: ModelChoice::of(self.model.clone()),
             limits: self.limits.clone(),
             strategy: Some(self.strategy),
             ..RunSpec::new(parsed(MAIN)?, prompt, &self.workspace)

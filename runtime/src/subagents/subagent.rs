@@ -2,7 +2,9 @@
 
 use super::SubagentError;
 use crate::query::is_main;
-use posse_protocol::{AgentName, AgentSpec, InvalidName, Limits};
+use posse_protocol::{
+    AgentChildren, AgentName, AgentRights, AgentSpec, InvalidName, Limits, ModelChoice,
+};
 use serde::{Deserialize, Serialize};
 
 /// A specialist: what it is for, how it works, what it may do.
@@ -59,10 +61,10 @@ impl Subagent {
         Ok(AgentSpec {
             description: self.description.clone(),
             instructions: self.system_prompt(),
-            tools: Some(self.allowed_tools.clone()),
+            rights: AgentRights::to_call(self.allowed_tools.clone()),
             // A subagent hands nothing on, even when nobody stands above it.
-            max_depth: Some(0),
-            model: self.model.clone(),
+            children: AgentChildren { max_depth: Some(0), ..AgentChildren::default() },
+            models: ModelChoice::of(self.model.clone()),
             limits: Limits { turns: self.max_turns, ..Limits::default() },
             ..AgentSpec::new(name)
         })

@@ -9,9 +9,7 @@ use posse::store::{
     Append, By, Filter, Guard, Logs, Options, Ownership, Reserve, SpendingQuery, SqliteStore,
     Store, StoreError,
 };
-use posse::{
-    Error, Lifecycle, Patience, Prune, RunId, RunRow, RunSpec, Runtime, RuntimeConfig, Status,
-};
+use posse::{Error, Lifecycle, Patience, Prune, RunId, RunRow, RunSpec, Runtime, Status};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -31,8 +29,7 @@ fn never() -> Lifecycle {
 }
 
 async fn bench(script: Script, lifecycle: Lifecycle) -> Bench {
-    Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    Bench::with(script, |mut config| {
         config.lifecycle = lifecycle;
         config
     })
@@ -109,16 +106,13 @@ async fn archiving_after(minutes: u64) -> Bench {
     let script = Script::new()
         .conversation(main_agent([task("explore", "look around")]))
         .rule(Rule::when(When::any()).reply(Reply::text("seen")));
-    Bench::with(script, |config| {
+    Bench::with(script, |mut config| {
         let name = "general-purpose".parse().unwrap();
         let mut agent = config.definitions.agents.current().find(&name).unwrap().clone();
-        agent.subagents.archive_after_minutes = Some(minutes);
+        agent.children.subagents.archive_after_minutes = Some(minutes);
         config.definitions.agents.set(agent);
-        {
-            let mut config: RuntimeConfig = config;
-            config.lifecycle = never();
-            config
-        }
+        config.lifecycle = never();
+        config
     })
     .await
 }
@@ -357,8 +351,7 @@ async fn the_ledger_names_the_model_that_was_called() {
     let script = Script::new()
         .rule(Rule::when(When::any()).reply(Reply::error(529, "overloaded")).once())
         .rule(Rule::when(When::any()).reply(Reply::text("done")));
-    let bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(script, |mut config| {
         config.models.patience = Patience { retries: 0, ..Patience::default() };
         config.lifecycle = never();
         config

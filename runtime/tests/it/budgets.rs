@@ -6,7 +6,7 @@ use crate::delegation::{children, main_agent, task};
 use posse::ModelChoice;
 use posse::protocol::{Event, Limit, Outcome, Record, Usd};
 use posse::store::{Filter, Kin};
-use posse::{AgentSpec, Budget, Limits, RunId, RunRow, RunSpec, RuntimeConfig};
+use posse::{AgentSpec, Budget, Limits, RunId, RunRow, RunSpec};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::json;
 
@@ -267,8 +267,7 @@ async fn the_time_of_a_root_is_over_for_everyone_below_it() {
                 .reply(Reply::text("more than there is time for")),
         )
         .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
-    let bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(script, |mut config| {
         config.delegation.max_depth = 2;
         config
     })
@@ -306,7 +305,7 @@ async fn money_is_not_limited_where_the_price_is_not_known() {
     let budget = Budget { cost: Some(Usd::from_dollars(1.0)), ..Budget::default() };
     let spec = RunSpec {
         budget,
-        models: ModelChoice { model, ..ModelChoice::default() },
+        models: ModelChoice::of(model),
         limits: Limits::default(),
         ..bench.spec("go")
     };

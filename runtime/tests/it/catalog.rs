@@ -7,7 +7,7 @@ use posse::agents::{
 use posse::config;
 use posse::protocol::{About, Effect, Event, Usd};
 use posse::trust::Trustees;
-use posse::{AgentCatalog, AgentName, AgentSpec, Budget, Error, Limits, RunSpec, RuntimeConfig};
+use posse::{AgentCatalog, AgentName, AgentSpec, Budget, Error, Limits, RunSpec};
 use posse_testkit::{Reply, Script};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub fn problems(catalog: &AgentCatalog, level: Level) -> Vec<String> {
 }
 
 fn tools(catalog: &AgentCatalog, agent: &str) -> Vec<String> {
-    found(catalog, agent).tools.unwrap_or_default()
+    found(catalog, agent).rights.tools.unwrap_or_default()
 }
 
 #[test]
@@ -86,17 +86,18 @@ fn the_built_in_agents_are_there_whatever_the_case_and_without_a_problem() {
     assert_eq!(names, ["general-purpose", "explore", "plan", "code"]);
     let explore = found(&catalog, "Explore");
     let looking = ["Read", "Glob", "Grep", "List"].map(str::to_owned);
-    assert_eq!(explore.tools.as_deref(), Some(&looking[..]));
-    assert_eq!((explore.model.as_deref(), explore.color.as_str()), (Some("small"), "blue"));
+    assert_eq!(explore.rights.tools.as_deref(), Some(&looking[..]));
+    assert_eq!((explore.models.model.as_deref(), explore.color.as_str()), (Some("small"), "blue"));
     assert!(explore.instructions.len() <= 900, "{}", explore.instructions.len());
     for word in ["Quick", "Medium", "Very thorough"] {
         assert!(explore.instructions.contains(word), "{word}");
     }
     let plan = found(&catalog, "plan");
-    assert_eq!(plan.tools.as_deref(), Some(&looking[..]));
-    assert_eq!((plan.model.as_deref(), plan.color.as_str()), (Some("plan"), "purple"));
-    assert_eq!((found(&catalog, "code").tools, found(&catalog, "code").model), (None, None));
-    assert_eq!(found(&catalog, "general-purpose").tools, None);
+    assert_eq!(plan.rights.tools.as_deref(), Some(&looking[..]));
+    assert_eq!((plan.models.model.as_deref(), plan.color.as_str()), (Some("plan"), "purple"));
+    let code = found(&catalog, "code");
+    assert_eq!((code.rights.tools, code.models.model), (None, None));
+    assert_eq!(found(&catalog, "general-purpose").rights.tools, None);
     let error = catalog.find(&name("nobody")).unwrap_err().to_string();
     assert!(error.contains("there are: general-purpose, explore, plan, code"), "{error}");
 }
@@ -126,8 +127,8 @@ fn d11_an_agent_with_a_built_in_name_replaces_it_and_one_without_a_model_has_its
     place.define("home/.config/posse/plugins/kit/agents/lint.md", "name: lint");
     let catalog = place.load();
     let explore = found(&catalog, "explore");
-    assert_eq!((explore.model, explore.tools), (None, None));
-    assert_eq!(found(&catalog, "kit:lint").model, None);
+    assert_eq!((explore.models.model, explore.rights.tools), (None, None));
+    assert_eq!(found(&catalog, "kit:lint").models.model, None);
     let entries = catalog.entries();
     let built_in = entries.iter().find(|it| it.name == name("explore")).unwrap();
     assert_eq!(built_in.source, Source::BuiltIn);
@@ -254,7 +255,7 @@ fn two_of_a_name_in_one_folder_are_an_error_and_the_first_stays() {
     place.define("home/.claude/agents/a.md", "name: twin\nmodel: first");
     place.define("home/.claude/agents/z/b.md", "name: Twin\nmodel: second");
     let catalog = place.load();
-    assert_eq!(found(&catalog, "twin").model.as_deref(), Some("first"));
+    assert_eq!(found(&catalog, "twin").models.model.as_deref(), Some("first"));
     let errors = problems(&catalog, Level::Error);
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].contains("z/b.md:1: error: there is an agent `Twin` already"), "{errors:?}");
@@ -362,13 +363,15 @@ fn settings_change_agents_that_are_defined_elsewhere() {
     let catalog = place.load();
     assert_eq!(problems(&catalog, Level::Error), Vec::<String>::new());
     let mine = found(&catalog, "mine");
-    assert_eq!((mine.model.as_deref(), &mine.fallbacks[..]), (Some("haiku"), &["gpt".into()][..]));
-    assert_eq!(mine.tools, Some(vec!["Read".to_owned()]));
+    assert_eq!(mine.models.model.as_deref(), Some("haiku"));
+    assert_eq!(mine.models.fallbacks, ["gpt"]);
+    assert_eq!(mine.rights.tools, Some(vec!["Read".to_owned()]));
     assert_eq!((mine.limits.turns, mine.limits.cost), (Some(9), Some(Usd::from_dollars(1.0))));
     assert_eq!(mine.color, "red");
     let code = found(&catalog, "code");
-    assert_eq!((code.max_depth, code.agents), (Some(2), Some(vec!["explore".to_owned()])));
-    assert_eq!((code.tools, code.model), (None, None));
+    assert_eq!(code.children.max_depth, Some(2));
+    assert_eq!(code.children.agents.unwrap(), ["explore"]);
+    assert_eq!((code.rights.tools, code.models.model), (None, None));
     let entry = catalog.entry(&name("code")).unwrap();
     assert_eq!(entry.changed_by, [place.at("home/.config/posse/config.toml")]);
     assert_eq!(entry.source, Source::BuiltIn);
@@ -393,8 +396,9 @@ fn what_a_project_changes_can_only_narrow() {
     );
     let catalog = place.load();
     let code = found(&catalog, "code");
-    assert_eq!(code.tools, Some(vec!["Read".to_owned(), "Bash".to_owned()]));
-    assert_eq!((code.max_depth, code.model), (Some(2), None), "whose model is not narrowing");
+    assert_eq!(code.rights.tools, Some(vec!["Read".to_owned(), "Bash".to_owned()]));
+    assert_eq!(code.children.max_depth, Some(2));
+    assert_eq!(code.models.model, None, "whose model is not narrowing");
     assert_eq!((code.limits.turns, code.limits.tool_calls), (Some(10), Some(4)));
     assert_eq!(code.limits.cost, Some(Usd::from_dollars(1.0)));
     assert_eq!(tools(&catalog, "explore"), ["Read"], "no more than it had");
@@ -454,7 +458,7 @@ fn whoever_may_be_called_should_exist() {
     place.define("home/.claude/agents/boss.md", "tools: Read, Task(Explore, ghost)\nmaxDepth: 2");
     let catalog = place.load();
     let boss = found(&catalog, "boss");
-    assert_eq!(boss.agents, Some(vec!["Explore".to_owned(), "ghost".to_owned()]));
+    assert_eq!(boss.children.agents, Some(vec!["Explore".to_owned(), "ghost".to_owned()]));
     let warnings = problems(&catalog, Level::Warning);
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].contains("it may call `ghost`"), "{warnings:?}");
@@ -470,9 +474,9 @@ fn edits_are_seen_without_a_restart_and_a_broken_file_is_only_its_own_trouble() 
     place.define("repo/work/.claude/agents/deep/er/b.md", "name: b");
     place.write("home/.config/posse/config.toml", "[agents.code]\nmodel = \"haiku\"");
     let after = live.refresh();
-    assert_eq!(found(&before, "a").model.as_deref(), Some("one"), "a run keeps what it has");
-    assert_eq!(found(&after, "a").model.as_deref(), Some("two"));
-    assert_eq!(found(&after, "code").model.as_deref(), Some("haiku"));
+    assert_eq!(found(&before, "a").models.model.as_deref(), Some("one"), "a run keeps what it has");
+    assert_eq!(found(&after, "a").models.model.as_deref(), Some("two"));
+    assert_eq!(found(&after, "code").models.model.as_deref(), Some("haiku"));
     found(&after, "b");
 
     place.write("home/.claude/agents/a.md", "---\nname: a\n");
@@ -480,7 +484,7 @@ fn edits_are_seen_without_a_restart_and_a_broken_file_is_only_its_own_trouble() 
     let broken = live.refresh();
     assert!(broken.find(&name("a")).is_err());
     found(&broken, "b");
-    assert_eq!(found(&broken, "code").model.as_deref(), Some("haiku"), "as it was before");
+    assert_eq!(found(&broken, "code").models.model.as_deref(), Some("haiku"), "as it was before");
     let errors = problems(&broken, Level::Error).join("\n");
     assert!(
         errors.contains("a.md:1:1")
@@ -521,8 +525,7 @@ async fn a_runtime_sees_edits_at_its_next_start_and_a_run_keeps_what_it_started_
     let agents = LiveCatalog::load(place.sources.clone());
     assert_eq!(tools(&agents.current(), "helper"), ["Read", "Bash", "Task"]);
     let script = Script::always(Reply::text("done"));
-    let bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(script, |mut config| {
         config.definitions.agents = agents;
         config
     })

@@ -35,7 +35,7 @@ fn error(lines: &str) -> String {
 }
 
 fn tools(lines: &str) -> Option<Vec<String>> {
-    agent(&format!("description: d\n{lines}")).tools
+    agent(&format!("description: d\n{lines}")).rights.tools
 }
 
 #[test]
@@ -87,27 +87,28 @@ fn a8_a_full_definition_has_its_keys_in_camel_case() {
     });
     let definition: AgentDefinition = serde_json::from_value(text.clone()).unwrap();
     assert_eq!(serde_json::to_value(&definition).unwrap(), text);
-    assert_eq!(definition.permission_mode, Some(PermissionMode::DontAsk));
-    assert_eq!(definition.memory, Some(Memory::Project));
-    assert_eq!(definition.announce, Some(Announce::Collect));
-    assert_eq!(definition.network, Some(Network::Hosts(vec!["example.com".to_owned()])));
+    assert_eq!(definition.rights.permission_mode, Some(PermissionMode::DontAsk));
+    assert_eq!(definition.start.memory, Some(Memory::Project));
+    assert_eq!(definition.start.announce, Some(Announce::Collect));
+    assert_eq!(definition.rights.network, Some(Network::Hosts(vec!["example.com".to_owned()])));
     let (spec, problems) = definition.resolve(&built_in_tools());
     assert!(problems.iter().all(|problem| problem.level != Level::Error), "{problems:?}");
     let spec = spec.unwrap();
-    assert_eq!((spec.context, spec.effort), (Context::ForkTurns(3), Some(Effort::High)));
+    assert_eq!(spec.start.context, Context::ForkTurns(3));
+    assert_eq!(spec.models.effort, Some(Effort::High));
     assert_eq!((spec.limits.wall_ms, spec.limits.tool_calls), (Some(600_000), Some(7)));
     assert_eq!((spec.budget.turns, spec.budget.children), (Some(8), Some(9)));
-    assert_eq!(spec.initial_prompt, "begin");
-    assert_eq!(spec.tools.unwrap(), ["Read", "Task"]);
-    assert_eq!(spec.agents.unwrap(), ["explore"]);
-    assert_eq!(spec.skills, ["pdf"]);
+    assert_eq!(spec.start.initial_prompt, "begin");
+    assert_eq!(spec.rights.tools.unwrap(), ["Read", "Task"]);
+    assert_eq!(spec.children.agents.unwrap(), ["explore"]);
+    assert_eq!(spec.start.skills, ["pdf"]);
 }
 
 #[test]
 fn a_model_is_one_name_or_several_and_inherit_is_none() {
     let models = |lines: &str| {
         let spec = agent(&format!("description: d\n{lines}"));
-        (spec.model, spec.fallbacks)
+        (spec.models.model, spec.models.fallbacks)
     };
     assert_eq!(models("model: sonnet"), (Some("sonnet".into()), vec![]));
     assert_eq!(models("model: [sonnet, gpt]"), (Some("sonnet".into()), vec!["gpt".into()]));
@@ -163,8 +164,8 @@ fn a_description_of_several_lines_is_one_where_claude_code_writes_it() {
     ] {
         let spec = agent(&format!("{description}\ntools: Read\nmodel: opus"));
         assert_eq!(spec.description, expected, "{description}");
-        assert_eq!(spec.tools, Some(vec!["Read".to_owned()]), "{description}");
-        assert_eq!(spec.model.as_deref(), Some("opus"), "{description}");
+        assert_eq!(spec.rights.tools, Some(vec!["Read".to_owned()]), "{description}");
+        assert_eq!(spec.models.model.as_deref(), Some("opus"), "{description}");
     }
     // Escaped, it is one line in our own folders too.
     let place = Place::new();
@@ -181,7 +182,7 @@ fn what_is_no_yaml_is_read_as_it_is_meant_and_that_is_said() {
         with("description: Use this: when it helps\ntools: Read, Grep # look\ncolor: pink");
     let spec = found(&catalog, "x");
     assert_eq!(spec.description, "Use this: when it helps");
-    assert_eq!(spec.tools.unwrap(), ["Read", "Grep"]);
+    assert_eq!(spec.rights.tools.unwrap(), ["Read", "Grep"]);
     assert_eq!(spec.color, "pink");
     let notes = problems(&catalog, Level::Note);
     assert!(notes[0].contains("x.md:3:22: note: not valid YAML"), "{notes:?}");
@@ -199,7 +200,7 @@ fn what_is_no_yaml_is_read_as_it_is_meant_and_that_is_said() {
         "description: a: b\nversion: 1.0: x\ntools: Read, Grep",
         "description: a: b\r\ntools: Read, Grep\r",
     ] {
-        assert_eq!(agent(lines).tools, look, "{lines}");
+        assert_eq!(agent(lines).rights.tools, look, "{lines}");
     }
     for (lines, says) in [
         ("description: a: b\ntools: [Read, Grep", "`tools` cannot be read"),
@@ -272,7 +273,8 @@ fn d4_what_is_allowed_and_denied_is_denied() {
         Some(vec!["Read".to_owned()])
     );
     let spec = agent("description: d\ndisallowedTools: \"@exec, Write\"");
-    assert_eq!((spec.tools, spec.disallowed_tools), (None, vec!["@exec".into(), "Write".into()]));
+    assert_eq!(spec.rights.tools, None);
+    assert_eq!(spec.rights.disallowed_tools, ["@exec", "Write"]);
     assert!(
         error("description: d\ntools: Bash\ndisallowedTools: Bash").contains("no tool is left")
     );
@@ -281,7 +283,7 @@ fn d4_what_is_allowed_and_denied_is_denied() {
 #[test]
 fn each_tool_that_does_not_exist_is_named_with_its_line_and_character() {
     let catalog = with("description: d\ntools: Read, Raed, WebFetch\n");
-    assert_eq!(found(&catalog, "x").tools.unwrap(), ["Read"]);
+    assert_eq!(found(&catalog, "x").rights.tools.unwrap(), ["Read"]);
     let warnings = problems(&catalog, Level::Warning);
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].contains("x.md:4:14: warning: there is no tool `Raed`"), "{warnings:?}");
@@ -338,7 +340,7 @@ fn other_spellings_of_fields_are_taken_and_said() {
     let catalog = with("description: d\nmax_turns: 4\ndisallowed-tools: [Bash]\nColor: Blue");
     let spec = found(&catalog, "x");
     assert_eq!((spec.limits.turns, spec.color.as_str()), (Some(4), "blue"));
-    assert_eq!(spec.disallowed_tools, ["Bash"]);
+    assert_eq!(spec.rights.disallowed_tools, ["Bash"]);
     let notes = problems(&catalog, Level::Note).join("\n");
     assert!(notes.contains("`max_turns` is read as `maxTurns`"), "{notes}");
     assert!(notes.contains("`disallowed-tools` is read as `disallowedTools`"), "{notes}");
@@ -386,7 +388,7 @@ fn an_agent_without_a_name_is_called_like_its_file() {
 #[test]
 fn an_agent_says_how_many_children_it_has_at_work_and_how_long_they_are_kept() {
     let spec = agent("description: d\nsubagents: {maxConcurrent: 3, archiveAfterMinutes: 90}");
-    let rules = &spec.subagents;
+    let rules = &spec.children.subagents;
     assert_eq!((rules.max_concurrent, rules.archive_after_minutes), (Some(3), Some(90)));
     let refused = |key: &str| error(&format!("description: d\nsubagents: {{{key}}}"));
     assert!(refused("max_concurrent: 0").contains("must be at least 1"));
@@ -397,7 +399,7 @@ fn an_agent_says_how_many_children_it_has_at_work_and_how_long_they_are_kept() {
     let lines = "subagents: {maxConcurrent: 3, archiveAfterMinutes: 90}";
     place.define("repo/work/.posse/agents/x.md", lines);
     let catalog = place.load();
-    let rules = &catalog.find(&name("x")).unwrap().subagents;
+    let rules = &catalog.find(&name("x")).unwrap().children.subagents;
     assert_eq!((rules.max_concurrent, rules.archive_after_minutes), (Some(3), None));
 }
 
@@ -408,10 +410,11 @@ fn an_agent_s_table_of_another_system_is_read() {
     };
     let nested = "allowNestedSubagents: true, inheritTools: true, deny: [Bash]";
     let spec = agent(&tables(nested, "inherit: true, denySkills: [sh]"));
-    assert_eq!((spec.max_depth, spec.subagents.tools.deny.len()), (Some(2), 1));
-    assert_eq!(spec.subagents.skills.deny, ["sh"]);
+    assert_eq!((spec.children.max_depth, spec.children.subagents.tools.deny.len()), (Some(2), 1));
+    assert_eq!(spec.children.subagents.skills.deny, ["sh"]);
     let spec = agent(&tables("allow_nested_subagents: false", "inherit: false"));
-    assert_eq!((spec.max_depth, spec.subagents.skills.allow), (Some(1), Some(Vec::new())));
+    assert_eq!(spec.children.max_depth, Some(1));
+    assert_eq!(spec.children.subagents.skills.allow, Some(Vec::new()));
     assert!(error(&tables("inheritTools: false", "")).contains("a child never has other tools"));
     assert!(error(&tables("", "extraSkillDirs: [x]")).contains("`extra_dirs` of `[skills]`"));
 }

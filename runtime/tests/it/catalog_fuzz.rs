@@ -22,7 +22,7 @@ fn loaded(text: &[u8]) -> Option<AgentSpec> {
 /// Each tool of `spec` is in `text`: by a name of its own, by its group, or by a pattern.
 fn names_no_more_than(spec: &AgentSpec, text: &str) {
     let text = text.to_lowercase();
-    let Some(tools) = &spec.tools else {
+    let Some(tools) = &spec.rights.tools else {
         return assert!(text.contains('*'), "everything, of {text}");
     };
     for rule in tools {

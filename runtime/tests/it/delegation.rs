@@ -3,7 +3,7 @@
 use crate::bench::{Bench, eventually, within};
 use posse::protocol::{Caller, CancelScope, Context, DelegationStrategy, Event, Outcome, Record};
 use posse::store::{Filter, Kin};
-use posse::{AgentSpec, Limits, RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Status};
+use posse::{AgentSpec, Limits, RunHandle, RunId, RunRow, RunSpec, Status};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
 
@@ -163,14 +163,12 @@ async fn nested_fan_outs_finish_with_one_slot() {
         script = script.conversation(lead(&format!("go{one}")));
     }
     let script = script.rule(posse_testkit::Rule::when(When::any()).reply(Reply::text("leaf")));
-    let bench = Bench::with(script, |config| {
-        let lead = AgentSpec { max_depth: Some(2), ..AgentSpec::new("lead".parse().unwrap()) };
+    let bench = Bench::with(script, |mut config| {
+        let mut lead = AgentSpec::new("lead".parse().unwrap());
+        lead.children.max_depth = Some(2);
         config.definitions.agents.set(lead);
-        {
-            let mut config: RuntimeConfig = config;
-            config.scheduling.max_concurrent = 1;
-            config
-        }
+        config.scheduling.max_concurrent = 1;
+        config
     })
     .await;
     let spec = RunSpec { agent: "lead".parse().unwrap(), ..bench.spec("go") };
@@ -432,7 +430,8 @@ async fn c10_cancelling_a_run_reaches_everything_below_it() {
         ))
         .rule(posse_testkit::Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
     let bench = Bench::with(script, |config| {
-        let agent = AgentSpec { max_depth: Some(3), ..AgentSpec::new("lead".parse().unwrap()) };
+        let mut agent = AgentSpec::new("lead".parse().unwrap());
+        agent.children.max_depth = Some(3);
         config.definitions.agents.set(agent);
         config
     })
@@ -520,12 +519,10 @@ async fn a_fork_takes_the_conversation_over() {
             .rule(posse_testkit::Rule::when(When::any()).reply(Reply::text("done")));
         let bench = Bench::with(script, |config| {
             for name in ["twin", "other"] {
-                let agent = AgentSpec {
-                    context,
-                    instructions: name.to_owned(),
-                    tools: (name == "other").then(|| vec!["Read".to_owned()]),
-                    ..AgentSpec::new(name.parse().unwrap())
-                };
+                let mut agent = AgentSpec::new(name.parse().unwrap());
+                agent.start.context = context;
+                agent.instructions = name.to_owned();
+                agent.rights.tools = (name == "other").then(|| vec!["Read".to_owned()]);
                 config.definitions.agents.set(agent);
             }
             config

@@ -5,7 +5,7 @@ use crate::facade_subagents::home_in;
 use futures_util::StreamExt;
 use posse::ModelChoice;
 use posse::protocol::{Delta, Usd};
-use posse::query::{AgentDefinition, Message, Query, QueryOptions};
+use posse::query::{AgentDefinition, DefinedRights, Message, Query, QueryOptions};
 use posse::store::Filter;
 use posse::subagents::DelegationStrategy;
 use posse::{Error, Keys, Limits, Recovery, RunRow, RunSpec, Runtime, RuntimeConfig};
@@ -71,7 +71,7 @@ fn reviewer() -> AgentDefinition {
     AgentDefinition {
         description: "Expert code reviewer".into(),
         prompt: "You are a senior code reviewer.".into(),
-        tools: Some(vec!["Read".into(), "Grep".into()]),
+        rights: DefinedRights::to_call(["Read", "Grep"]),
         ..AgentDefinition::default()
     }
 }
@@ -206,6 +206,7 @@ async fn what_is_wrong_with_a_question_is_an_error_before_anything_starts() {
         ..desk.lasting()
     };
     let fine = ("go", desk.lasting());
+    let none = DefinedRights::to_call([""; 0]);
     let cases = [
         (("  ", desk.lasting()), "the prompt is empty"),
         (("go", agents("two words", reviewer())), "is not an agent name"),
@@ -219,7 +220,7 @@ async fn what_is_wrong_with_a_question_is_an_error_before_anything_starts() {
             "agent `a` cannot be used: it has no description",
         ),
         (
-            ("go", agents("a", AgentDefinition { tools: Some(vec![]), ..reviewer() })),
+            ("go", agents("a", AgentDefinition { rights: none, ..reviewer() })),
             "agent `a` cannot be used: ",
         ),
         (
@@ -349,10 +350,7 @@ async fn unfinished_runs_of_others_are_left_alone() {
     let runtime = Runtime::open(desk.config()).await.unwrap();
     let spec = RunSpec::new("explore".parse().unwrap(), "theirs", desk.folder.path());
     let model = desk.options().model;
-    let theirs = runtime
-        .start(RunSpec { models: ModelChoice { model, ..ModelChoice::default() }, ..spec })
-        .await
-        .unwrap();
+    let theirs = runtime.start(RunSpec { models: ModelChoice::of(model), ..spec }).await.unwrap();
     within(gate.wait_for_held(1)).await.unwrap();
     runtime.shutdown().await;
     let config = {
@@ -374,11 +372,7 @@ async fn a_session_is_not_resumed_by_a_query() {
     let spec = RunSpec::new("explore".parse().unwrap(), "hello", desk.folder.path());
     let model = desk.options().model;
     let session = runtime
-        .start(RunSpec {
-            session: true,
-            models: ModelChoice { model, ..ModelChoice::default() },
-            ..spec
-        })
+        .start(RunSpec { session: true, models: ModelChoice::of(model), ..spec })
         .await
         .unwrap();
     within(session.at_rest()).await.unwrap();
@@ -442,7 +436,8 @@ async fn a_disallowed_tool_is_disallowed_to_everybody() {
 #[tokio::test]
 async fn what_is_assumed_of_a_definition_is_told_at_the_beginning() {
     let desk = Desk::new(Script::always(Reply::text("done"))).await;
-    let odd = AgentDefinition { tools: Some(vec!["Read".into(), "Teleport".into()]), ..reviewer() };
+    let odd =
+        AgentDefinition { rights: DefinedRights::to_call(["Read", "Teleport"]), ..reviewer() };
     let agents = [("odd".to_owned(), odd), ("fine".to_owned(), reviewer())].into();
     let options = QueryOptions { agents, ..desk.options() };
     let messages = all(posse::query("go", options).await.unwrap()).await;

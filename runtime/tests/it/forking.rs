@@ -6,7 +6,7 @@
 use crate::bench::{Bench, eventually, within};
 use crate::delegation::{children, task};
 use posse::protocol::{Context, Event, Usage};
-use posse::{AgentSpec, RunSpec};
+use posse::{AgentRights, AgentSpec, AgentStart, RunSpec};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::json;
 use std::time::Duration;
@@ -36,8 +36,8 @@ fn forking(name: &str) -> AgentSpec {
     AgentSpec {
         description: "Does a part".to_owned(),
         instructions: format!("You are {name}."),
-        tools: Some(["Read", "Task"].map(str::to_owned).to_vec()),
-        context: Context::Fork,
+        rights: AgentRights::to_call(["Read", "Task"]),
+        start: AgentStart { context: Context::Fork, ..AgentStart::default() },
         ..AgentSpec::new(name.parse().unwrap())
     }
 }

@@ -111,15 +111,12 @@ async fn one_provider_s_trouble_is_no_other_s_and_waiting_for_it_can_be_cancelle
     let gate = Gate::new();
     gate.open();
     let other = FakeModel::start(Script::always(Reply::text("from elsewhere"))).await.unwrap();
-    let bench = Bench::with(refusing_once("50", &gate), |config| {
+    let bench = Bench::with(refusing_once("50", &gate), |mut config| {
         let base = format!("{}/v1", other.url());
         let keys =
             config.models.keys.clone().with("OPENAI_API_KEY", "test").with("OPENAI_BASE_URL", base);
-        {
-            let mut config: RuntimeConfig = config;
-            config.models.keys = keys;
-            config
-        }
+        config.models.keys = keys;
+        config
     })
     .await;
     let first = refused(&bench).await;
@@ -134,10 +131,7 @@ async fn one_provider_s_trouble_is_no_other_s_and_waiting_for_it_can_be_cancelle
     let model = Some("openai/gpt-5-mini".to_owned());
     let elsewhere = bench
         .runtime
-        .start(RunSpec {
-            models: ModelChoice { model, ..ModelChoice::default() },
-            ..bench.spec("third")
-        })
+        .start(RunSpec { models: ModelChoice::of(model), ..bench.spec("third") })
         .await
         .unwrap();
     assert_eq!(within(elsewhere.outcome()).await.unwrap().text(), "from elsewhere");

@@ -70,8 +70,7 @@ fn reader(id: &str, price: Price) -> HostModel {
 /// A runtime without a key or a local server, with these models of its own.
 async fn bench(models: Vec<HostModel>) -> Bench {
     let silent = Script::always(Scripted::text("never asked"));
-    Bench::with(silent, |config| {
-        let mut config: RuntimeConfig = config;
+    Bench::with(silent, |mut config| {
         config.models.model = None;
         config.models.keys = nowhere();
         config.models.host = models;
@@ -94,7 +93,7 @@ async fn a_model_of_the_host_answers_a_run_with_the_tools_of_the_runtime() {
     bench.write("note.txt", "the kettle boils");
     let limits = Limits { cost: Some(Usd::from_dollars(1.0)), ..Limits::default() };
     let spec = RunSpec {
-        models: ModelChoice { model: Some("acme".into()), ..ModelChoice::default() },
+        models: ModelChoice::of("acme".to_owned()),
         limits,
         ..bench.spec("what is in the note?")
     };
@@ -115,7 +114,7 @@ async fn a_run_goes_on_with_it_in_another_process_that_brings_it_too() {
     let mut bench = bench(vec![reader("acme/reader", Price::default())]).await;
     bench.write("note.txt", "the kettle boils");
     let spec = RunSpec {
-        models: ModelChoice { model: Some("acme/reader".into()), ..ModelChoice::default() },
+        models: ModelChoice::of("acme/reader".to_owned()),
         ..bench.spec("read the note")
     };
     let queued = bench.runtime.enqueue(spec).await.unwrap().run();
@@ -128,10 +127,7 @@ async fn a_run_goes_on_with_it_in_another_process_that_brings_it_too() {
 #[tokio::test]
 async fn what_it_does_not_promise_is_refused_before_anything_is_stored() {
     let bench = bench(vec![reader("acme/reader", Price::default())]).await;
-    let named = || RunSpec {
-        models: ModelChoice { model: Some("acme/reader".into()), ..ModelChoice::default() },
-        ..bench.spec("x")
-    };
+    let named = || RunSpec { models: ModelChoice::of("acme/reader".to_owned()), ..bench.spec("x") };
     let limits = Limits { cost: Some(Usd::from_dollars(1.0)), ..Limits::default() };
     let error = bench.runtime.start(RunSpec { limits, ..named() }).await.err().unwrap();
     assert!(error.to_string().contains("the price of acme/reader is not known"), "{error}");
@@ -163,7 +159,7 @@ async fn without_the_offline_model_the_choice_says_what_to_do() {
     assert!(error.starts_with(expected), "{error}");
     // An agent that names a model needs no choice; one that is not there is told by its name.
     bench.config.definitions.agents.set(AgentSpec {
-        model: Some("offline/planner".to_owned()),
+        models: ModelChoice::of("offline/planner".to_owned()),
         instructions: "Look.".to_owned(),
         ..AgentSpec::new("looker".parse().unwrap())
     });

@@ -259,8 +259,9 @@ async fn a_grant_narrows_the_tool_and_says_what_it_is() {
             ("keeper", tools(&["save_note(notes/**)"])),
             ("looker", tools(&["count"])),
         ] {
-            let mode = Some(Mode::AcceptEdits);
-            agents.set(AgentSpec { tools, mode, ..AgentSpec::new(name.parse().unwrap()) });
+            let mut agent = AgentSpec::new(name.parse().unwrap());
+            (agent.rights.tools, agent.rights.mode) = (tools, Some(Mode::AcceptEdits));
+            agents.set(agent);
         }
         config.permissions.mode = Mode::AcceptEdits;
         config.definitions.agents = agents.into();

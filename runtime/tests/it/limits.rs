@@ -60,11 +60,7 @@ async fn a_limit_of_cost_is_refused_where_the_price_is_not_known() {
     let model = Some("anthropic/brand-new".to_owned());
     let error = bench
         .runtime
-        .start(RunSpec {
-            limits,
-            models: ModelChoice { model, ..ModelChoice::default() },
-            ..bench.spec("go")
-        })
+        .start(RunSpec { limits, models: ModelChoice::of(model), ..bench.spec("go") })
         .await;
     let error = error.map(|run| run.id()).unwrap_err().to_string();
     assert!(error.contains("the price of anthropic/brand-new is not known"), "{error}");

@@ -131,10 +131,7 @@ async fn a_run_is_completed_if_what_it_costs_fits_its_budget_and_never_costs_mor
             for help in HELP {
                 let prompt = format!("lead {help}: {work}.");
                 let model_name = Some(model.0.to_owned());
-                let spec = RunSpec {
-                    models: ModelChoice { model: model_name, ..ModelChoice::default() },
-                    ..bench.spec(&prompt)
-                };
+                let spec = RunSpec { models: ModelChoice::of(model_name), ..bench.spec(&prompt) };
                 let (free, ended) = outcome(bench, spec.clone()).await;
                 assert_eq!(ended, Outcome::completed("done"), "{prompt}");
                 let (real, least) = cost(bench, free, model).await;
@@ -178,15 +175,9 @@ async fn a_run_that_never_ends_stops_when_not_even_the_shortest_reply_fits() {
         cells.push(async move {
             let limit = Budget { cost: Some(budget), ..Budget::default() };
             let (name, spec) = (Some(model.0.to_owned()), bench.spec("go on for ever"));
-            let (run, outcome) = outcome(
-                bench,
-                RunSpec {
-                    models: ModelChoice { model: name, ..ModelChoice::default() },
-                    budget: limit,
-                    ..spec
-                },
-            )
-            .await;
+            let (run, outcome) =
+                outcome(bench, RunSpec { models: ModelChoice::of(name), budget: limit, ..spec })
+                    .await;
             let what = format!("{} with {budget}: {outcome}", model.0);
             let Outcome::OutOfBudget { limit, shortfall: Some(short), .. } = &outcome else {
                 panic!("{what}")

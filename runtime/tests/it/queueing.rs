@@ -16,8 +16,7 @@ use posse_testkit::{Gate, Reply, Rule, Script, When};
 async fn eight_runs_in(slots: usize) -> (usize, Vec<String>) {
     let gate = Gate::new();
     let script = Script::always(Reply::text("done").held_by(&gate));
-    let bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(script, |mut config| {
         config.scheduling.max_concurrent = slots;
         config
     })
@@ -54,8 +53,7 @@ async fn queued_runs_are_taken_up_in_order() {
 
 #[tokio::test]
 async fn a_thousand_runs_through_sixty_four_slots() {
-    let bench = Bench::with(Script::always(Reply::text("done")).without_capture(), |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(Script::always(Reply::text("done")).without_capture(), |mut config| {
         config.scheduling.max_concurrent = 64;
         config
     })
@@ -111,8 +109,7 @@ fn only(named: &[(&str, usize)]) -> Shares {
 }
 
 async fn capped(script: Script, max_concurrent: usize, lanes: LaneCaps) -> Bench {
-    Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    Bench::with(script, |mut config| {
         config.scheduling.max_concurrent = max_concurrent;
         config.scheduling.lanes = lanes;
         config
@@ -179,7 +176,7 @@ async fn f4_a_child_over_the_cap_of_its_parent_is_queued_whatever_the_width() {
 fn leading(config: RuntimeConfig, abreast: u32, per_parent: Option<usize>) -> RuntimeConfig {
     let name = "general-purpose".parse().unwrap();
     let mut agent = config.definitions.agents.current().find(&name).unwrap().clone();
-    agent.subagents.max_concurrent = Some(abreast);
+    agent.children.subagents.max_concurrent = Some(abreast);
     config.definitions.agents.set(agent);
     {
         let mut config: RuntimeConfig = config;

@@ -182,10 +182,7 @@ async fn what_cannot_work_is_refused_before_anything_is_stored() {
         (bench.spec("  "), "the prompt is empty"),
         (posse::RunSpec { prompt: None, ..bench.spec("x") }, "needs a prompt"),
         (
-            posse::RunSpec {
-                models: ModelChoice { model: Some("acme/x".into()), ..ModelChoice::default() },
-                ..bench.spec("x")
-            },
+            posse::RunSpec { models: ModelChoice::of("acme/x".to_owned()), ..bench.spec("x") },
             "acme",
         ),
         (

@@ -6,7 +6,10 @@ use posse::RunRights;
 use posse::agents::{Level, Sources as AgentSources};
 use posse::protocol::{Context, Event, Grant, RunStarted, SkillRules};
 use posse::skills::{LiveSkills, SkillCatalog, Source, Sources};
-use posse::{AgentSpec, LiveCatalog, RunHandle, RunId, RunSpec, RuntimeConfig, config};
+use posse::{
+    AgentChildren, AgentRights, AgentSpec, AgentStart, LiveCatalog, RunHandle, RunId, RunSpec,
+    config,
+};
 use posse_testkit::{Conversation, Gate, Reply, Script, When};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
@@ -47,6 +50,10 @@ impl Shelf {
     }
 }
 
+fn knowing<const N: usize>(skills: [&str; N]) -> AgentStart {
+    AgentStart { skills: skills.map(str::to_owned).to_vec(), ..AgentStart::default() }
+}
+
 /// Writes a skill into `folder`, and says where it is.
 fn put(folder: &Path, name: &str, head: &str, body: &str) -> PathBuf {
     let skill = folder.join(name);
@@ -67,8 +74,7 @@ fn calling(calls: impl IntoIterator<Item = Reply>) -> Script {
 }
 
 async fn bench(script: Script, live: LiveSkills) -> Bench {
-    Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    Bench::with(script, |mut config| {
         config.definitions.skills = live;
         config
     })
@@ -196,19 +202,16 @@ async fn an_agent_knows_its_own_skills_from_the_start_and_is_told_what_is_missin
     let hidden = shelf.path().join("user/hidden/SKILL.md");
     let script = calling([read, Reply::tool_call("Read", json!({"file_path": hidden}))]);
     let live = shelf.live();
-    let bench = Bench::with(script, |config| {
+    let bench = Bench::with(script, |mut config| {
         config.definitions.agents.set(AgentSpec {
             instructions: "You fill in forms.".to_owned(),
-            tools: Some(vec!["Read".to_owned()]),
-            skills: ["PDF", "word"].map(str::to_owned).to_vec(),
-            max_depth: Some(0),
+            rights: AgentRights::to_call(["Read"]),
+            start: knowing(["PDF", "word"]),
+            children: AgentChildren { max_depth: Some(0), ..AgentChildren::default() },
             ..AgentSpec::new("clerk".parse().unwrap())
         });
-        {
-            let mut config: RuntimeConfig = config;
-            config.definitions.skills = live;
-            config
-        }
+        config.definitions.skills = live;
+        config
     })
     .await;
     let spec = RunSpec { agent: "clerk".parse().unwrap(), ..bench.spec("go") };
@@ -371,12 +374,11 @@ async fn a_project_s_skill_does_not_take_the_place_of_one_that_the_user_s_agent_
         ..AgentSources::default()
     });
     catalog.set(AgentSpec {
-        skills: ["release", "style"].map(str::to_owned).to_vec(),
+        start: knowing(["release", "style"]),
         ..AgentSpec::new("mine".parse().unwrap())
     });
     let live = LiveSkills::load(sources);
-    let bench = Bench::with(calling([call("release", "")]), |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(calling([call("release", "")]), |mut config| {
         config.definitions.skills = live;
         config.definitions.agents = catalog;
         config
@@ -407,18 +409,15 @@ async fn a_twin_that_takes_over_a_conversation_is_shown_the_same_skills() {
         )
         .conversation(main_agent([task("twin", "your part")]));
     let live = shelf.live();
-    let bench = Bench::with(script, |config| {
+    let bench = Bench::with(script, |mut config| {
         config.definitions.agents.set(AgentSpec {
             description: "Twin".to_owned(),
-            tools: Some(["Skill", "Task"].map(str::to_owned).to_vec()),
-            context: Context::Fork,
+            rights: AgentRights::to_call(["Skill", "Task"]),
+            start: AgentStart { context: Context::Fork, ..AgentStart::default() },
             ..AgentSpec::new("twin".parse().unwrap())
         });
-        {
-            let mut config: RuntimeConfig = config;
-            config.definitions.skills = live;
-            config
-        }
+        config.definitions.skills = live;
+        config
     })
     .await;
     let spec = RunSpec { agent: "twin".parse().unwrap(), ..bench.spec("lead") };
@@ -542,7 +541,7 @@ fn skills_that_are_for_people_are_listed_and_not_offered() {
     assert!(notes[0].contains("deploy/SKILL.md:4:1: note: `allowed-tools` grants nothing"));
     let agents = LiveCatalog::load(AgentSources::default());
     let agent =
-        AgentSpec { skills: vec!["deploy".to_owned()], ..AgentSpec::new("clerk".parse().unwrap()) };
+        AgentSpec { start: knowing(["deploy"]), ..AgentSpec::new("clerk".parse().unwrap()) };
     agents.set(agent);
     let missing = catalog.check_agents(&agents.current());
     assert_eq!(missing.len(), 1);
@@ -556,16 +555,13 @@ async fn tools_that_a_skill_asks_for_are_told_and_never_granted() {
     put(&shelf.path().join("user"), "ship", head, "Ship it.");
     let write = Reply::tool_call("Write", json!({"file_path": "x", "content": "x"}));
     let live = shelf.live();
-    let bench = Bench::with(calling([call("ship", "now"), write]), |config| {
+    let bench = Bench::with(calling([call("ship", "now"), write]), |mut config| {
         config.definitions.agents.set(AgentSpec {
-            tools: Some(["Skill", "Read"].map(str::to_owned).to_vec()),
+            rights: AgentRights::to_call(["Skill", "Read"]),
             ..AgentSpec::new("looker".parse().unwrap())
         });
-        {
-            let mut config: RuntimeConfig = config;
-            config.definitions.skills = live;
-            config
-        }
+        config.definitions.skills = live;
+        config
     })
     .await;
     let spec = RunSpec { agent: "looker".parse().unwrap(), ..bench.spec("go") };
@@ -586,8 +582,7 @@ async fn a_skill_in_use_narrows_what_its_agent_may_call_until_it_has_another_tas
     let write = |path: &str| Reply::tool_call("Write", json!({"file_path": path, "content": "x"}));
     let live = shelf.live();
     let script = calling([write("before"), call("ship", ""), write("after"), write("out/a")]);
-    let bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(script, |mut config| {
         config.definitions.skills = live;
         config
     })

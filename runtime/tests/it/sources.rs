@@ -6,8 +6,8 @@ use line_source::LineSource;
 use posse::launch::{Launcher, allowed_environment};
 use posse::protocol::{CancelScope, Event, SourceOffer, ToolSpec};
 use posse::{
-    AgentSpec, OpenSource, Program, RunHandle, RunId, RunSpec, Runtime, RuntimeConfig, Seq,
-    SourceContext, SourceError, Status, ToolSource,
+    AgentRights, AgentSpec, OpenSource, Program, RunHandle, RunId, RunSpec, Runtime, RuntimeConfig,
+    Seq, SourceContext, SourceError, Status, ToolSource,
 };
 use posse_testkit::{Conversation, Reply, Rule, Script, When};
 use serde_json::json;
@@ -321,7 +321,7 @@ async fn its_process_reaches_no_further_than_a_command_of_the_run() {
 
     // Of an agent that writes nothing, neither does the source.
     let reader = AgentSpec {
-        tools: Some(vec!["Read".to_owned(), "mcp__sh".to_owned()]),
+        rights: AgentRights::to_call(["Read", "mcp__sh"]),
         ..AgentSpec::new("reader".parse().unwrap())
     };
     let bench = Bench::with(doing(["echo in > inside"]), with(server(&marker))).await;
@@ -483,9 +483,12 @@ async fn lists_of_agents_name_its_tools_and_children_get_no_more() {
     let folder = bench.folder.path().join("agents");
     std::fs::create_dir(&folder).unwrap();
     let agent = |name: &str, tools: &[&str]| {
-        let tools = Some(tools.iter().map(|tool| (*tool).to_owned()).collect());
         let description = format!("{name} things");
-        let spec = AgentSpec { tools, description, ..AgentSpec::new(name.parse().unwrap()) };
+        let spec = AgentSpec {
+            rights: AgentRights::to_call(tools.iter().copied()),
+            description,
+            ..AgentSpec::new(name.parse().unwrap())
+        };
         bench.config.definitions.agents.set(spec);
     };
     agent("user", &["mcp__sh__*", "mcp__sh__gone"]);

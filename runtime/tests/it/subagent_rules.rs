@@ -13,8 +13,7 @@ async fn refused(call: Value, rules: SubagentRules) -> (String, usize) {
     let script = Script::new()
         .conversation(lead().reply(spawning([call])).reply(Reply::text("done")))
         .rule(Rule::when(When::any()).reply(Reply::text("x")));
-    let adjust = |config| {
-        let mut config: RuntimeConfig = config;
+    let adjust = |mut config: RuntimeConfig| {
         config.delegation.subagents = vec![rules];
         config
     };
@@ -75,8 +74,7 @@ async fn what_is_switched_off_is_not_offered() {
     let script = lead().reply(spawning([json!({"task": "x"})])).reply(Reply::text("done"));
     let script = Script::new().conversation(script);
     let off = SubagentRules { enabled: Some(false), ..SubagentRules::default() };
-    let bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(script, |mut config| {
         config.delegation.subagents = vec![off];
         config
     })
@@ -110,7 +108,7 @@ async fn who_is_denied_task_starts_nobody_in_another_way() {
     for told in told_to_hand_on(|config| {
         let lead = "general-purpose".parse().unwrap();
         let mut agent = config.definitions.agents.current().find(&lead).unwrap().clone();
-        agent.disallowed_tools = ["Task", "Edit", "Write"].map(str::to_owned).to_vec();
+        agent.rights.disallowed_tools = ["Task", "Edit", "Write"].map(str::to_owned).to_vec();
         config.definitions.agents.set(agent);
         config
     })
@@ -144,18 +142,15 @@ async fn given(call: Value) -> (Limits, Budget) {
             lead().reply(spawning([call])).reply(Reply::text("I wait")).reply(Reply::text("done")),
         )
         .rule(Rule::when(When::any()).reply(Reply::text("x")));
-    let bench = Bench::with(script, |config| {
+    let bench = Bench::with(script, |mut config| {
         let mut agent =
             config.definitions.agents.current().find(&"explore".parse().unwrap()).unwrap().clone();
         agent.limits.cost = Some(Usd::from_dollars(0.5));
         agent.budget = Budget { turns: Some(8), ..Budget::default() };
         config.definitions.agents.set(agent);
         let rules = json!({"run_timeout_seconds": 77});
-        {
-            let mut config: RuntimeConfig = config;
-            config.delegation.subagents = vec![serde_json::from_value(rules).unwrap()];
-            config
-        }
+        config.delegation.subagents = vec![serde_json::from_value(rules).unwrap()];
+        config
     })
     .await;
     let run = bench.start("lead").await;
@@ -210,8 +205,7 @@ async fn settings_agent_and_call_each_narrow_and_fill_in_what_nobody_said() {
         "default_announce": "collect", "run_timeout_seconds": 7
     }))
     .unwrap();
-    let bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(script, |mut config| {
         config.delegation.subagents = vec![rules];
         config
     })
@@ -255,14 +249,13 @@ async fn what_a_call_or_the_settings_deny_stays_denied_below_the_child() {
         .rule(Rule::when(When::any()).reply(Reply::text("x")));
     let rules: SubagentRules =
         serde_json::from_value(json!({"tools": {"deny": ["Write"]}})).unwrap();
-    let bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let bench = Bench::with(script, |mut config| {
         config.delegation.max_depth = 2;
         let lead = "general-purpose".parse().unwrap();
         let mut agent = config.definitions.agents.current().find(&lead).unwrap().clone();
         let helper = AgentSpec { name: "helper".parse().unwrap(), ..agent.clone() };
         config.definitions.agents.set(helper);
-        agent.subagents = rules;
+        agent.children.subagents = rules;
         config.definitions.agents.set(agent);
         config
     })

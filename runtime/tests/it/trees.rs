@@ -125,8 +125,7 @@ async fn a_child_that_ends_just_before_its_caller_looks_for_it_again_is_told_onc
         )
         .rule(Rule::when(When::any()).reply(Reply::text("found").held_by(&gate)));
     let tool = hold(&permits);
-    let mut bench = Bench::with(script, |config| {
-        let mut config: RuntimeConfig = config;
+    let mut bench = Bench::with(script, |mut config| {
         config.tools = vec![tool];
         config
     })
@@ -205,13 +204,8 @@ async fn a_caller_that_cannot_go_on_takes_its_children_along_in_the_same_moment(
         })))
         .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
     let mut bench = with_two_vendors(script).await;
-    let spec = RunSpec {
-        models: ModelChoice {
-            model: Some("openai/gpt-6-sol".to_owned()),
-            ..ModelChoice::default()
-        },
-        ..bench.spec("lead")
-    };
+    let spec =
+        RunSpec { models: ModelChoice::of("openai/gpt-6-sol".to_owned()), ..bench.spec("lead") };
     let run = bench.runtime.start(spec).await.unwrap().id();
     within(gate.wait_for_held(2)).await.unwrap();
     let below: Vec<RunId> = children(&bench, run).await.iter().map(|row| row.id).collect();
@@ -242,7 +236,8 @@ async fn held_tree(gate: &Gate, width: usize) -> (Bench, RunHandle) {
         .conversation(fan_out("middle", "leaf"))
         .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(gate)));
     let bench = Bench::with(script, |config| {
-        let lead = AgentSpec { max_depth: Some(2), ..AgentSpec::new("lead".parse().unwrap()) };
+        let mut lead = AgentSpec::new("lead".parse().unwrap());
+        lead.children.max_depth = Some(2);
         config.definitions.agents.set(lead);
         config
     })
@@ -376,8 +371,7 @@ async fn a_process_that_follows_a_tree_goes_on_with_what_another_left_in_it() {
                 .reply(Reply::text("done")),
         )
         .rule(Rule::when(When::any()).reply(Reply::text("found").held_by(&second)));
-    let wait = |config| {
-        let mut config: RuntimeConfig = config;
+    let wait = |mut config: RuntimeConfig| {
         config.scheduling.recovery = Recovery::Wait;
         config
     };

@@ -21,7 +21,7 @@ fn trust(place: &Place, log: &TrustLog, folder: &str) {
 }
 
 fn tools(catalog: &AgentCatalog, agent: &str) -> Vec<String> {
-    found(catalog, agent).tools.unwrap_or_default()
+    found(catalog, agent).rights.tools.unwrap_or_default()
 }
 
 #[test]

@@ -99,18 +99,18 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn of(catalog: &'a AgentCatalog, entry: &'a Entry, agent: &AgentSpec, config: &Config) -> Self {
-        let depth = agent.max_depth.unwrap_or(config.max_depth.value);
+        let depth = agent.children.max_depth.unwrap_or(config.max_depth.value);
         let delegates = depth > 0 && config.strategy.value != DelegationStrategy::Manual;
         let mut facts = built_in_tools();
         facts.retain(|tool| delegates || tool.effect != Effect::Delegate);
-        let granted_tools = granted_tools(&facts, agent);
+        let granted_tools = granted_tools(&facts, &agent.rights);
         let is_delegation = |name: &String| {
             facts.iter().any(|tool| tool.name == *name && tool.effect == Effect::Delegate)
         };
         let may_call = |other: &&AgentSpec| {
             let named =
                 |name: &String| name == "*" || name.eq_ignore_ascii_case(other.name.as_str());
-            agent.agents.as_ref().is_none_or(|names| names.iter().any(named))
+            agent.children.agents.as_ref().is_none_or(|names| names.iter().any(named))
         };
         let others = catalog.iter().filter(may_call).map(|other| other.name.to_string());
         let same = |other: &&Entry| {
@@ -152,9 +152,9 @@ impl<'a> Shown<'a> {
             facts.extend(value.filter(|value| !value.is_empty()).map(|value| (name, value)));
         };
         add("may call", Some(clean_line(&self.may_call.join(", "), 400)));
-        add("effort", agent.effort.map(|effort| format!("{effort:?}").to_lowercase()));
+        add("effort", agent.models.effort.map(|effort| format!("{effort:?}").to_lowercase()));
         add("limits", Some(limits(&agent.limits)));
-        add("begins with", context(agent.context));
+        add("begins with", context(agent.start.context));
         add("colour", Some(clean_line(&agent.color, 40)));
         add("shadows", Some(clean_line(&self.shadows.join(", "), 400)));
         facts
@@ -163,7 +163,7 @@ impl<'a> Shown<'a> {
 
 /// The model that the name of a role stands for.
 fn meaning(agent: &AgentSpec, config: &Config) -> String {
-    let Some(setting) = agent.model.as_deref().and_then(|model| config.role(model)) else {
+    let Some(setting) = agent.models.model.as_deref().and_then(|model| config.role(model)) else {
         return String::new();
     };
     match &setting.value {

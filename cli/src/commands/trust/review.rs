@@ -72,7 +72,7 @@ impl Review {
         let claude = common.rule_files().claude(folder)?;
         let tools = built_in_tools();
         let granted = |entry: &posse::agents::Entry| {
-            entry.agent.as_ref().map_or_else(Vec::new, |agent| granted_tools(&tools, agent))
+            entry.agent.as_ref().map_or_else(Vec::new, |agent| granted_tools(&tools, &agent.rights))
         };
         let shown = |brought: &&Brought| {
             let agents = then.entries().iter().filter_map(|entry| {

@@ -6,7 +6,7 @@ use crate::bench::line::{Goal, Line};
 use crate::bench::load::config;
 use posse::protocol::{Context, Event};
 use posse::store::{Filter, Kin};
-use posse::{AgentSpec, RunSpec, Runtime, Seq};
+use posse::{AgentRights, AgentSpec, AgentStart, RunSpec, Runtime, Seq};
 use posse_testkit::{Conversation, FakeModel, Reply, Rule, Script, When};
 use serde_json::json;
 use std::time::Duration;
@@ -55,8 +55,8 @@ async fn bill(agent: &str) -> Result<Bill> {
         config.definitions.agents.set(AgentSpec {
             description: "Does a part".to_owned(),
             instructions: format!("You are {name}."),
-            tools: Some(["Read", "Task"].map(str::to_owned).to_vec()),
-            context: Context::Fork,
+            rights: AgentRights::to_call(["Read", "Task"]),
+            start: AgentStart { context: Context::Fork, ..AgentStart::default() },
             ..AgentSpec::new(name.parse()?)
         });
     }
