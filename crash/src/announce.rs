@@ -1,10 +1,10 @@
-//! Trees whose runs work in the background: their ends are announced, in each of the four ways and
-//! mixed. What the fake model says to each of them, and how such a tree is played.
+//! Trees with children in the background, which are announced in each of the four ways and in several
+//! at once: the scripts of the fake model, and how such a tree is played.
 
 use super::scenario::ATTEMPTS;
 use super::script::{bash, paced};
 use super::stage::{Acted, Halt, Stage};
-use super::tree::{said_to, sleep, task};
+use super::tree::{read, said_to, sleep, task};
 use super::violation::Promise;
 use posse_testkit::{Conversation, Reply, Rule, Script, When};
 use serde_json::{Value, json};
@@ -12,26 +12,26 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How runs in the background are told of, or what befalls them.
+/// How children in the background are announced, or what happens to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Telling {
     /// Before their parent's next step.
     Steer,
     /// When their parent's turn ends.
     Followup,
-    /// Together.
+    /// All together.
     Collect,
     /// Not at all.
     Silent,
-    /// One in each way, beside some that are waited for.
+    /// One in each way, beside children that the parent waits for.
     Mixed,
-    /// Below runs that are themselves below another: one in the background, one that is waited for.
+    /// As children of two children: one in the background, one that its parent waits for.
     Nested,
-    /// They fail, are late, or are left by a parent that fails.
+    /// They fail, run out of time, or have a parent that fails.
     Failing,
     /// A person cancels their parent.
     Cancel,
-    /// Together, or those there are after no time at all.
+    /// Together, with a debounce interval of zero.
     Quiet,
     /// To a session whose turn has ended.
     Idle,
@@ -68,23 +68,23 @@ impl fmt::Display for Telling {
     }
 }
 
-/// What is said to a run that cannot do what it is told.
+/// In the prompt of a run that fails.
 pub(crate) const FAILS: &str = "cannot be done";
-/// What is said to a run that has less time than it takes.
+/// In the prompt of a run that runs out of time.
 pub(crate) const LATE: &str = "takes too long";
-/// What is said to a session.
+/// The message of a session.
 pub(crate) const LINE: &str = "task-a of a session";
 
-/// A run of a tree: what is said to it, and what its model says then.
+/// A run of a tree: its prompt, and the replies of its model.
 struct Role {
     prompt: String,
-    /// One after the other.
+    /// One for each turn.
     replies: Vec<Reply>,
-    /// Whenever it is asked again.
+    /// To every later request.
     after: Option<Reply>,
 }
 
-/// Runs whose tools leave something behind: the second is slower than the first.
+/// The nonces of two tool calls, of which the second takes longer.
 const LEDGER: [&str; 2] = ["fx-g2.", "fx-g3."];
 
 impl Telling {
@@ -92,7 +92,7 @@ impl Telling {
     pub(crate) fn runs(self) -> RangeInclusive<usize> {
         let all = self.cast().len();
         match self {
-            // Whoever is cancelled early has started nobody yet.
+            // A run that is cancelled early has no children yet.
             Telling::Cancel => 1..=all,
             _ => all..=all,
         }
@@ -112,7 +112,7 @@ impl Telling {
         format!("max_depth = 2\nmax_concurrent = 8\n{quiet}")
     }
 
-    /// About how long its first command takes when nobody disturbs it.
+    /// About how long its first command takes without kills.
     pub(crate) fn horizon(self) -> Duration {
         Duration::from_millis(match self {
             Telling::Cancel => 300,
@@ -130,7 +130,7 @@ impl Telling {
         }
     }
 
-    /// What the fake model says to all of them.
+    /// The script of the fake model.
     pub(crate) fn script(self) -> Script {
         let cast = self.cast();
         let talkers = cast.iter().filter(|role| !role.replies.is_empty());
@@ -147,7 +147,7 @@ impl Telling {
         })
     }
 
-    /// Who there is, the root first.
+    /// All runs, the root first.
     fn cast(self) -> Vec<Role> {
         match self {
             Telling::Steer => three_in("steer"),
@@ -167,7 +167,7 @@ impl Telling {
     }
 }
 
-/// A root, and three others, each slower than the one before it.
+/// A root with three children, each slower than the one before it.
 fn three_in(announce: &str) -> Vec<Role> {
     let spawned = ["bg-1.", "bg-2.", "bg-3."].map(|prompt| spawn(prompt, announce));
     let [one, two, three] = three();
@@ -183,7 +183,7 @@ fn three() -> [Role; 3] {
     ]
 }
 
-/// One in each way, and some that are waited for.
+/// One child in each way, and two that the parent waits for.
 fn mixed() -> Vec<Role> {
     let spawned = [
         spawn("bg-1.", "steer"),
@@ -204,7 +204,7 @@ fn mixed() -> Vec<Role> {
     cast
 }
 
-/// Two that lead others, one of whom is waited for.
+/// Two children with children of their own. The root waits for one of the two.
 fn nested() -> Vec<Role> {
     let root = leading("task-a", [spawn("lead-1.", "followup")], [("Task", task("lead-2."))]);
     let first = leading("lead-1.", [spawn("bg-1.", "steer"), spawn("bg-2.", "collect")], []);
@@ -212,7 +212,8 @@ fn nested() -> Vec<Role> {
     [root, first, second].into_iter().chain(three()).collect()
 }
 
-/// One that fails, one that is late, one that fails and leaves one behind, and one that does well.
+/// One child that fails, one that runs out of time, one that fails while its own child works, and one
+/// that completes.
 fn failing() -> Vec<Role> {
     let (fails, late) = (format!("bg-1. {FAILS}"), format!("bg-4. {LATE}"));
     let breaks = format!("lead-1. {FAILS}");
@@ -237,7 +238,7 @@ fn failing() -> Vec<Role> {
     ]
 }
 
-/// One in each way, most of whom do not end by themselves.
+/// One child in each way. Most do not end by themselves.
 fn cancelled() -> Vec<Role> {
     let spawned = [
         spawn("bg-1.", "steer"),
@@ -254,7 +255,7 @@ fn cancelled() -> Vec<Role> {
     ]
 }
 
-/// One that starts others, goes on a little, and then waits for what they come to.
+/// A run that starts children, works on a little, and then waits for their announcements.
 fn leading<const N: usize, const M: usize>(
     prompt: &str,
     spawned: [Value; N],
@@ -268,7 +269,7 @@ fn leading<const N: usize, const M: usize>(
     }
 }
 
-/// One that does this, and answers.
+/// A run that does this, and answers.
 fn working<const N: usize>(prompt: &str, work: [Reply; N]) -> Role {
     let answer = Reply::text("This part is done.");
     let replies = work.into_iter().chain([answer]).map(paced).collect();
@@ -294,11 +295,7 @@ fn spawn(prompt: &str, announce: &str) -> Value {
     })
 }
 
-fn read() -> Value {
-    json!({"file_path": "seed.txt"})
-}
-
-/// A command that takes its time.
+/// A slow command.
 fn slowly(nonce: &str) -> Reply {
     let command = format!("sleep 0.15; printf '%s\\n' '{nonce}' >> ledger");
     Reply::empty().and_tool_call("Bash", json!({"command": command}))
@@ -309,8 +306,8 @@ fn forever() -> Reply {
     Reply::empty().and_tool_call("Bash", json!({"command": "sleep 61"}))
 }
 
-/// Plays a session that is left as soon as its turn has ended: what others do for it meanwhile wakes
-/// it when somebody goes on with it.
+/// Plays a session that the process leaves as soon as its turn has ended. Announcements wake it when it
+/// is resumed.
 pub(crate) async fn talk(stage: &mut Stage) -> Result<(), Halt> {
     for _ in 0..ATTEMPTS {
         let session = stage.rows().await?.pop().map(|row| row.run);

@@ -1,4 +1,4 @@
-//! Many cycles, several at a time: which, in what order, and what came of them all.
+//! Many cycles, several at a time: which ones, in which order, and a report about all.
 
 use super::cycle::{Cycle, Ended, Ground};
 use super::points::{CROSSINGS, POINTS, Point};
@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// What is done to posse in a cycle.
+/// How posse is killed in a cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kill {
-    /// Nothing: the scenario must work by itself.
+    /// Not at all: the scenario must work by itself.
     Nothing,
     /// It dies at this fail-point, the n-th time it is passed.
     Point {
@@ -23,7 +23,7 @@ pub enum Kill {
         /// The n-th time.
         pass: u32,
     },
-    /// The same where nobody knows whether it is passed so often, or at all.
+    /// The same at a fail-point that may be passed less often, or never.
     Perhaps {
         /// Which.
         name: &'static str,
@@ -46,14 +46,14 @@ impl fmt::Display for Kill {
     }
 }
 
-/// Which cycles are played, and where.
+/// The cycles to play, and where.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// The binary, built with fail-points.
     pub binary: PathBuf,
-    /// An existing folder that cycles make theirs in.
+    /// An existing folder. Each cycle makes a folder in it.
     pub folder: PathBuf,
-    /// All that chance depends on.
+    /// The seed of all random choices.
     pub seed: u64,
     /// Cycles at the same time.
     pub jobs: usize,
@@ -61,11 +61,11 @@ pub struct Campaign {
     pub cycles: Vec<Cycle>,
 }
 
-/// Random cycles of the short form. One makes one to three kills.
+/// Cycles with random kills in the short form, one to three kills each.
 const QUICK_RANDOM: usize = 60;
 
-/// Every scenario undisturbed but those that others have in them, every fail-point at its passes, and
-/// some random kills.
+/// The short form: scenarios without kills, every fail-point at each of its passes, and some random
+/// kills. Scenarios that are contained in others are left out.
 pub fn quick() -> Vec<Cycle> {
     let scenarios = || SCENARIOS.into_iter().filter(|scenario| scenario.is_quick());
     let calm = scenarios().map(|scenario| (scenario, Kill::Nothing));
@@ -79,8 +79,8 @@ pub fn quick() -> Vec<Cycle> {
     number(calm.chain(points).chain(random))
 }
 
-/// `count` cycles of the scenarios `among`: each undisturbed, then in turn every fail-point where it
-/// is sure to be passed, some fail-point anywhere, and random kills.
+/// `count` cycles of the scenarios `among`: each without kills first; then in turn a fail-point that the
+/// scenario is sure to pass, any fail-point in any scenario, and random kills.
 pub fn long(count: usize, seed: u64, among: &[Scenario]) -> Vec<Cycle> {
     let calm = among.iter().map(|&scenario| (scenario, Kill::Nothing));
     let crossings = CROSSINGS.iter().map(|&(name, scenario)| Point { name, scenario, passes: 1 });
@@ -113,12 +113,12 @@ fn number(cycles: impl Iterator<Item = (Scenario, Kill)>) -> Vec<Cycle> {
     numbered.map(|(number, (scenario, kill))| Cycle { number, scenario, kill }).collect()
 }
 
-/// What came of a campaign.
+/// The result of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Cycles that were played.
     pub cycles: usize,
-    /// Cycles in which something was wrong.
+    /// Cycles with violations.
     pub failed: usize,
     /// Cycles with a kill at a fail-point.
     pub at_points: usize,
@@ -131,7 +131,7 @@ pub struct Report {
 }
 
 impl Campaign {
-    /// Plays all cycles, and tells `progress` of each as it ends.
+    /// Plays all cycles, and calls `progress` with each as it ends.
     ///
     /// Must be called on a runtime of one thread that lives as long as this process: children
     /// die with the thread that started them.
@@ -150,7 +150,7 @@ impl Campaign {
             }
             let Some(ended) = playing.join_next().await else { break };
             let Ok(ended) = ended else {
-                // A cycle that panicked is one that failed.
+                // The cycle panicked.
                 report.cycles += 1;
                 report.failed += 1;
                 continue;

@@ -1,4 +1,4 @@
-//! The checker: from what was seen outside and what the logs say to broken promises. Pure.
+//! The checker: finds broken promises in the logs and in what was seen from outside. Pure.
 
 use super::announce::{FAILS, LATE};
 use super::kin::check_kin;
@@ -9,46 +9,46 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// What a cycle left behind.
+/// What is known at the end of a cycle.
 #[derive(Clone, Debug)]
 pub struct Evidence {
-    /// Every line of JSON that was printed. A run is acknowledged once its id was.
+    /// Every line of JSON that was printed. A run is acknowledged as soon as its id was printed.
     pub printed: Vec<Value>,
     /// How many runs there should be, at least and at most.
     pub expected_runs: RangeInclusive<usize>,
-    /// The log of every run there is.
+    /// The log of every run.
     pub logs: Vec<RunLog>,
-    /// What tools did, as files show it.
+    /// The effects of tools, as files show them.
     pub effects: Vec<Effect>,
-    /// Texts that were said to runs, each once.
+    /// Messages to runs, each sent once.
     pub messages: Vec<String>,
     /// Requests that reached the model.
     pub requests: usize,
-    /// What they said, in the order in which they came.
+    /// What is in them, in the order in which they came.
     pub asked: Vec<Asked>,
 }
 
-/// What a request said to the model.
+/// What is in a request to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// The first text of a user: whose request it is.
+    /// The first text of a user, which says whose request it is.
     pub prompt: String,
-    /// The runs whose ends it tells of, as often as it does.
+    /// The runs whose ends it reports, once for each report.
     pub told: Vec<String>,
 }
 
 impl Asked {
-    /// What a request says whose messages are these texts.
+    /// A request with these texts as messages.
     pub fn of(prompt: String, texts: &[String]) -> Self {
         let told = texts.iter().flat_map(|text| runs_in(text)).map(str::to_owned).collect();
         Asked { prompt, told }
     }
 }
 
-/// What one scripted tool call was to do.
+/// The effect of one scripted tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// A text that is in the input of this call alone, and in the workspace once it is done.
+    /// A text that only the input of this call has. The workspace has it when the call is done.
     pub nonce: String,
     /// How often it is in the workspace.
     pub seen: usize,
@@ -109,7 +109,7 @@ fn check_runs(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
 }
 
-/// Nothing is shown before it is stored: what was printed of a run must be in its log.
+/// Posse stores before it shows: what was printed of a run must be in its log.
 fn check_printed(log: &RunLog, line: &Value, found: &mut Vec<Violation>) {
     let stored = if let Some(position) = line["seq"].as_u64() {
         let index = usize::try_from(position).unwrap_or(usize::MAX).wrapping_sub(1);
@@ -143,14 +143,14 @@ fn check_effect(effect: &Effect, calls: &[Call], found: &mut Vec<Violation>) {
     }
 }
 
-/// A tool call as the log tells it.
+/// A tool call as the log has it.
 #[derive(Clone, Debug, Default)]
 struct Call {
     input: String,
     started: u32,
     repeatable: bool,
     answered: bool,
-    /// It returned without error: it had its effect.
+    /// It returned without an error, so it had its effect.
     certain: bool,
 }
 
@@ -210,7 +210,8 @@ impl<'a> Reading<'a> {
 
     fn place(&mut self, position: u64, event: &Value) {
         let kind = kind(event);
-        // What the run did not wait for any more may be put down; to be told it would set it to work.
+        // An announcement that the run no longer waits for may be recorded. Any other would start the run
+        // again.
         let from_below = !event["from"]["child"].is_null();
         let may_follow = match kind {
             "message_received" => !from_below || is_only_recorded(event),
@@ -223,7 +224,7 @@ impl<'a> Reading<'a> {
         match kind {
             "message_received" if is_only_recorded(event) => {}
             "message_received" => {
-                // A message to a run that has ended reopens it, and what was cancelled is over.
+                // A message to a run that has ended reopens it. An earlier cancel no longer counts.
                 if self.outcome.take().is_some() {
                     self.cancelled = false;
                 }
@@ -268,7 +269,7 @@ impl<'a> Reading<'a> {
     fn start(&mut self, event: &Value) {
         let id = event["call"].as_str().unwrap_or_default();
         let repeatable = event["repeatable"] == true;
-        // Its child may have ended while the next process was about to look for it.
+        // The child may have ended while the next process was about to look for it.
         let finds_its_child = repeatable && event["tool"] == "Task";
         let problem = match self.calls.get_mut(id) {
             None => Some((Promise::OrderedLog, "was started, but is no call of the last reply")),
@@ -336,7 +337,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// How a run ends that nobody stops, by what was said to it.
+/// How a run with this prompt ends if it is not cancelled.
 fn promised(prompt: &str) -> &'static str {
     match prompt {
         told if told.contains(FAILS) => "failed",

@@ -1,4 +1,4 @@
-//! One cycle: a fresh world, a scenario, its kills, and what is left in the end.
+//! One cycle: a fresh folder, a scenario, its kills, and a check of what is left.
 
 use super::campaign::Kill;
 use super::check::{Asked, Effect, Evidence, check};
@@ -18,27 +18,27 @@ use tokio::time::timeout;
 /// How long a cycle may take in all.
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// What a cycle is made of.
+/// A cycle to play.
 #[derive(Clone, Debug)]
 pub struct Cycle {
-    /// Its place in the campaign: with the seed, all that chance depends on.
+    /// Its place in the campaign. It and the seed decide all random choices.
     pub number: usize,
     /// What posse does.
     pub scenario: Scenario,
-    /// What is done to posse.
+    /// How posse is killed.
     pub kill: Kill,
 }
 
-/// What came of a cycle.
+/// The result of a cycle.
 #[derive(Clone, Debug)]
 pub struct Ended {
     /// Which cycle.
     pub cycle: Cycle,
     /// Processes that were stopped as planned.
     pub hits: u32,
-    /// What was wrong.
+    /// Broken promises.
     pub violations: Vec<Violation>,
-    /// Where everything is to be looked at; gone when nothing was wrong.
+    /// The folder of the cycle; removed if there are no violations.
     pub folder: PathBuf,
     /// How long all of it took.
     pub took: Duration,
@@ -92,10 +92,10 @@ impl Cycle {
             stage.violations.push(Violation::of(Promise::ValidRequests, detail));
         }
         if stage.violations.is_empty() {
-            // What cannot be removed is in the way of nobody.
+            // A folder that cannot be removed does no harm.
             let _ = std::fs::remove_dir_all(&folder);
         } else {
-            // The violations are told in any case.
+            // The violations are reported in any case.
             let _ = stage.posse.write_history();
         }
         ended.hits = stage.hits;
@@ -113,11 +113,11 @@ impl Cycle {
             let detail = format!("nobody passed {name} {pass} times");
             stage.violations.push(Violation::of(Promise::PointReached, detail));
         }
-        // Whoever halted has said why; what can be looked at is looked at all the same.
+        // The reason of a halt is among the violations. The rest is inspected all the same.
         let _: Result<(), Halt> = self.inspect(stage, fake).await;
     }
 
-    /// Looks at what is left.
+    /// Checks what is left.
     async fn inspect(&self, stage: &mut Stage, fake: &FakeModel) -> Result<(), Halt> {
         let mut logs = Vec::new();
         for row in stage.rows().await? {
@@ -126,7 +126,7 @@ impl Cycle {
         stage.ask(&["runs", "verify"]).await.map_err(|Halt| {
             stage.give_up(Promise::SoundDatabase, "`posse runs verify` does not pass")
         })?;
-        // A command that outlives its owner for a moment may still have its effect.
+        // A command may outlive its owner for a moment, and have its effect then.
         leftovers(stage.posse.folder()).await;
         let workspace = stage.posse.workspace();
         let (effects, torn) = match look(&workspace, self.scenario) {
@@ -153,7 +153,7 @@ impl Cycle {
     }
 }
 
-/// What every request said.
+/// What was in every request.
 fn asked(fake: &FakeModel) -> Vec<Asked> {
     let requests = fake.requests().into_iter();
     requests.map(|request| Asked::of(request.first_user(), &request.texts())).collect()
@@ -174,7 +174,7 @@ fn look(workspace: &Path, scenario: Scenario) -> io::Result<(Vec<Effect>, Vec<St
     for entry in std::fs::read_dir(workspace)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // What a killed process was writing has a passing name, and nobody sees it.
+        // A killed process leaves the file it was writing under a temporary name.
         if name.starts_with(".posse-") {
             continue;
         }

@@ -1,8 +1,8 @@
-//! Bits that flip in a database at rest, or in the write-ahead log that a killed process leaves: each is
-//! either told, by `posse runs verify` or by a refusal to open the database, or changes nothing that
-//! can be read.
+//! Bits that flip in a database at rest, or in the write-ahead log that a killed process leaves. Posse
+//! must detect each (`posse runs verify` fails, or the database does not open), or the flip must change
+//! nothing that can be read.
 //!
-//! It knows the binary by its command line alone. Of the files it knows only that they are bytes.
+//! This module uses the binary through its command line only, and treats its files as bytes.
 
 use super::process::{Blow, Death, Exit, Moment, Posse};
 use super::random::Random;
@@ -13,14 +13,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// So many flips, each in a fresh copy of the same database.
+/// Flips to try, each in a fresh copy of the same database.
 #[derive(Clone, Debug)]
 pub struct Flips {
     /// The binary.
     pub binary: PathBuf,
     /// An empty folder to work in.
     pub folder: PathBuf,
-    /// What chooses the bits.
+    /// The seed that chooses the bits.
     pub seed: u64,
     /// How many there are.
     pub count: usize,
@@ -28,38 +28,38 @@ pub struct Flips {
     pub jobs: usize,
 }
 
-/// What came of flips.
+/// The result of all flips.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flipped {
-    /// Of those in the database.
+    /// Flips in the database.
     pub database: Counts,
-    /// Of those in the write-ahead log.
+    /// Flips in the write-ahead log.
     pub log: Counts,
-    /// What was neither told nor harmless, in words for people.
+    /// Flips that were neither detected nor harmless, in words for people.
     pub missed: Vec<String>,
 }
 
-/// How many flips came to what.
+/// Flips by their result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// They were told.
+    /// Posse detected them.
     pub told: usize,
-    /// Nothing that can be read was different.
+    /// They changed nothing that can be read.
     pub harmless: usize,
 }
 
 const DATABASE: &str = "posse.db";
 const LOG: &str = "posse.db-wal";
-/// What the command says when a database is damaged.
+/// The exit code for a damaged database.
 const DAMAGED: i32 = 6;
 /// A secret of webhooks.
 const SECRET: &str = "whsec_Y2FuYXJ5LWNhbmFyeS1jYW5hcnktY2Fu";
 /// Turns of the run that is killed.
 const TURNS: usize = 12;
-/// How many events of it are seen before that.
+/// Events that it prints before the kill.
 const SEEN: usize = 40;
 
-/// Files of a folder, with what is in them.
+/// Files of a folder, with their content.
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
 enum Verdict {
@@ -69,8 +69,7 @@ enum Verdict {
 }
 
 impl Flips {
-    /// Makes a database of everything that there can be in one, flips bits in copies of it, and says
-    /// what came of them.
+    /// Makes a database with runs of every kind, and flips bits in copies of it.
     ///
     /// # Errors
     /// When the database cannot be made, or what is read of it is not the same twice.
@@ -80,7 +79,7 @@ impl Flips {
         let receiver = Receiver::start([Answer::status(204)]).await?;
         let runs = fill(&first, &receiver.url()).await?;
         let killed = Corpus::of(&first, runs.clone()).await?;
-        // Whoever opened it last has brought the log into the file.
+        // The process that opened it last has brought the log into the file.
         let rested = Corpus::of(&first, runs).await?;
         let both = Arc::new([rested, killed]);
         // Some at a time, each in a folder of its own.
@@ -117,7 +116,7 @@ impl Flips {
     }
 }
 
-/// A database, and what is read of it.
+/// A database, and what can be read of it.
 struct Corpus {
     files: Files,
     runs: Vec<String>,
@@ -125,7 +124,7 @@ struct Corpus {
 }
 
 impl Corpus {
-    /// What lies in the folder of `posse`, which is sound.
+    /// The database in the folder of `posse`, which must be sound.
     async fn of(posse: &Posse, runs: Vec<String>) -> io::Result<Self> {
         let files = files(posse.folder())?;
         let expected = readings(posse, &runs).await?;
@@ -210,7 +209,7 @@ impl Flip {
     }
 }
 
-/// Where two texts part.
+/// The first place where two texts differ.
 fn difference(one: &str, other: &str) -> String {
     let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     let part = |text: &str| {
@@ -257,7 +256,7 @@ async fn fill(posse: &Posse, receiver: &str) -> io::Result<Vec<String>> {
              secret = \"{SECRET}\"\nschedule = {schedule}\n"
         )
     };
-    // One that hears, one that is to be tried again, and one that was given up.
+    // One delivery succeeds, one is to be retried, and one was given up.
     let nowhere = "http://127.0.0.1:1/";
     let settings = [
         hook("hears", receiver, "[]"),
@@ -278,7 +277,7 @@ async fn fill(posse: &Posse, receiver: &str) -> io::Result<Vec<String>> {
     if !killed.was_killed() {
         return Err(io::Error::other(format!("it was not killed: {killed:?}")));
     }
-    // Nobody is told any more: what is read is to stay the same.
+    // Without webhooks, so that what is read stays the same.
     std::fs::write(path, "")?;
     let files = files(posse.folder())?;
     let list = posse.run(&["runs", "list", "--all", "--json"], "", Death::default()).await?;
@@ -317,7 +316,7 @@ fn script() -> Script {
         .rule(Rule::when(When::any()).reply(Reply::text("Nothing to do.")))
 }
 
-/// The database and what lies beside it.
+/// The files of the database.
 fn files(folder: &Path) -> io::Result<Files> {
     let mut files = Vec::new();
     for path in database_files(folder)? {

@@ -1,24 +1,23 @@
-//! The checker of trees: what parents and children say of each other must agree. Pure.
+//! The checker of trees: the logs of parents and children must agree. Pure.
 //!
-//! What one transaction stored has one time, and later transactions have no earlier one.
+//! All events of one transaction have the same time, and later transactions have no earlier time.
 
-use super::log::{RunLog, is_only_recorded, kind, output_text};
+use super::log::{RunLog, ancestors, is_only_recorded, kind, output_text};
 use super::violation::{Promise, Violation};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How long something below a run that was cancelled may go on after the end of that run until it
-/// hears of it, in milliseconds.
+/// How long a subagent of a cancelled run may work on after the end of that run, in milliseconds.
 const GRACE_MS: u64 = 250;
 
-/// A run as its log tells of it.
+/// A run as its log has it.
 struct Member<'a> {
     run: &'a str,
-    /// Those above it, the root first.
+    /// The runs above it, the root first.
     ancestors: Vec<&'a str>,
-    /// Each time it was set to work: when it was started, and when it went on after an end.
+    /// One for its start, and one for each message after an end.
     legs: Vec<Leg<'a>>,
-    /// The children it knows of.
+    /// The children in its log.
     children: Vec<Child<'a>>,
     /// The results of its calls.
     results: Vec<ToolResult<'a>>,
@@ -32,10 +31,10 @@ struct Caller<'a> {
 }
 
 struct Leg<'a> {
-    /// Who waits for its end.
+    /// The call that waits for its end.
     caller: Option<Caller<'a>>,
     began_at: u64,
-    /// When it was told to stop.
+    /// When it was asked to stop.
     told_at: Option<u64>,
     /// Model calls since then.
     calls_since: usize,
@@ -51,11 +50,11 @@ struct End<'a> {
 struct Child<'a> {
     run: &'a str,
     call: Option<&'a str>,
-    /// The child was there before.
+    /// The call resumed an existing child.
     resumed: bool,
     turn: usize,
     at: u64,
-    /// Its parent had been told to stop.
+    /// Its parent had been asked to stop before.
     late: bool,
 }
 
@@ -63,11 +62,11 @@ struct ToolResult<'a> {
     call: &'a str,
     turn: usize,
     at: u64,
-    /// The run whose end it tells of, and how that ended.
+    /// The run whose end it reports, and the outcome of that run.
     tells_of: Option<(&'a str, &'a str)>,
 }
 
-/// Adds what is wrong with the trees that `logs` are of.
+/// Adds the problems of the trees in `logs`.
 pub(super) fn check_kin(logs: &[RunLog], found: &mut Vec<Violation>) {
     let members: Vec<Member<'_>> = logs.iter().map(Member::of).collect();
     let family = Family {
@@ -96,7 +95,7 @@ struct Family<'a> {
 }
 
 impl<'a> Family<'a> {
-    /// Every child it knows of is there and knows it, and no call has two.
+    /// Every child in its log exists and names it as its caller, and no call has two children.
     fn check_children(&self, member: &Member<'_>, problems: &mut Problems) {
         let mut calls = BTreeSet::new();
         for child in &member.children {
@@ -123,7 +122,7 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// Whoever has set it to work is there, and knows it.
+    /// The run that started or resumed it exists, and has it in its log.
     fn check_parent(&self, member: &Member<'_>, problems: &mut Problems) {
         for (index, leg) in member.legs.iter().enumerate() {
             let Some(caller) = leg.caller else { continue };
@@ -145,7 +144,7 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// Each of its ends is told once to the call that waits for it.
+    /// The call that waits for it gets each of its ends once.
     fn check_told(&self, member: &Member<'_>, problems: &mut Problems) {
         for (index, leg) in member.legs.iter().enumerate() {
             let (Some(Caller { run, call: Some(call) }), Some(end)) = (leg.caller, leg.end) else {
@@ -172,7 +171,7 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// Every result that tells of a run's end tells of one that came.
+    /// Every result that reports the end of a run has such an end.
     fn check_results(&self, member: &Member<'_>, problems: &mut Problems) {
         for result in &member.results {
             let Some((run, _)) = result.tells_of else { continue };
@@ -185,7 +184,7 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// Once it was told to stop, it does, and nothing starts or runs on below it.
+    /// After a cancel it stops, and no run below it starts or works on.
     fn check_stopped(&self, member: &Member<'_>, problems: &mut Problems) {
         for (index, leg) in member.legs.iter().enumerate() {
             let Some(told_at) = leg.told_at else { continue };
@@ -228,10 +227,8 @@ impl<'a> Member<'a> {
     fn read(&mut self, event: &'a Value, at: u64, turn: usize) {
         match kind(event) {
             "run_started" => {
-                let parent = &event["parent"];
-                let above = parent["ancestors"].as_array().into_iter().flatten();
-                self.ancestors = above.filter_map(Value::as_str).collect();
-                self.legs.push(Leg::new(parent, at));
+                self.ancestors = ancestors(event);
+                self.legs.push(Leg::new(&event["parent"], at));
             }
             "message_received" if is_only_recorded(event) => {}
             "message_received" if self.legs.last().is_some_and(|leg| leg.end.is_some()) => {
@@ -265,7 +262,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// The notes that say that leg `index` of `child` was begun on behalf of this run.
+    /// The events of this run that started leg `index` of `child`.
     fn starts_of(
         &self,
         child: &Member<'a>,
@@ -279,7 +276,7 @@ impl<'a> Member<'a> {
         self.children.iter().filter(meant)
     }
 
-    /// What was begun at `began_at` on its behalf had not to be told to it at `at` any more.
+    /// Whether it no longer waited at `at` for a child that it started at `began_at`.
     fn has_stopped_waiting(&self, began_at: u64, at: u64) -> bool {
         let leg = self.legs.iter().rfind(|leg| leg.began_at <= began_at);
         leg.is_some_and(|leg| leg.told_at.is_some() || leg.end.is_some_and(|end| end.at <= at))
@@ -287,7 +284,7 @@ impl<'a> Member<'a> {
 }
 
 impl<'a> Leg<'a> {
-    /// What began at `at` on behalf of `caller`, if that is someone.
+    /// A leg that began at `at`, for `caller` if there is one.
     fn new(caller: &'a Value, at: u64) -> Self {
         let call = caller["call"].as_str();
         let caller = caller["run"].as_str().map(|run| Caller { run, call });
@@ -295,8 +292,8 @@ impl<'a> Leg<'a> {
     }
 }
 
-/// The run and the outcome that a result names, if it is one of those that tell of an end.
-fn tells_of(text: &str) -> Option<(&str, &str)> {
+/// The run and the outcome in a text that reports the end of a run.
+pub(super) fn tells_of(text: &str) -> Option<(&str, &str)> {
     let head = text.strip_prefix("<task_result ")?.split('>').next()?;
     let field = |name: &str| {
         let after = head.split_once(&format!(" {name}=\""))?.1;

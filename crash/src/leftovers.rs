@@ -1,12 +1,12 @@
-//! Processes that belong to a cycle, found by what only they know: its folder.
+//! Processes that a cycle left, found by the name of its folder in their environment or arguments.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a supervisor may take to end what its host left.
+/// How long a supervisor may take to end the processes of a host that died.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Processes that still know `folder` after they had time to end, in words.
+/// Processes of `folder` that have not ended in time, in words.
 pub(crate) async fn leftovers(folder: &Path) -> Vec<String> {
     let began = Instant::now();
     loop {
@@ -27,7 +27,7 @@ fn living(folder: &Path) -> Vec<String> {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
-        // Whoever ends while we look is not left behind.
+        // A process that ends meanwhile is not left.
         let read = |file: &str| std::fs::read(entry.path().join(file)).unwrap_or_default();
         let arguments = read("cmdline");
         if names(&arguments) || names(&read("environ")) {

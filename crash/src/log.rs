@@ -1,5 +1,5 @@
-//! A run's log as `posse runs export` writes it, read without the types of the runtime: the
-//! checker must not share a mistake with what it checks.
+//! The log of a run as `posse runs export` writes it, read without the types of the runtime, so that
+//! the checker shares no mistake with what it checks.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ impl RunLog {
     /// Reads lines of JSON, one record each.
     ///
     /// # Errors
-    /// When a line is no JSON; says which.
+    /// When a line is not JSON; the error says which.
     pub fn parse(run: &str, text: &str) -> Result<Self, String> {
         let record = |(index, line): (usize, &str)| {
             serde_json::from_str(line).map_err(|error| format!("line {}: {error}", index + 1))
@@ -30,13 +30,13 @@ impl RunLog {
         self.records.iter().map(|record| &record["event"])
     }
 
-    /// How often someone said exactly `text` to the run.
+    /// How often the run received exactly the message `text`.
     pub(crate) fn heard(&self, text: &str) -> usize {
         let said = |event: &&Value| kind(event) == "message_received" && says(event, text);
         self.events().filter(said).count()
     }
 
-    /// What was first said to the run; empty if nothing was.
+    /// The first message to the run, or an empty text.
     pub(crate) fn prompt(&self) -> &str {
         let first = self.events().find(|event| kind(event) == "message_received");
         first.map(message_text).unwrap_or_default()
@@ -71,10 +71,16 @@ pub(crate) fn message_text(event: &Value) -> &str {
     parts.into_iter().flatten().find_map(|part| part["text"].as_str()).unwrap_or_default()
 }
 
-/// True for the end of another run that is put down and sets nobody to work.
+/// True for an announcement that is recorded and does not start the run again.
 pub(crate) fn is_only_recorded(event: &Value) -> bool {
     let told = &event["from"]["child"];
     told["kept"] == true || told["announce"] == "silent"
+}
+
+/// The runs above a run that starts with this event, the root first.
+pub(crate) fn ancestors(event: &Value) -> Vec<&str> {
+    let above = event["parent"]["ancestors"].as_array().into_iter().flatten();
+    above.filter_map(Value::as_str).collect()
 }
 
 fn says(event: &Value, text: &str) -> bool {

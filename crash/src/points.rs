@@ -1,5 +1,5 @@
-//! Every fail-point there is, and the scenario that is sure to pass it. A test compares this
-//! list with the sources, so that none is forgotten.
+//! Every fail-point, and a scenario that is sure to pass it. A test compares this list with the
+//! sources, so that none is missing.
 
 use super::announce::Telling;
 use super::scenario::Scenario;
@@ -9,7 +9,7 @@ use super::scenario::Scenario;
 pub struct Point {
     /// Its name, dotted: place, thing, moment.
     pub name: &'static str,
-    /// Who passes it.
+    /// The scenario that passes it.
     pub scenario: Scenario,
     /// How often one process of the scenario is sure to pass it: once, or at least twice.
     pub passes: u32,
@@ -61,12 +61,12 @@ pub const POINTS: [Point; 66] = [
     once("loop.compact.called", Scenario::Compaction),
     once("loop.compact.replied", Scenario::Compaction),
     once("loop.finish.before", Scenario::Tools),
-    // What others say to a run.
+    // Messages to a run.
     once("message.append.before", Scenario::Reopening),
     once("message.append.after", Scenario::Reopening),
     once("cancel.append.before", Scenario::Cancel),
     once("cancel.append.after", Scenario::Cancel),
-    // Runs that belong together.
+    // Trees.
     twice("task.start.before", Scenario::Tree),
     twice("task.start.after", Scenario::Tree),
     once("task.resume.before", Scenario::TreeResume),
@@ -91,20 +91,20 @@ pub const POINTS: [Point; 66] = [
     twice("tool.launch.spawned", Scenario::Tools),
     twice("tool.launch.ordered", Scenario::Tools),
     twice("tool.launch.exited", Scenario::Tools),
-    // What becomes of runs that have ended.
+    // Archiving and removing runs that have ended.
     once("store.erase.deleted", Scenario::Archiving),
     once("archive.log.removed", Scenario::Archiving),
     once("archive.append.before", Scenario::Archiving),
     once("archive.append.after", Scenario::Archiving),
     once("archive.folder.removed", Scenario::Archiving),
-    // The process ends in order.
+    // An orderly shutdown.
     once("shutdown.begun", Scenario::Tools),
     once("shutdown.drained", Scenario::Tools),
 ];
 
-/// Points that other scenarios are sure to pass too, where dying means something else there.
+/// Points that other scenarios are sure to pass too, with another effect there.
 pub(crate) const CROSSINGS: [(&str, Scenario); 44] = [
-    // The owner of a run that is being cancelled.
+    // The worker of a run that is being cancelled.
     ("tool.launch.exited", Scenario::Cancel),
     ("loop.tool.returned", Scenario::Cancel),
     ("loop.finish.before", Scenario::Cancel),
@@ -115,15 +115,15 @@ pub(crate) const CROSSINGS: [(&str, Scenario); 44] = [
     ("loop.tool.started", Scenario::Reopening),
     ("loop.tool.started", Scenario::Chat),
     ("loop.model.replied", Scenario::Chat),
-    // A run that is told something while it is at work.
+    // A run that receives a message while it works.
     ("message.append.before", Scenario::Steering),
     ("message.append.after", Scenario::Steering),
     ("loop.finish.before", Scenario::Steering),
-    // Beside others.
+    // Several processes.
     ("run.create.after", Scenario::Crowd),
     ("store.commit.before", Scenario::Crowd),
     ("store.migrate.step", Scenario::Crowd),
-    // A run with others below it.
+    // A run with subagents.
     ("run.parked", Scenario::Tree),
     ("loop.finish.before", Scenario::Tree),
     ("run.create.after", Scenario::TreeNarrow),
@@ -155,7 +155,7 @@ pub(crate) const CROSSINGS: [(&str, Scenario); 44] = [
     ("cancel.append.after", Scenario::TreeAnnounce(Telling::Cancel)),
     ("run.parked", Scenario::TreeAnnounce(Telling::Idle)),
     ("spawn.start.after", Scenario::TreeAnnounce(Telling::Idle)),
-    // While ending in order.
+    // During an orderly shutdown.
     ("shutdown.drained", Scenario::Shutdown),
 ];
 

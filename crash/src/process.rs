@@ -1,5 +1,5 @@
-//! Running the real binary: in a world of its own, killed when it is told to be, never longer
-//! than its deadline, and never longer than this process.
+//! Runs the real binary in a folder of its own, and kills it when the plan says so. No process lives
+//! longer than its deadline or than this process.
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use std::io;
@@ -15,44 +15,44 @@ use tokio::time::sleep;
 /// How long one command may take, on a busy machine and in a debug build.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// How a process is to die, if at all.
+/// How to kill a process, if at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Death {
-    /// By its own hand, at this fail-point: `name` or `name:pass`.
+    /// It kills itself at this fail-point: `name` or `name:pass`.
     pub(crate) point: Option<String>,
-    /// By a signal.
+    /// It gets a signal.
     pub(crate) blow: Option<(Moment, Blow)>,
 }
 
 /// When a signal is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// So long after the start.
+    /// This long after the start.
     After(Duration),
-    /// When so many stored events have been printed.
+    /// When it has printed this many stored events.
     Event(usize),
 }
 
-/// What a process is told to die by.
+/// The signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blow {
     /// SIGKILL.
     Kill,
-    /// SIGTERM: it may end in order.
+    /// SIGTERM, for an orderly shutdown.
     Terminate,
 }
 
-/// The binary and the world it runs in: everything it may write to is below one folder.
+/// The binary and its surroundings. Everything that it may write to is below one folder.
 #[derive(Debug)]
 pub(crate) struct Posse {
     binary: PathBuf,
     folder: PathBuf,
     url: String,
-    /// What was run so far, to be looked at when something is wrong.
+    /// The commands so far, for people who look for the cause of a violation.
     history: Mutex<Vec<Exit>>,
 }
 
-/// How a command ended and what it said.
+/// How a command ended and what it printed.
 #[derive(Clone, Debug)]
 pub(crate) struct Exit {
     pub(crate) arguments: Vec<String>,
@@ -64,19 +64,19 @@ pub(crate) struct Exit {
 }
 
 impl Exit {
-    /// It was killed, as it was to be.
+    /// It was killed as planned.
     pub(crate) fn was_killed(&self) -> bool {
         let kill = matches!(self.death.blow, Some((_, Blow::Kill)));
         (kill || self.death.point.is_some()) && self.signal() == Some(9)
     }
 
-    /// It was told to end, and did: by the signal, or in order.
+    /// It got SIGTERM, and ended by the signal or in an orderly shutdown.
     pub(crate) fn was_interrupted(&self) -> bool {
         let told = matches!(self.death.blow, Some((_, Blow::Terminate)));
         told && (self.signal() == Some(15) || self.code() == Some(130))
     }
 
-    /// It was stopped before it had done what it was asked to.
+    /// It was stopped before it was done.
     pub(crate) fn was_cut(&self) -> bool {
         self.was_killed() || self.was_interrupted()
     }
@@ -89,7 +89,7 @@ impl Exit {
         self.status.and_then(|status| status.signal())
     }
 
-    /// Still there at its deadline.
+    /// It had not ended at its deadline.
     pub(crate) fn was_late(&self) -> bool {
         self.status.is_none()
     }
@@ -105,7 +105,7 @@ impl Posse {
         &self.folder
     }
 
-    /// Where the runs are kept, once one has started.
+    /// The database, which exists once a run has started.
     pub(crate) fn database(&self) -> PathBuf {
         self.folder.join("posse.db")
     }
@@ -124,7 +124,7 @@ impl Posse {
         let began = Instant::now();
         let mut child = self.command(arguments, &death).spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A process that dies before it reads does not need it.
+            // A process that dies before it reads needs no input.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
         let (status, stdout, stderr) = watch(&mut child, &death).await?;
@@ -146,7 +146,7 @@ impl Posse {
             .current_dir(self.workspace())
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            // Commands of agents inherit it: what they leave behind is found by it.
+            // Commands of agents inherit it. `leftovers` finds their processes by it.
             .env("HOME", self.folder.join("home"))
             .env("ANTHROPIC_API_KEY", "test")
             .env("ANTHROPIC_BASE_URL", &self.url)
@@ -163,7 +163,7 @@ impl Posse {
         command
     }
 
-    /// Writes what was run and what it said below the folder, for people.
+    /// Writes all commands and their output to a file in the folder, for people.
     pub(crate) fn write_history(&self) -> io::Result<()> {
         let mut text = String::new();
         for exit in self.history.lock().map(|history| history.clone()).unwrap_or_default() {
@@ -191,7 +191,7 @@ fn die_with_parent(command: &mut Command) {
 
 type Said = (Option<ExitStatus>, String, String);
 
-/// Waits for the end of a process, which it brings about when it is time to.
+/// Waits for the end of a process, and kills it when its time has come.
 async fn watch(child: &mut Child, death: &Death) -> io::Result<Said> {
     let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let strike = |blow: Blow| {
@@ -199,7 +199,7 @@ async fn watch(child: &mut Child, death: &Death) -> io::Result<Said> {
             Blow::Kill => Signal::KILL,
             Blow::Terminate => Signal::TERM,
         };
-        // Not awaited yet, so its number is still its own.
+        // No one has waited for the process yet, so the id still belongs to it.
         if let Some(id) = id {
             let _ = kill_process(id, signal);
         }

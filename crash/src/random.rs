@@ -1,6 +1,6 @@
-//! Numbers that follow from a seed alone.
+//! Random numbers that depend only on a seed.
 
-/// A stream of numbers (splitmix64): small, and good enough to choose moments with.
+/// A stream of numbers (splitmix64), good enough to choose moments.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 

@@ -1,4 +1,4 @@
-//! The scenarios: what is asked of posse before, while and after it is killed.
+//! The scenarios: which commands run before, during and after the kills.
 
 use super::announce::{self, TELLINGS, Telling};
 use super::process::{Blow, Death, Moment};
@@ -18,17 +18,17 @@ pub enum Scenario {
     Compaction,
     /// A run that is reopened by messages: sent and resumed, then resumed with a text.
     Reopening,
-    /// A session in `posse chat`, left and taken up again.
+    /// A session in `posse chat`, left and resumed.
     Chat,
     /// A run that is cancelled from another process while a command sleeps.
     Cancel,
-    /// A run that is told something from another process while it is at work.
+    /// A run that gets a message from another process while it works.
     Steering,
     /// Three processes with a run each, on one database, with one slot each.
     Crowd,
-    /// Two runs whose process was killed before; the one that goes on with them is killed.
+    /// Two runs whose process was killed; the process that resumes them is killed too.
     Recovery,
-    /// A run whose process is told to end in order.
+    /// A run whose process gets SIGTERM.
     Shutdown,
     /// Two runs that have ended: the log of one is removed, the other is archived.
     Archiving,
@@ -36,13 +36,13 @@ pub enum Scenario {
     Tree,
     /// A tree of three levels with one slot.
     TreeNarrow,
-    /// A tree in which a run goes on with a child that has ended.
+    /// A tree in which a run resumes a child that has ended.
     TreeResume,
-    /// A tree whose root is cancelled from another process while leaves are at work.
+    /// A tree whose root is cancelled from another process while leaves work.
     TreeCancel,
-    /// A tree whose root was cancelled by processes that died before they could tell anyone below.
+    /// A tree whose root was cancelled by processes that died before they told the runs below.
     TreeForsaken,
-    /// A tree whose runs work in the background.
+    /// A tree with children in the background.
     TreeAnnounce(Telling),
 }
 
@@ -60,7 +60,7 @@ pub const SCENARIOS: [Scenario; FIRST.len() + TELLINGS.len()] = {
     all
 };
 
-/// All scenarios but those of runs in the background.
+/// All scenarios without background children.
 const FIRST: [Scenario; 15] = [
     Scenario::Tools,
     Scenario::Compaction,
@@ -108,12 +108,11 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// How often something is tried before it counts as stuck: more than there are kills.
+/// Attempts before something counts as stuck: more than there are kills.
 pub(crate) const ATTEMPTS: usize = 10;
 
 impl Scenario {
-    /// It is among those that the short form plays: of the ways to tell, those that have the others
-    /// in them.
+    /// Whether it is in the short form, which leaves out announcements that other scenarios contain.
     pub(crate) fn is_quick(self) -> bool {
         match self {
             Scenario::TreeAnnounce(telling) => matches!(
@@ -128,7 +127,7 @@ impl Scenario {
         }
     }
 
-    /// It is about several runs that belong together.
+    /// Whether it is a tree of three levels.
     fn is_tree(self) -> bool {
         matches!(
             self,
@@ -151,7 +150,7 @@ impl Scenario {
         }
     }
 
-    /// What is said besides the first prompts.
+    /// Messages after the first prompts.
     pub(crate) fn messages(self) -> Vec<String> {
         match self {
             Scenario::Reopening => vec![SECOND.to_owned(), THIRD.to_owned()],
@@ -163,7 +162,7 @@ impl Scenario {
         }
     }
 
-    /// About how long its first command takes when nobody disturbs it: random kills fall in it.
+    /// About how long its first command takes without kills. Random kills happen within this time.
     pub(crate) fn horizon(self) -> Duration {
         Duration::from_millis(match self {
             Scenario::TreeAnnounce(telling) => return telling.horizon(),
@@ -179,7 +178,7 @@ impl Scenario {
         })
     }
 
-    /// About how many events its first command prints: other random kills fall among them.
+    /// About how many events its first command prints. Other random kills happen after one of them.
     pub(crate) fn events(self) -> u64 {
         match self {
             Scenario::Tree => 170,
@@ -193,7 +192,7 @@ impl Scenario {
     pub(crate) fn settings(self) -> String {
         match self {
             Scenario::Crowd => "max_concurrent = 1\n".to_owned(),
-            // So that the second process does not go on with the run of the first.
+            // So that the second process does not resume the run of the first.
             Scenario::Recovery => "max_concurrent = 1\nrecovery = \"wait\"\n".to_owned(),
             Scenario::TreeAnnounce(telling) => telling.settings(),
             tree if tree.is_tree() => tree::settings(tree),
@@ -207,14 +206,13 @@ impl Scenario {
             Scenario::Tools | Scenario::Compaction => start(stage, "a").await?,
             Scenario::Reopening => reopen(stage).await?,
             Scenario::Chat => chat(stage).await?,
-            Scenario::Cancel => cancel(stage).await?,
             Scenario::Steering => steer(stage).await?,
             Scenario::Crowd => crowd(stage).await?,
             Scenario::Recovery => recover(stage).await?,
             Scenario::Shutdown => shut_down(stage).await?,
             Scenario::Archiving => put_away(stage).await?,
-            Scenario::TreeCancel | Scenario::TreeAnnounce(Telling::Cancel) => {
-                tree::cancel(stage).await?;
+            Scenario::Cancel | Scenario::TreeCancel | Scenario::TreeAnnounce(Telling::Cancel) => {
+                tree::cancel(stage).await?
             }
             Scenario::TreeAnnounce(Telling::Idle) => announce::talk(stage).await?,
             Scenario::Tree
@@ -237,7 +235,7 @@ pub(crate) fn run_command<'a>(key: &'a str, prompt: &'a str) -> [&'a str; 7] {
     ["run", "--stream-json", "--model", "anthropic/claude-sonnet-4-5", "--key", key, prompt]
 }
 
-/// Starts the run of a task, again and again until a process has seen it end.
+/// Starts the run of a task, again and again until it ends.
 pub(crate) async fn start(stage: &mut Stage, task: &str) -> Result<(), Halt> {
     let prompt = format!("task-{task}");
     for _ in 0..ATTEMPTS {
@@ -245,8 +243,7 @@ pub(crate) async fn start(stage: &mut Stage, task: &str) -> Result<(), Halt> {
         if acted == Acted::Done {
             return Ok(());
         }
-        // The process may have died before it made the database, and to name one that is not there is
-        // an error.
+        // The process may have died before it made the database. A missing one is an error.
         if stage.random.one_in(2) && stage.posse.database().exists() {
             stage.act(&RESUME_ALL, "", &[0, 1]).await?;
         }
@@ -254,13 +251,13 @@ pub(crate) async fn start(stage: &mut Stage, task: &str) -> Result<(), Halt> {
     Err(stage.give_up(Promise::InTime, format!("{prompt} was not done in {ATTEMPTS} attempts")))
 }
 
-/// Goes on with what is unfinished until nothing is.
+/// Resumes all unfinished runs until there are none.
 pub(crate) async fn settle(stage: &mut Stage) -> Result<(), Halt> {
     for _ in 0..ATTEMPTS {
         if stage.rows().await?.iter().all(|row| row.rests()) {
             return Ok(());
         }
-        // Now and then two processes at once, which must share the work.
+        // Sometimes two processes at once, which must share the work.
         if stage.random.one_in(3) {
             stage.act_together([&RESUME_ALL, &RESUME_ALL], &[0, 1]).await?;
         } else {
@@ -271,28 +268,33 @@ pub(crate) async fn settle(stage: &mut Stage) -> Result<(), Halt> {
     Err(stage.give_up(Promise::NoRunStuck, detail))
 }
 
-/// The id of the only run, if there is one yet.
-async fn only_run(stage: &mut Stage) -> Result<Option<String>, Halt> {
-    Ok(stage.rows().await?.pop().map(|row| row.run))
+/// The only run, which has ended.
+async fn ended_run(stage: &mut Stage) -> Result<String, Halt> {
+    match stage.rows().await?.pop() {
+        Some(row) => Ok(row.run),
+        None => Err(stage.give_up(Promise::NoRunLost, "the run that ended is gone")),
+    }
 }
 
-async fn reopen(stage: &mut Stage) -> Result<(), Halt> {
+/// Starts a run for a scenario that is about the time after its end, and waits for the end. Planned
+/// kills come later.
+async fn start_and_end(stage: &mut Stage) -> Result<String, Halt> {
     if stage.kill_is_planned() {
-        // What matters here comes after the first end.
         stage.ask(&run_command("a", "task-a")).await?;
     } else {
         start(stage, "a").await?;
     }
-    let Some(run) = only_run(stage).await? else {
-        return Err(stage.give_up(Promise::NoRunLost, "the run that ended is gone"));
-    };
+    ended_run(stage).await
+}
+
+async fn reopen(stage: &mut Stage) -> Result<(), Halt> {
+    let run = start_and_end(stage).await?;
     say(stage, &run, &["runs", "send", &run, SECOND, "--json"], SECOND).await?;
     settle(stage).await?;
     say(stage, &run, &["runs", "resume", &run, THIRD], THIRD).await
 }
 
-/// Runs the command that says `text`, again and again until it was taken: once it has said so,
-/// or, when nobody could say so, once it is in the log.
+/// Runs the command that sends `text`, again and again until it ends well or the text is in the log.
 async fn say(stage: &mut Stage, run: &str, command: &[&str], text: &str) -> Result<(), Halt> {
     for _ in 0..ATTEMPTS {
         let acted = stage.act(command, "", &[0]).await?;
@@ -306,47 +308,22 @@ async fn say(stage: &mut Stage, run: &str, command: &[&str], text: &str) -> Resu
 async fn chat(stage: &mut Stage) -> Result<(), Halt> {
     let mut unsaid = CHAT.to_vec();
     for _ in 0..ATTEMPTS {
-        let session = only_run(stage).await?;
+        let session = stage.rows().await?.pop().map(|row| row.run);
         if let Some(session) = &session {
             let log = stage.log(session).await?;
             unsaid.retain(|line| log.heard(line) == 0);
         }
-        let acted = match &session {
+        let command = match &session {
             Some(_) if unsaid.is_empty() => return Ok(()),
-            Some(run) => stage.act(&["chat", "--resume", run], &unsaid.join("\n"), &[0]).await?,
-            None => {
-                stage
-                    .act(
-                        &["chat", "--model", "anthropic/claude-sonnet-4-5"],
-                        &unsaid.join("\n"),
-                        &[0],
-                    )
-                    .await?
-            }
+            Some(run) => ["chat", "--resume", run],
+            None => ["chat", "--model", "anthropic/claude-sonnet-4-5"],
         };
-        // What was taken and is not in the log is not said again: it is missed in the end.
-        if acted == Acted::Done {
+        // A line that was accepted and is not in the log is not sent again: the checker finds the loss.
+        if stage.act(&command, &unsaid.join("\n"), &[0]).await? == Acted::Done {
             return Ok(());
         }
     }
     Err(stage.give_up(Promise::InTime, "the chat did not come to its end"))
-}
-
-async fn cancel(stage: &mut Stage) -> Result<(), Halt> {
-    for _ in 0..ATTEMPTS {
-        let Some(run) = stage.rows().await?.pop() else {
-            let verb = |run: &str| ["runs", "cancel", run, "--json"].map(str::to_owned).to_vec();
-            let run = run_command("a", "task-a");
-            let deaths = (stage.next_death(&run), stage.next_death(&["runs"]));
-            stage.act_beside(&run, verb, Again::IfCut, deaths).await?;
-            continue;
-        };
-        if run.rests() {
-            return Ok(());
-        }
-        stage.act(&["runs", "cancel", &run.run, "--json"], "", &[0]).await?;
-    }
-    Err(stage.give_up(Promise::InTime, "the run could not be cancelled"))
 }
 
 async fn steer(stage: &mut Stage) -> Result<(), Halt> {
@@ -355,9 +332,7 @@ async fn steer(stage: &mut Stage) -> Result<(), Halt> {
     let deaths = (stage.next_death(&run), stage.next_death(&["runs"]));
     stage.act_beside(&run, verb, Again::Never, deaths).await?;
     start(stage, "a").await?;
-    let Some(run) = only_run(stage).await? else {
-        return Err(stage.give_up(Promise::NoRunLost, "the run that ended is gone"));
-    };
+    let run = ended_run(stage).await?;
     if stage.log(&run).await?.heard(SECOND) == 0 && !stage.has_printed("sent") {
         say(stage, &run, &["runs", "send", &run, SECOND, "--json"], SECOND).await?;
     }
@@ -384,7 +359,7 @@ async fn recover(stage: &mut Stage) -> Result<(), Halt> {
             return Err(stage.give_up(Promise::PointReached, detail));
         }
     }
-    // Either by command, or by asking for the same again.
+    // Either with `resume`, or with the same command again.
     if stage.kill_is_planned() || stage.random.one_in(2) {
         settle(stage).await?;
     }
@@ -402,7 +377,7 @@ async fn shut_down(stage: &mut Stage) -> Result<(), Halt> {
     start(stage, "a").await
 }
 
-/// A run whose model is asked by nobody outside, so that its log is missed by nobody who counts.
+/// A run without requests to the fake model, so that the counts of requests are right without its log.
 const UNWANTED: [&str; 4] = ["run", "--model", "offline/planner", "what is here?"];
 const PRUNE: [&str; 5] = ["runs", "prune", "--older-than", "0d", "--yes"];
 
@@ -416,19 +391,12 @@ async fn put_away(stage: &mut Stage) -> Result<(), Halt> {
     if stage.ask(&["cost", "--json"]).await? != before {
         return Err(stage.give_up(Promise::NoRunLost, "what a removed log cost is forgotten"));
     }
-    if stage.kill_is_planned() {
-        stage.ask(&run_command("a", "task-a")).await?;
-    } else {
-        start(stage, "a").await?;
-    }
-    let Some(run) = only_run(stage).await? else {
-        return Err(stage.give_up(Promise::NoRunLost, "the run that ended is gone"));
-    };
-    // Whoever comes after one that died may find it archived.
+    let run = start_and_end(stage).await?;
+    // If a process died here before, the run may be archived already.
     until_done(stage, &["runs", "archive", &run], &[0, 1]).await
 }
 
-/// Runs a command again and again until it comes to its end.
+/// Runs a command again and again until it is done.
 async fn until_done(stage: &mut Stage, command: &[&str], codes: &[i32]) -> Result<(), Halt> {
     for _ in 0..ATTEMPTS {
         if stage.act(command, "", codes).await? == Acted::Done {

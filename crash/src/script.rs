@@ -1,7 +1,7 @@
-//! What the fake model says in each scenario, and what its tool calls leave in the workspace.
+//! The scripts of the fake model for each scenario, and the effects of its tool calls.
 //!
-//! Every reply follows from the request alone, so that a run that was killed is told the same
-//! again. Every call that changes something carries a nonce that no other call carries.
+//! Every reply depends on the request alone, so that a resumed run gets the same replies. Every call
+//! that changes something has a nonce that no other call has.
 
 use super::scenario::Scenario;
 use super::tree;
@@ -11,17 +11,17 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// How the request for a summary is known.
+/// A text in every request for a summary.
 const COMPACTION: &str = "about to outgrow your context";
-/// How a summary is known.
+/// A text in every summary.
 const SUMMARY: &str = "[Summary of the conversation so far";
-/// What a file that was written whole ends with.
+/// The end of every complete file.
 pub(crate) const END: &str = "the end\n";
 
 /// The script of `scenario`.
 pub(crate) fn script(scenario: Scenario) -> Script {
     match scenario {
-        // What is said to a run at its very end takes another turn.
+        // A message at the very end of the run takes another turn.
         Scenario::Steering => tools(Script::new(), "task-a", "")
             .rule(Rule::when(When::any().turn(5)).reply(paced(Reply::text("That too.")))),
         Scenario::Tools | Scenario::Shutdown | Scenario::Archiving => {
@@ -54,13 +54,9 @@ pub(crate) fn script(scenario: Scenario) -> Script {
             paced(bash(Reply::text("Second."), "fx-2.")),
             paced(Reply::text("Second done.")),
         ]),
-        Scenario::Cancel => Script::turns([
-            paced(Reply::text("Now I sleep.").and_tool_call(
-                "Bash",
-                json!({"command": "printf '%s\\n' 'fx-1.' >> ledger; sleep 60 & sleep 61"}),
-            )),
-            paced(Reply::text("Awake again.")),
-        ]),
+        Scenario::Cancel => {
+            Script::turns([paced(tree::sleep("fx-1.")), paced(Reply::text("Awake again."))])
+        }
         Scenario::Tree
         | Scenario::TreeNarrow
         | Scenario::TreeResume
@@ -70,7 +66,7 @@ pub(crate) fn script(scenario: Scenario) -> Script {
     }
 }
 
-/// Files the workspace begins with.
+/// Writes the first files of the workspace.
 pub(crate) fn furnish(scenario: Scenario, workspace: &Path) -> io::Result<()> {
     for seed in ["seed.txt", "seedb.txt"] {
         std::fs::write(workspace.join(seed), "one\nmark\nthree\n")?;
@@ -106,11 +102,11 @@ pub(crate) fn nonces(scenario: Scenario) -> Vec<String> {
     }
 }
 
-/// Every tool that changes something, and reads side by side.
+/// Every tool that changes something, and several reads in one turn.
 fn tools(script: Script, task: &str, name: &str) -> Script {
     let fx = |number: u32| format!("fx-{name}{number}.");
     let written = file(&fx(2));
-    // Each run its own file: two that edit one would refuse each other.
+    // A file for each run: if two edited one file, one of them would be refused.
     let seed = format!("seed{name}.txt");
     let edit = json!({
         "file_path": seed,
@@ -133,7 +129,7 @@ fn tools(script: Script, task: &str, name: &str) -> Script {
     )
 }
 
-/// Two large reads, a reply that claims a full window, a summary, and what comes after it.
+/// Two large reads, a reply that claims a full window, a summary, and two more turns.
 fn compaction() -> Script {
     let read = || json!({"file_path": "big.txt"});
     let full = Usage { input_tokens: Some(190_000), ..Usage::default() };
@@ -141,7 +137,7 @@ fn compaction() -> Script {
     Script::new()
         .rule(Rule::when(When::any().last_user_contains(COMPACTION)).reply(paced(summary)))
         .conversation(
-            // What is kept begins with the reply that filled the window: turn 1.
+            // The kept part begins with the reply that filled the window: turn 1.
             Conversation::when(When::any().any_message_contains(SUMMARY))
                 .reply(paced(Reply::text("Nothing was kept.")))
                 .reply(paced(bash(Reply::text("On."), "fx-2.")))
@@ -156,7 +152,7 @@ fn compaction() -> Script {
         )
 }
 
-/// At a pace that leaves room for kills between any two events.
+/// Slows a reply down, so that there is time for a kill between any two events.
 pub(crate) fn paced(reply: Reply) -> Reply {
     reply.latency(Duration::from_millis(12)).token_delay(Duration::from_millis(2))
 }
@@ -171,7 +167,7 @@ fn write(reply: Reply, nonce: &str) -> Reply {
     reply.and_tool_call("Write", json!({"file_path": file(nonce), "content": content}))
 }
 
-/// The file that a call writes, by a name that does not hold its nonce.
+/// The file that a call writes. Its name does not contain the nonce.
 fn file(nonce: &str) -> String {
     format!("{}whole", nonce.replace("fx-", "file-"))
 }

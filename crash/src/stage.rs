@@ -1,4 +1,4 @@
-//! One cycle on its way: posse, the deaths that are still to come, and what was seen so far.
+//! A cycle while it is played: the binary, the kills that are still to come, and what was seen so far.
 
 use super::campaign::Kill;
 use super::log::RunLog;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Acted {
-    /// It did what it was asked to.
+    /// It was done.
     Done,
     /// It was stopped before.
     Cut,
@@ -24,13 +24,13 @@ pub(crate) enum Acted {
 /// What happens when the second of two processes dies before it has done its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// It is started again at once: the first would not end without.
+    /// It is started again at once, because the first process would not end without it.
     IfCut,
     /// Nothing.
     Never,
 }
 
-/// There is no point in going on: the reason is among the violations.
+/// The cycle cannot continue. The reason is among the violations.
 #[derive(Debug)]
 pub(crate) struct Halt;
 
@@ -42,12 +42,12 @@ pub(crate) struct Stage {
     pub(crate) violations: Vec<Violation>,
     /// Processes that were stopped as planned.
     pub(crate) hits: u32,
-    /// Someone died at the planned fail-point.
+    /// A process died at the planned fail-point.
     pub(crate) reached: bool,
     kill: Kill,
     /// Random kills that are still to come.
     left: u64,
-    /// How long a command of this scenario takes when nobody disturbs it.
+    /// How long a command of this scenario takes without kills.
     horizon: Duration,
     /// About how many events it prints.
     events: u64,
@@ -61,12 +61,12 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// It has come to its end.
+    /// It has ended.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.status.as_str(), "finished" | "archived")
     }
 
-    /// Nobody needs to do anything about it.
+    /// It has ended, or waits for its user.
     pub(crate) fn rests(&self) -> bool {
         self.has_ended() || self.status == "waiting"
     }
@@ -90,7 +90,7 @@ impl Stage {
         }
     }
 
-    /// Runs a command under the next death.
+    /// Runs a command with the next planned kill.
     pub(crate) async fn act(
         &mut self,
         arguments: &[&str],
@@ -102,7 +102,7 @@ impl Stage {
         self.note(exit, codes)
     }
 
-    /// Runs a command under this death.
+    /// Runs a command with this kill.
     pub(crate) async fn act_under(
         &mut self,
         arguments: &[&str],
@@ -112,7 +112,7 @@ impl Stage {
         self.note(exit, &[0])
     }
 
-    /// Runs commands side by side, each under a death of its own.
+    /// Runs commands at the same time, each with a planned kill of its own.
     pub(crate) async fn act_together<const N: usize>(
         &mut self,
         commands: [&[&str]; N],
@@ -122,7 +122,7 @@ impl Stage {
         self.act_together_under(work, codes).await
     }
 
-    /// Runs commands side by side, each under the death beside it.
+    /// Runs commands at the same time, each with the kill beside it.
     pub(crate) async fn act_together_under<const N: usize>(
         &mut self,
         work: [(&[&str], Death); N],
@@ -136,9 +136,9 @@ impl Stage {
         Ok(())
     }
 
-    /// Runs `command` and, once a tool of its run is at work, `verb` of `posse runs` on that run
-    /// from another process, each under its own of `deaths`. `again` says what happens when the
-    /// second process dies before it has done its work.
+    /// Runs `command`. When a tool of its run works, runs `verb` on that run in another process. Each
+    /// process has its own of `deaths`. `again` says what happens when the second process dies before it
+    /// is done.
     pub(crate) async fn act_beside(
         &mut self,
         command: &[&str],
@@ -160,7 +160,7 @@ impl Stage {
             }
             let listed = posse.run(&LIST, "", Death::default()).await;
             let rows = listed.ok().and_then(|listed| rows(&listed.stdout)).unwrap_or_default();
-            // The oldest has started all others.
+            // The root is the oldest.
             let Some(row) = rows.last().filter(|row| !row.has_ended()) else { return Vec::new() };
             let verb = verb(&row.run);
             let verb: Vec<&str> = verb.iter().map(String::as_str).collect();
@@ -176,15 +176,15 @@ impl Stage {
         let mut codes: &[i32] = &[0];
         for exit in exits {
             self.note(exit, codes)?;
-            // If the first was taken before its process died, the run may have ended since.
+            // If the first command had its effect before its process died, the run may have ended.
             codes = &[0, 1];
         }
         Ok(())
     }
 
-    /// The runs there are.
+    /// All runs.
     pub(crate) async fn rows(&mut self) -> Result<Vec<Row>, Halt> {
-        // To name a database that is not there is an error.
+        // A missing database is an error of the command.
         if !self.posse.database().exists() {
             return Ok(Vec::new());
         }
@@ -200,25 +200,25 @@ impl Stage {
         })
     }
 
-    /// Runs a command that nobody disturbs, and returns what it printed.
+    /// Runs a command without a kill, and returns what it printed.
     pub(crate) async fn ask(&mut self, arguments: &[&str]) -> Result<String, Halt> {
         let exit = self.posse.run(arguments, "", Death::default()).await;
         let text = exit.as_ref().map(|exit| exit.stdout.clone()).unwrap_or_default();
         self.note(exit, &[0]).map(|_| text)
     }
 
-    /// Someone has printed a line of JSON with this field.
+    /// A command has printed a line of JSON with this field.
     pub(crate) fn has_printed(&self, field: &str) -> bool {
         self.printed.iter().any(|line| !line[field].is_null())
     }
 
-    /// Records a violation after which there is no point in going on.
+    /// Records a violation after which the cycle cannot continue.
     pub(crate) fn give_up(&mut self, promise: Promise, detail: impl Into<String>) -> Halt {
         self.violations.push(Violation::of(promise, detail));
         Halt
     }
 
-    /// Draws conclusions from how a command ended.
+    /// Records how a command ended.
     fn note(&mut self, exit: io::Result<Exit>, codes: &[i32]) -> Result<Acted, Halt> {
         let exit = match exit {
             Ok(exit) => exit,
@@ -249,7 +249,7 @@ impl Stage {
         Err(self.give_up(Promise::RightExit, detail))
     }
 
-    /// How the next process dies, which runs this command.
+    /// The kill for the next process, which runs this command.
     pub(crate) fn next_death(&mut self, arguments: &[&str]) -> Death {
         if self.left == 0 {
             return self.next_death_at_a_point();
@@ -266,12 +266,12 @@ impl Stage {
         Death { point: None, blow: Some((moment, blow)) }
     }
 
-    /// The planned fail-point, unless someone has died of it already.
+    /// The planned fail-point, unless a process has died at it already.
     pub(crate) fn next_death_at_a_point(&self) -> Death {
         Death { point: self.planned().filter(|_| !self.reached), blow: None }
     }
 
-    /// Someone is to die at a fail-point.
+    /// A process is to die at a fail-point.
     pub(crate) fn kill_is_planned(&self) -> bool {
         self.planned().is_some()
     }
@@ -285,7 +285,7 @@ impl Stage {
         }
     }
 
-    /// An event after which a run is well under way.
+    /// The number of an event in the middle of a run.
     pub(crate) fn event_for_a_signal(&mut self) -> usize {
         match self.kill {
             Kill::Random => 1 + self.random.below(self.events) as usize,
@@ -298,7 +298,7 @@ const LIST: [&str; 6] = ["runs", "list", "--all", "--json", "--limit", "100"];
 
 fn rows(text: &str) -> Option<Vec<Row>> {
     let mut rows: Vec<Value> = serde_json::from_str(text).ok()?;
-    // What has no log any more is over for good.
+    // Runs whose log was removed do not count.
     rows.retain(|row| row["erased"] != true);
     let row = |row: &Value| {
         let text = |field: &str| row[field].as_str().map(str::to_owned);

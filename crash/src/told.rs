@@ -1,31 +1,32 @@
-//! The checker of announcements: the end of every run in the background is told exactly once, to the
-//! right one and in the right way, and whoever is told of it comes to know of it. Pure.
+//! The checker of announcements: the end of every background child is announced exactly once, to the
+//! right run and in the right way, and the model of that run sees it. Pure.
 //!
-//! What one transaction stored has one time: an end and its announcement are two halves of one.
+//! An end and its announcement have the same time, because one transaction stores both.
 
 use super::check::Asked;
-use super::log::{RunLog, is_only_recorded, kind, message_text};
+use super::kin::tells_of;
+use super::log::{RunLog, ancestors, is_only_recorded, kind, message_text};
 use super::violation::{Promise, Violation};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A run as its log tells of it.
+/// A run as its log has it.
 struct Life<'a> {
     run: &'a str,
     prompt: &'a str,
     session: bool,
-    /// Those above it, the root first.
+    /// The runs above it, the root first.
     ancestors: Vec<&'a str>,
     /// Its ends that no call waits for.
     ends: Vec<End<'a>>,
-    /// When it was at work: from then, and until then if it has ended.
+    /// When it worked: the beginning, and the end if it has ended.
     legs: Vec<(u64, Option<u64>)>,
-    /// What it was told.
+    /// The announcements it received.
     told: Vec<Told<'a>>,
-    /// Whom it will be told of.
+    /// Children whose announcement is still to come.
     expects: BTreeSet<&'a str>,
     outcome: Option<&'a str>,
-    /// Whom it was still to be told of when it was done.
+    /// Children whose announcement was still to come when it completed.
     missed: Vec<&'a str>,
 }
 
@@ -42,11 +43,11 @@ struct Told<'a> {
     announce: &'a str,
     inherited: bool,
     kept: bool,
-    /// How it ended, as it is told.
+    /// The outcome in the text of the announcement.
     outcome: Option<String>,
 }
 
-/// Adds what is wrong with the announcements in `logs`, and with what models were told of them.
+/// Adds the problems of the announcements in `logs`, and of those that models saw.
 pub(super) fn check_told(logs: &[RunLog], asked: &[Asked], found: &mut Vec<Violation>) {
     let lives: Vec<Life<'_>> = logs.iter().map(Life::of).collect();
     let by_run: BTreeMap<&str, &Life<'_>> = lives.iter().map(|life| (life.run, life)).collect();
@@ -71,7 +72,7 @@ struct Family<'a> {
 }
 
 impl Family<'_> {
-    /// Each of its ends is told once, and nothing else is told of it.
+    /// Each of its ends has one announcement, and there are no others about it.
     fn check_ends(&self, life: &Life<'_>, problems: &mut Problems) {
         let heard = |other: &&Life<'_>| other.told.iter().any(|told| told.child == life.run);
         let all = self.lives.iter().filter(heard);
@@ -102,7 +103,7 @@ impl Family<'_> {
         }
     }
 
-    /// What is wrong with whom `told` was told to, or how.
+    /// The problem, if `told` went to the wrong run or in the wrong way.
     fn misled(
         &self,
         life: &Life<'_>,
@@ -130,14 +131,14 @@ impl Family<'_> {
         if told.announce != end.announce {
             return Some(format!("as {}, and not as {}", told.announce, end.announce));
         }
-        // What is kept was told to nobody who could have heard it.
+        // An announcement is only kept if no run was left to receive it.
         let others = life.ancestors.iter().all(|run| gone(run)) || end.outcome == "cancelled";
         let lost = told.kept && !(gone(to.run) && others);
         lost.then(|| "to nobody, though there was someone".to_owned())
     }
 }
 
-/// Whoever is done has heard of everyone it was to be told of.
+/// A completed run has received all announcements that it expected.
 fn check_expected(family: &Family<'_>, life: &Life<'_>, problems: &mut Problems) {
     for child in &life.missed {
         let detail = format!("was done before {child} was");
@@ -152,7 +153,7 @@ fn check_expected(family: &Family<'_>, life: &Life<'_>, problems: &mut Problems)
     }
 }
 
-/// What it was told of is in each later request once, and what it was not told of in none.
+/// Each announcement is once in every later request of the run, and there are no others.
 fn check_known(life: &Life<'_>, asked: &[Asked], problems: &mut Problems) {
     if life.prompt.is_empty() {
         return;
@@ -200,12 +201,10 @@ impl<'a> Life<'a> {
     fn read(&mut self, event: &'a Value, at: u64, caller: &mut Option<(&'a str, &'a str)>) {
         match kind(event) {
             "run_started" => {
-                let parent = &event["parent"];
-                let above = parent["ancestors"].as_array().into_iter().flatten();
-                self.ancestors = above.filter_map(Value::as_str).collect();
+                self.ancestors = ancestors(event);
                 self.session = event["session"] == true;
                 self.legs.push((at, None));
-                *caller = is_told(parent);
+                *caller = receiver(&event["parent"]);
             }
             "message_received" => {
                 let from = &event["from"];
@@ -213,7 +212,7 @@ impl<'a> Life<'a> {
                     self.hear(child, event, at);
                 }
                 if from["run"]["call"].is_string() || from["run"]["announce"].is_string() {
-                    *caller = is_told(&from["run"]);
+                    *caller = receiver(&from["run"]);
                 }
                 if !is_only_recorded(event) && self.outcome.take().is_some() {
                     self.legs.push((at, None));
@@ -259,29 +258,28 @@ impl<'a> Life<'a> {
         });
     }
 
-    /// It had come to an end by then, and had not been set to work again.
+    /// Whether it had ended by then, and had not started again.
     fn had_ended_by(&self, at: u64) -> bool {
         let leg = self.legs.iter().rfind(|(began_at, _)| *began_at <= at);
         leg.is_some_and(|(_, ended_at)| ended_at.is_some_and(|ended_at| ended_at <= at))
     }
 }
 
-/// Who is told of the end of a run that `caller` has set to work, and how, if no call waits for it.
-fn is_told(caller: &Value) -> Option<(&str, &str)> {
+/// The run that gets the announcement of a child of `caller`, and in which way; none if a call waits for
+/// the child.
+fn receiver(caller: &Value) -> Option<(&str, &str)> {
     if caller["call"].is_string() {
         return None;
     }
     Some((caller["run"].as_str()?, caller["announce"].as_str()?))
 }
 
-/// How a run ended, as the block says that tells of it, in the word that the log has for it.
+/// The outcome in the text of an announcement, in the word of the log.
 fn outcome_in(text: &str) -> Option<String> {
-    let head = text.strip_prefix("<task_result ")?.split('>').next()?;
-    let outcome = head.split_once(" outcome=\"")?.1.split('"').next()?;
-    Some(outcome.replace(' ', "_"))
+    tells_of(text).map(|(_, outcome)| outcome.replace(' ', "_"))
 }
 
-/// The runs whose ends `text` tells of.
+/// The runs whose ends `text` reports.
 pub(super) fn runs_in(text: &str) -> impl Iterator<Item = &str> {
     text.split("<task_result id=").skip(1).filter_map(|block| {
         let head = block.split('>').next()?;

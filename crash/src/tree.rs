@@ -1,5 +1,5 @@
-//! Trees of three levels: a run hands work to leads, which hand it to leaves. What the fake model
-//! says to each of them, and how such a tree is played.
+//! Trees of three levels: the root calls leads, and the leads call leaves. The script of the fake model,
+//! and how such a tree is played.
 
 use super::process::Death;
 use super::scenario::{ATTEMPTS, Scenario, run_command, settle, start};
@@ -9,11 +9,11 @@ use super::violation::Promise;
 use posse_testkit::{Conversation, Reply, Rule, Script, When};
 use serde_json::{Value, json};
 
-/// How many of each there are.
+/// How many leads and leaves there are.
 #[derive(Clone, Copy)]
 struct Shape {
     leads: usize,
-    /// Below each lead.
+    /// Of each lead.
     leaves: usize,
 }
 
@@ -28,10 +28,10 @@ impl Shape {
 const WIDE: Shape = Shape { leads: 3, leaves: 3 };
 const SMALL: Shape = Shape { leads: 2, leaves: 2 };
 
-/// What is said to a lead that has ended.
+/// The message to a lead that has ended.
 pub(crate) const ONCE_MORE: &str = "once more.";
 
-/// How the tree of `scenario` looks, and how many slots there are for it.
+/// The tree of `scenario`, and the number of slots.
 fn shape(scenario: Scenario) -> (Shape, usize) {
     match scenario {
         Scenario::TreeNarrow => (SMALL, 1),
@@ -44,9 +44,9 @@ fn shape(scenario: Scenario) -> (Shape, usize) {
 pub(crate) fn runs(scenario: Scenario) -> std::ops::RangeInclusive<usize> {
     let (shape, _) = shape(scenario);
     match scenario {
-        // Whoever is cancelled early has started nobody yet.
+        // A run that is cancelled early has no children yet.
         Scenario::TreeCancel | Scenario::TreeForsaken => 1..=shape.runs(),
-        // A lead that goes on starts one more leaf.
+        // A resumed lead starts one more leaf.
         Scenario::TreeResume => shape.runs() + 1..=shape.runs() + 1,
         _ => shape.runs()..=shape.runs(),
     }
@@ -58,14 +58,14 @@ pub(crate) fn settings(scenario: Scenario) -> String {
     format!("max_depth = 2\nmax_concurrent = {slots}\n")
 }
 
-/// The nonces of `scenario`: one a lead, and one for the lead that goes on.
+/// The nonces of `scenario`: one for each lead, and one for the resumed lead.
 pub(crate) fn nonces(scenario: Scenario) -> Vec<String> {
     let (shape, _) = shape(scenario);
     let more = usize::from(scenario == Scenario::TreeResume);
     (1..=shape.leads + more).map(|lead| format!("fx-t{lead}.")).collect()
 }
 
-/// What the fake model says to all of them.
+/// The script of the fake model.
 pub(crate) fn script(scenario: Scenario) -> Script {
     let (shape, _) = shape(scenario);
     let leads = (1..=shape.leads).map(|lead| task(&format!("lead-{lead}.")));
@@ -122,7 +122,7 @@ fn fan_out(calls: impl IntoIterator<Item = Value>) -> Reply {
     paced(calls.into_iter().fold(begin, |reply, call| reply.and_tool_call("Task", call)))
 }
 
-fn read() -> Value {
+pub(crate) fn read() -> Value {
     json!({"file_path": "seed.txt"})
 }
 
@@ -132,11 +132,10 @@ pub(crate) fn sleep(nonce: &str) -> Reply {
     Reply::empty().and_tool_call("Bash", json!({"command": command}))
 }
 
-/// Plays a tree that comes to its end.
+/// Plays a tree until it has ended.
 pub(crate) async fn grow(stage: &mut Stage) -> Result<(), Halt> {
     let command = run_command("a", "task-a");
-    // Now and then another process is there that has found what the first has begun, and goes on
-    // alone when that one dies.
+    // Sometimes a second process finds the run of the first, and continues alone if the first dies.
     if !stage.kill_is_planned() && stage.random.one_in(2) {
         let death = stage.next_death(&command);
         let both = [(&command[..], death), (&command[..], Death::default())];
@@ -145,7 +144,7 @@ pub(crate) async fn grow(stage: &mut Stage) -> Result<(), Halt> {
     start(stage, "a").await
 }
 
-/// Plays a tree whose root is cancelled while leaves are at work.
+/// Plays a run that is cancelled while a tool works, with all runs below it.
 pub(crate) async fn cancel(stage: &mut Stage) -> Result<(), Halt> {
     for _ in 0..ATTEMPTS {
         let Some(root) = root(stage).await? else {
@@ -159,11 +158,11 @@ pub(crate) async fn cancel(stage: &mut Stage) -> Result<(), Halt> {
         }
         stage.act(&["runs", "cancel", &root.run, "--json"], "", &[0]).await?;
     }
-    Err(stage.give_up(Promise::InTime, "the tree could not be cancelled"))
+    Err(stage.give_up(Promise::InTime, "the run could not be cancelled"))
 }
 
-/// Plays a tree whose root is cancelled by a process that dies at once, and ended by one that dies
-/// before it has told the leaves.
+/// Plays a tree whose root is cancelled by a process that dies at once. The process that ends the root
+/// dies before it has told the leaves.
 pub(crate) async fn forsake(stage: &mut Stage) -> Result<(), Halt> {
     let at = |point: &str| Death { point: Some(point.to_owned()), blow: None };
     let deaths = (at("cascade.begun"), at("cancel.append.after"));
@@ -181,7 +180,7 @@ fn cancelling(run: &str) -> Vec<String> {
     ["runs", "cancel", run, "--json"].map(str::to_owned).to_vec()
 }
 
-/// The root, which is older than all others, if it is there yet.
+/// The root, which is the oldest run, if it has started.
 async fn root(stage: &mut Stage) -> Result<Option<Row>, Halt> {
     Ok(stage.rows().await?.pop())
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A promise of the runtime that the harness looks at.
+/// A promise of the runtime that the harness checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Promise {
-    /// A run whose id was printed is there afterwards, and only once.
+    /// A run whose id was printed exists afterwards, once.
     NoRunLost,
     /// What was shown of a run is in its log.
     ShownIsStored,
@@ -15,7 +15,7 @@ pub enum Promise {
     RightOutcome,
     /// A tool has its effect once when it returned, at most once otherwise.
     EffectAtMostOnce,
-    /// Whoever looks sees the old content of a file or the new, never a part.
+    /// A file has its old content or its new content, never a part of it.
     WholeFiles,
     /// Every tool call is answered exactly once.
     AnsweredOnce,
@@ -23,21 +23,21 @@ pub enum Promise {
     NothingAfterEnd,
     /// Positions have no gaps, and every event stands where it may.
     OrderedLog,
-    /// What is about to be done is stored before it is done.
+    /// The intent is stored before the effect.
     IntentFirst,
-    /// A message that was taken is in the log exactly once, and is answered.
+    /// An accepted message is in the log exactly once, and is answered.
     MessageOnce,
-    /// Parents and children know each other, and each call has one child at most.
+    /// The logs of parents and children agree, and each call has one child at most.
     KinAgree,
-    /// The end of a run is told once to whoever waits for it, with its result.
+    /// The call that waits for a run gets its result once.
     ToldOnce,
-    /// The end of a run in the background is told once, to whom and how it should be.
+    /// The end of a background child is announced once, to the right run and in the right way.
     AnnouncedOnce,
-    /// What a run was told of is known to its model once.
+    /// The model of a run sees each announcement once.
     KnownOnce,
-    /// No run is done while others are at work of whose ends it will be told.
+    /// No run completes before the announcements that it expects.
     AwaitsAll,
-    /// Nothing starts or runs on below a run that was told to stop.
+    /// No run starts or works on below a run that was asked to stop.
     StopsBelow,
     /// The database opens and every hash is right.
     SoundDatabase,

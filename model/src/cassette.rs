@@ -1,8 +1,8 @@
-//! Cassettes: the conversation with providers, recorded into a file and played again without them.
+//! Cassettes: calls to providers, recorded into a file and replayed without the provider.
 //!
-//! Hears and speaks at the HTTP seam, so that retries, errors and every wire are in it. Never
-//! writes a header that was sent, a key, or where on this machine the work was done; never
-//! guesses an answer: a request that was not recorded fails the replay.
+//! A cassette works at the level of HTTP, so it covers retries, errors and every wire. It never
+//! contains headers of requests, keys, or paths of this machine. It never guesses an answer: a
+//! request that was not recorded fails the replay.
 
 mod difference;
 mod line;
@@ -29,25 +29,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the calls of models are recorded into, or taken from in place of the network.
+/// Records the calls of models, or answers them in place of the network.
 #[derive(Clone, Debug)]
 pub enum Cassette {
-    /// Every call is made and written down.
+    /// Every call is made and recorded.
     Recording(Arc<Recording>),
     /// No call is made.
     Replay(Arc<Replay>),
 }
 
-/// What a cassette learns from the models it is used with.
+/// What a cassette gets from the models it is used with.
 #[derive(Debug)]
 struct Habits {
     scrub: Scrub,
-    /// How long a reply may make no progress: a recorded one that was left made none for so long.
+    /// How long a reply may make no progress. A recorded reply that was abandoned made none for so
+    /// long.
     stall: Duration,
 }
 
 impl Habits {
-    /// Without any models: there are no keys to hide.
+    /// Without models there are no keys to hide.
     fn of(places: &Places) -> Self {
         let keys: [&str; 0] = [];
         Habits { scrub: Scrub::new(places, keys), stall: Duration::ZERO }
@@ -55,8 +56,8 @@ impl Habits {
 }
 
 impl Cassette {
-    /// Tells it what must not be written and how long a stall takes, before its first call.
-    /// `others` are further texts that must not be written.
+    /// Sets what must not be written and how long a stall takes, before the first call. `others`
+    /// are further texts that must not be written.
     pub(crate) fn attach<'a>(
         &self,
         keys: impl IntoIterator<Item = &'a str>,
@@ -67,7 +68,7 @@ impl Cassette {
             Cassette::Recording(recording) => (&recording.places, &recording.habits),
             Cassette::Replay(replay) => (&replay.places, &replay.habits),
         };
-        // Two sets of models may share one; they have the same keys.
+        // Two sets of models may share a cassette; they have the same keys.
         let scrub = Scrub::new(places, keys).and(others.iter().map(Vec::as_slice));
         let _ = habits.set(Habits { scrub, stall });
     }

@@ -20,11 +20,11 @@ use posse_protocol::near;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-/// The vendor that no settings can add: its name is kept for a model that needs no vendor, which the
-/// program brings along.
+/// The vendor that no settings can add. Its name is reserved for a model of the host that needs no
+/// vendor.
 const KEPT_VENDOR: &str = "offline";
 
-/// Vendors, models and short names. Cheap to clone, and read when it is first looked into.
+/// Vendors, models and short names. Cheap to clone; parsed at its first use.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     inner: Arc<OnceLock<Inner>>,
@@ -37,7 +37,7 @@ struct Inner {
     /// In the order in which they are preferred.
     vendors: Vec<Vendor>,
     aliases: BTreeMap<String, String>,
-    /// Those of the user; the built-in ones are read when they are asked for.
+    /// Those of the user. The built-in ones are parsed when they are needed.
     models: BTreeMap<String, ModelRow>,
 }
 
@@ -52,7 +52,7 @@ pub enum Source {
     Nobody,
 }
 
-/// What a name stands for.
+/// A model that a name stands for.
 #[derive(Clone, Debug)]
 pub struct Found<'a> {
     /// Who serves it.
@@ -175,7 +175,7 @@ impl Catalog {
         self.inner().aliases.iter().map(|(alias, target)| (alias.as_str(), target.as_str()))
     }
 
-    /// The model to take of `vendor` when nothing is said but that it can be used.
+    /// The model to use if only `vendor` is known.
     pub fn preferred(&self, vendor: &Vendor) -> Option<String> {
         if let Some(name) = &vendor.model {
             return Some(format!("{}/{name}", vendor.name));
@@ -194,7 +194,7 @@ impl Catalog {
         self.find_beside(asked, &[])
     }
 
-    /// The same, where `beside` are vendors that are not in the catalog, and may be meant.
+    /// The same. `beside` are vendors outside of the catalog that an error may suggest.
     pub(crate) fn find_beside(
         &self,
         asked: &str,
@@ -216,7 +216,7 @@ impl Catalog {
         let rows = || rows.into_iter().flatten();
         let properties = rows().fold(vendor.properties(), Properties::changed_by);
         let dialects = std::iter::once(&vendor.dialect).chain(rows().map(|row| &row.dialect));
-        // Each table was looked at when its row was read.
+        // Each table was checked when its row was read.
         let dialect = row::dialect(dialects).unwrap_or_default();
         Ok(Found { vendor, name, properties, dialect, source })
     }
@@ -252,7 +252,7 @@ impl Catalog {
                     ),
                 },
             })?;
-            // `anthropic/sonnet` is as good as `sonnet`.
+            // `anthropic/sonnet` means the same as `sonnet`.
             let target = self.inner().aliases.get(rest).and_then(|target| target.split_once('/'));
             let rest = target.filter(|(of, _)| *of == prefix).map_or(rest, |(_, name)| name);
             return match check::is_model_name(rest) {

@@ -50,7 +50,7 @@ pub enum ResolveError {
         /// The models it has.
         recorded: String,
     },
-    /// Nobody names a model, and there is none to take.
+    /// No model is named, and there is no default.
     #[error("there is no model to take: {reason}; {remedy}")]
     NothingToTake {
         /// Why there is none.
@@ -74,7 +74,7 @@ pub enum ResolveError {
         /// Where the key came from.
         variable: String,
     },
-    /// The base URL is none.
+    /// The base URL is invalid.
     #[error("{place} is not a usable URL: {reason}; set it to something like {example}")]
     UnusableUrl {
         /// Where the URL came from.

@@ -1,7 +1,7 @@
-//! What can go wrong with a call, told apart by what can be done about it.
+//! What can go wrong with a call, sorted by what can be done about it.
 //!
-//! Owns the reading of status codes, error bodies and `Retry-After`, and the cleaning of foreign
-//! words before anyone sees them. Does no I/O; decides nothing about trying again.
+//! Reads status codes, error bodies and `Retry-After`, and cleans the texts of providers before
+//! they are shown. Does no I/O, and decides nothing about retries.
 
 use crate::sse::TooLong;
 use posse_agent::ModelError;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// The longest wait that is taken from a provider. Whoever waits may have less patience.
+/// The longest wait that a provider can ask for. The caller may have less patience.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 
 /// The most characters of a provider's words that are passed on.
@@ -57,23 +57,23 @@ impl Kind {
     }
 }
 
-/// A failed call, before it is known for which model it is told.
+/// A failed call, before its model is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// What it is.
     pub kind: Kind,
-    /// Why, in raw words: may be long, and may hold anything the provider sent.
+    /// The reason, not cleaned: it may be long, and contain anything that the provider sent.
     pub reason: String,
     /// What to do about it; may be empty.
     pub hint: &'static str,
 }
 
-/// For whom a fault is told.
+/// The model that a fault is about.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
     /// The model, as `vendor/name`.
     pub model: &'a str,
-    /// The key, which must not appear in any words.
+    /// The key, which must not appear in any text.
     pub key: &'a str,
     /// Where the key comes from, for example the name of an environment variable.
     pub key_source: &'a str,
@@ -85,14 +85,14 @@ impl Fault {
         Fault { kind, reason: reason.into(), hint: "" }
     }
 
-    /// The error of the model in question, its words cleaned and short.
+    /// The error for this model, with a clean and short text.
     pub fn into_error(self, subject: Subject<'_>) -> ModelError {
         let model = subject.model.to_owned();
         let hint = match self.kind {
             Kind::Unauthorised => format!("; check {}", subject.key_source),
             _ => self.hint.to_owned(),
         };
-        // Blotted out before it is shortened: half a key is no better than a whole one.
+        // The key is removed before the text is shortened, because half a key is secret, too.
         let words = without(&self.reason, subject.key);
         let reason = shorten(&words, MAX_REASON_CHARS.saturating_sub(hint.len())) + &hint;
         match self.kind {
@@ -111,7 +111,7 @@ impl Fault {
         }
     }
 
-    /// The fault that an answer with `status` other than success and this `body` tells of.
+    /// The fault of an answer with this `status`, which is not a success, and this `body`.
     pub fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let words = error_message(body);
         let retry_after = retry_after.or_else(|| retry_delay(body));
@@ -128,7 +128,7 @@ impl Fault {
         Fault { kind, reason: format!("HTTP {status}{colon}{words}"), hint }
     }
 
-    /// The fault that an error event in a stream tells of, by the provider's `kind` of error.
+    /// The fault of an error event in a stream, by the provider's `kind` of error.
     pub fn of_error_event(kind: &str, message: &str) -> Self {
         let found = match kind {
             "overloaded_error" | "api_error" | "timeout_error" => Kind::Overloaded(None),
@@ -148,7 +148,7 @@ impl From<TooLong> for Fault {
     }
 }
 
-/// The message of an error document, or the body itself when it is none.
+/// The message of an error document, or the body itself.
 fn error_message(body: &[u8]) -> Cow<'_, str> {
     let document = serde_json::from_slice::<Value>(first_of_list(body)).unwrap_or_default();
     let words = error_words(&document["error"]).or_else(|| error_words(&document));
@@ -165,7 +165,7 @@ pub(crate) fn error_words(error: &Value) -> Option<String> {
     })
 }
 
-/// What is inside the brackets of a list of one: Gemini sends some errors as such a list.
+/// The only element of a list. Gemini sends some errors in a list.
 fn first_of_list(body: &[u8]) -> &[u8] {
     let inner = body.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
     inner.unwrap_or(body)
@@ -180,8 +180,8 @@ fn retry_delay(body: &[u8]) -> Option<Duration> {
     retry_after(delay.strip_suffix('s')?, None, 0)
 }
 
-/// True when the account has nothing left to spend, which waiting does not mend. OpenAI gives it
-/// the status of a limited rate.
+/// True when the account has no money left, so that waiting does not help. OpenAI gives this the
+/// status of a rate limit.
 fn is_quota_spent(body: &[u8]) -> bool {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     let spent = |key: &str| document["error"][key] == "insufficient_quota";
@@ -235,7 +235,7 @@ fn http_date(text: &str) -> Option<i64> {
     }
 }
 
-/// `text` with `key` blotted out. Short keys are placeholders of local servers, not secrets.
+/// `text` without `key`. Short keys are placeholders for local servers, not secrets.
 fn without<'a>(text: &'a str, key: &str) -> Cow<'a, str> {
     if key.len() >= 4 && text.contains(key) {
         Cow::Owned(text.replace(key, "[key]"))

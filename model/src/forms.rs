@@ -5,7 +5,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::Value;
 use std::ops::Range;
 
-/// `secret` as it is, and in the encodings in which it is looked for.
+/// `secret` itself, and in the encodings that Posse looks for.
 pub fn forms_of_secret(secret: &str) -> Vec<Vec<u8>> {
     let mut forms = vec![secret.as_bytes().to_vec()];
     let json = Value::from(secret).to_string();
@@ -21,17 +21,17 @@ pub fn forms_of_secret(secret: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// A text with the bytes for which `%73` and its like stand, and where each of them came from.
-/// Whoever writes such signs may do so for any byte, with letters of either case.
+/// A text with percent-encoded bytes such as `%73` decoded, and where each byte came from. Any byte
+/// may be encoded, with letters of either case.
 pub struct Unescaped {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Where in the text each begins, and where the last one ends.
+    /// Where each byte begins in the text, and where the last one ends.
     starts: Vec<usize>,
 }
 
 impl Unescaped {
-    /// Reads `text`. Nothing when no byte of it is written so.
+    /// Decodes `text`. Nothing when no byte of it is encoded.
     pub fn of(text: &[u8]) -> Option<Unescaped> {
         if !text.windows(3).any(|signs| escaped(signs).is_some()) {
             return None;
@@ -54,13 +54,13 @@ impl Unescaped {
         start(range.start)..start(range.end)
     }
 
-    /// True when some byte in `range` was written with a sign.
+    /// True when some byte in `range` was encoded.
     pub fn is_escaped(&self, range: Range<usize>) -> bool {
         self.place(range.clone()).len() > range.len()
     }
 }
 
-/// The byte for which the first three of `signs` stand.
+/// The byte that the first three of `signs` encode.
 fn escaped(signs: &[u8]) -> Option<u8> {
     let digit = |sign: u8| (sign as char).to_digit(16).map(|digit| digit as u8);
     match signs {

@@ -1,8 +1,8 @@
-//! One governor for each provider: every call asks it for leave before it is sent.
+//! A governor for each provider. Every call asks it for permission before it is sent.
 //!
-//! Learns from refusals and headers how much the provider takes, lets as many calls go, and keeps
-//! the others waiting in the order in which they came. Sends nothing and tries nothing again: a
-//! call that is refused fails, and whoever made it decides.
+//! A governor learns from refusals and headers how many calls the provider accepts, lets that many
+//! go, and keeps the others waiting in their order. It sends nothing and retries nothing: a call
+//! that is refused fails, and its caller decides.
 
 mod rate;
 mod state;
@@ -21,21 +21,21 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use width::Refusal;
 
-/// Bytes of text that make a token, about.
+/// About the number of bytes of a token.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// Tokens that a picture or a document is taken to have.
+/// An estimate of the tokens of a picture or a document.
 const TOKENS_OF_MEDIA: u64 = 1500;
 
-/// Whether calls wait for leave.
+/// Whether calls wait for permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {
-    /// They do: as many go as the provider takes.
+    /// They do: as many go as the provider accepts.
     Adaptive {
         /// How many may go at once before anything is known.
         first_width: usize,
     },
-    /// They go at once, whatever the provider says: for hosts that pace calls themselves.
+    /// They go at once. For hosts that pace calls themselves.
     Off,
 }
 
@@ -56,13 +56,14 @@ pub struct Provider {
     pub width: usize,
     /// How many are.
     pub in_flight: usize,
-    /// How many wait for leave.
+    /// How many wait.
     pub waiting: usize,
     /// For how long nothing is sent, because the provider asked for it.
     pub held_for: Option<Duration>,
     /// Requests that were sent.
     pub sent: u64,
-    /// Those of them that were refused because there were too many, or the provider was in trouble.
+    /// Requests that were refused because there were too many, or because the provider was in
+    /// trouble.
     pub refused: u64,
 }
 
@@ -73,7 +74,7 @@ impl Provider {
     }
 }
 
-/// Decides who may call a provider, and when.
+/// Decides which call may go to a provider, and when.
 pub(crate) struct Governor {
     name: String,
     address: String,
@@ -83,11 +84,11 @@ pub(crate) struct Governor {
 
 struct Desk {
     state: State,
-    /// Who waits for leave, the first to come first.
+    /// The waiting calls, in order of arrival.
     waiting: VecDeque<Arc<Notify>>,
 }
 
-/// The provider has told everybody to wait, and for so long.
+/// The provider has told all clients to wait this long.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotSoon(pub(crate) Duration);
 
@@ -103,8 +104,8 @@ impl Governor {
     }
 
     /// Returns when `request` may be sent; it counts as in flight until what is returned is
-    /// dropped. `queued` hears how many come before it, if it has to wait. To stop waiting, drop
-    /// the future.
+    /// dropped. `queued` is called with the number of calls before it, if it has to wait. To stop
+    /// waiting, drop the future.
     pub(crate) async fn leave(
         &self,
         request: &Request,
@@ -132,7 +133,7 @@ impl Governor {
         }
     }
 
-    /// Leave at once, or a place in the line and how many are before it.
+    /// Permission at once, or a place in the queue and how many calls are before it.
     fn line_up(&self, request: &Request) -> Result<Leave<'_>, (Place<'_>, usize)> {
         let mut desk = self.desk();
         let (input, now) = (desk.input_tokens(request), Instant::now());
@@ -146,7 +147,7 @@ impl Governor {
         Err((place, desk.waiting.len() - 1))
     }
 
-    /// Leave for the first in line, or why there is none.
+    /// Permission for the first in the queue, or the reason why not.
     fn verdict(&self, place: &mut Place<'_>, request: &Request) -> Result<Leave<'_>, Verdict> {
         let mut desk = self.desk();
         if !desk.waiting.front().is_some_and(|first| Arc::ptr_eq(first, &place.woken)) {
@@ -168,7 +169,7 @@ impl Governor {
         Leave { governor: self, sent: desk.state.send(input, now) }
     }
 
-    /// What there is to tell about the provider.
+    /// The state of the provider, for people.
     pub(crate) fn provider(&self) -> Provider {
         let desk = self.desk();
         let now = Instant::now();
@@ -189,7 +190,7 @@ impl Governor {
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
-        // Nothing here is left half done by a panic.
+        // A panic cannot leave this state half changed.
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -203,7 +204,7 @@ impl Desk {
         }
     }
 
-    /// Has the first in line ask again.
+    /// Wakes the first in the queue, which asks again.
     fn wake(&self) {
         if let Some(first) = self.waiting.front() {
             first.notify_one();
@@ -211,7 +212,7 @@ impl Desk {
     }
 }
 
-/// A place in the line; given up when dropped.
+/// A place in the queue; dropped with this value.
 struct Place<'a> {
     governor: &'a Governor,
     woken: Arc<Notify>,
@@ -228,7 +229,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Leave to make one call, which is in flight until this is dropped.
+/// Permission for one call, which is in flight until this is dropped.
 pub(crate) struct Leave<'a> {
     governor: &'a Governor,
     sent: Sent,
@@ -254,7 +255,7 @@ impl Leave<'_> {
         let (refusal, asked) = match kind {
             Kind::RateLimited(asked) => (Refusal::Ours, asked.or_else(|| spent_until(limits))),
             Kind::Overloaded(asked) => (Refusal::Theirs, asked),
-            // An answer all the same: the provider takes calls.
+            // This is an answer, too: the provider accepts calls.
             Kind::Rejected | Kind::Unauthorised | Kind::ContextOverflow => return self.taken(),
             Kind::Unreachable | Kind::Refused | Kind::Unanswered => return,
             Kind::Stalled(_) | Kind::Cut | Kind::Malformed => return,
@@ -280,7 +281,7 @@ impl Drop for Leave<'_> {
     }
 }
 
-/// How long until there is something left again of a limit that is used up.
+/// How long until a used-up limit has something left again.
 fn spent_until(limits: &Limits) -> Option<Duration> {
     let spent = limits.scarcer().filter(|limit| limit.left == 0)?;
     spent.resets_in_ms.filter(|wait| *wait > 0).map(Duration::from_millis)

@@ -1,8 +1,8 @@
-//! The one way to a provider over HTTP, and reading from it under watch.
+//! The only HTTP client for providers, with a watchdog for streams.
 //!
-//! Owns connections, timeouts and the watchdog; a cassette hears or speaks here. Knows no wire
-//! format; follows no redirect and uses no proxy of the environment, so a key goes only where it
-//! was meant to go.
+//! It owns connections, timeouts and the watchdog, and calls a cassette. It knows no wire format.
+//! It follows no redirect and uses no proxy of the environment, so that a key goes only to its
+//! provider.
 
 mod facts;
 mod pool;
@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, Sleep};
 use url::Url;
 
-/// Where a server is, without what may be secret about it.
+/// The address of a server, without its secret parts.
 pub(crate) fn address(url: &Url) -> String {
     let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
@@ -35,42 +35,42 @@ pub(crate) fn address(url: &Url) -> String {
 const MAX_ERROR_BYTES: usize = 64 << 10;
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What some send beside or in place of `Retry-After`.
+/// A header that some send beside or in place of `Retry-After`.
 const RETRY_AFTER_MS: header::HeaderName = header::HeaderName::from_static("retry-after-ms");
 
-/// How long a reply may take, however steadily it comes.
+/// How long a reply may take in all.
 const LONGEST_REPLY: Duration = Duration::from_secs(2 * 3600);
 
 /// How long to wait for the end of a body whose last event has come.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The way out: cheap to make, cheap to clone, connections in one pool.
+/// The HTTP client: cheap to make and to clone, with one pool of connections.
 ///
-/// What costs time, the system's root certificates above all, is loaded at the first request
-/// that needs it. A plain `http://` base URL never does.
+/// It loads the root certificates of the system at the first request that needs them. A plain
+/// `http://` base URL never does.
 #[derive(Clone, Default)]
 pub(crate) struct Http {
     pool: Arc<Pool>,
     cassette: Option<Cassette>,
 }
 
-/// A new way out with its own pool. One per process is right.
+/// A new client with its own pool. One for each process is enough.
 pub(crate) fn client() -> Http {
     Http::default()
 }
 
 impl Http {
-    /// The same, with everything that is posted recorded or taken from a recording.
+    /// The same, with a cassette that records or replays all posts.
     pub(crate) fn with_cassette(self, cassette: Cassette) -> Self {
         Http { cassette: Some(cassette), ..self }
     }
 
-    /// What is recorded or played.
+    /// The cassette, if there is one.
     pub(crate) fn cassette(&self) -> Option<&Cassette> {
         self.cassette.as_ref()
     }
 
-    /// Makes the client for calls of `url`. Whether it can be made is told by the first of them.
+    /// Makes the client for calls of `url`. If that fails, the first call reports it.
     pub(crate) fn get_ready(&self, url: &Url) {
         if !matches!(self.cassette, Some(Cassette::Replay(_))) {
             self.pool.get_ready(url);
@@ -96,8 +96,8 @@ impl Http {
         };
         let mut request = Request::new(Method::POST, url.clone());
         *request.headers_mut() = headers.clone();
-        // As something that is sent once: of a body it could send again, the client keeps a copy, and
-        // of its headers, until the answer comes.
+        // A body that is sent once: of a body that it can send again, the client keeps a copy until
+        // the answer comes.
         *request.body_mut() = Some(Body::wrap(Full::new(body)));
         self.send(request, take).await
     }
@@ -143,7 +143,7 @@ impl Http {
     }
 }
 
-/// What lies at the bottom of an error; the layers above it only repeat where it passed.
+/// The innermost cause of an error. The outer ones only add where it happened.
 fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -164,15 +164,15 @@ fn is_refused(error: &reqwest::Error) -> bool {
     false
 }
 
-/// What a success brings.
+/// The body of a success.
 pub(crate) enum Answer {
-    /// Events, or what may well be some: not everybody says so.
+    /// Events, or a body that may be events: not every provider declares the type.
     Events(Response),
     /// A whole reply, from a provider that does not stream.
     Document(Response),
 }
 
-/// Tells what a success brings, or turns the answer into the fault it tells of.
+/// The body of a success, or the fault of any other answer.
 pub(crate) async fn expect_reply(mut response: Response) -> Result<Answer, Fault> {
     let status = response.status();
     if !status.is_success() {
@@ -213,7 +213,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     fault::retry_after(value, text_of(headers, header::DATE), now)
 }
 
-/// What can be had of a body that only explains an error.
+/// As much of the body of an error as comes in time.
 async fn error_body(response: &mut Response) -> Vec<u8> {
     let mut body = Vec::new();
     let reading = async {
@@ -225,7 +225,7 @@ async fn error_body(response: &mut Response) -> Vec<u8> {
             }
         }
     };
-    // Too late is as good as the end: what has come so far must do.
+    // After the time limit, the part that has come is enough.
     let _ = tokio::time::timeout(ERROR_TIMEOUT, reading).await;
     body
 }
@@ -257,7 +257,7 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Barks when nothing has moved for `patience`, counted from now.
+    /// Fails when nothing has moved for `patience`, counted from now.
     pub(crate) fn new(patience: Duration) -> Self {
         let timer = Box::pin(tokio::time::sleep(patience));
         let now = Instant::now();
@@ -266,7 +266,7 @@ impl Watchdog {
 
     /// Notes that something has moved.
     pub(crate) fn moved(&mut self) {
-        // The timer stays as it is and is set anew only when it fires: this is called often.
+        // This is called often, so the timer is set again only when it fires.
         self.progress_at = Instant::now();
     }
 

@@ -1,11 +1,11 @@
-//! Implementations of [`posse_agent::Model`]: what is said to a provider, and how.
+//! Implementations of [`posse_agent::Model`], which call providers.
 //!
 //! [`Models`] turns a name such as `anthropic/claude-sonnet-4-5` into a model: one of the catalog,
 //! or one that the program brings along ([`HostModel`]). A model of the catalog encodes the
 //! transcript with a codec of [`wire`], sends it through the one shared HTTP client and decodes the
 //! stream of events ([`sse`]) into deltas and one reply.
 //!
-//! This crate knows nothing of tools' code, runs or stores, and reads no environment.
+//! This crate knows no code of tools, no runs and no stores, and does not read the environment.
 
 mod cassette;
 pub mod catalog;

@@ -1,6 +1,6 @@
 //! From a name to a model that can be called.
 //!
-//! Owns the keys. Is given them; never looks for them.
+//! It owns the keys that the caller gives it, and never looks for keys.
 
 mod choice;
 mod endpoint;
@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Models that are kept once resolved. Names beyond that still work.
+/// The most resolved models to keep. Further names still work.
 const MAX_KEPT: usize = 256;
 
 /// How models are called.
@@ -36,7 +36,7 @@ const MAX_KEPT: usize = 256;
 pub struct Options {
     /// How long a stream may make no progress before the call fails as stalled.
     pub stall: Duration,
-    /// Whether calls wait until their provider takes them.
+    /// Whether calls wait until their provider accepts them.
     pub pacing: Pacing,
 }
 
@@ -53,7 +53,7 @@ pub struct Abilities {
     pub tools: bool,
     /// Its answer can be held to a JSON Schema.
     pub output_schema: bool,
-    /// What it costs is known; nothing, perhaps.
+    /// Its price is known, and may be zero.
     pub priced: bool,
 }
 
@@ -114,7 +114,7 @@ impl Models {
         if let Some(host) = self.host_model(name) {
             return Ok(host.abilities);
         }
-        // Thousands of runs may ask, and the answer takes a look into the catalog.
+        // Thousands of runs may ask, and a lookup in the catalog takes time.
         let mut known = self.abilities.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(abilities) = known.get(name) {
             return Ok(*abilities);
@@ -146,7 +146,7 @@ impl Models {
         Endpoint::of(vendor, &self.keys, &vendor.name).map(drop)
     }
 
-    /// Where `vendor` is asked, without what may be secret about it.
+    /// The address of `vendor`, without its secret parts.
     ///
     /// # Errors
     /// When its address is not usable.
@@ -163,7 +163,7 @@ impl Models {
         all
     }
 
-    /// The governor of calls to `vendor`. What limits them is told apart by address and key.
+    /// The governor of calls to `vendor`. There is one for each address and key.
     fn governor(&self, vendor: &Vendor, endpoint: &Endpoint) -> Arc<Governor> {
         let key = (endpoint.base.to_string(), endpoint.key_source.clone());
         let mut governors = self.governors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,8 +174,7 @@ impl Models {
         Arc::clone(governors.entry(key).or_insert_with(|| Arc::new(make())))
     }
 
-    /// What the catalog has under `asked`. Whoever mistyped a name may have meant one of the
-    /// program's own.
+    /// The row of the catalog for `asked`. An error may also suggest a model of the host.
     fn find(&self, asked: &str) -> Result<Found<'_>, ResolveError> {
         self.catalog.find_beside(asked, &self.host_vendors())
     }

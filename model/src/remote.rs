@@ -1,6 +1,6 @@
 //! A model behind HTTP: one request, one stream of events, one reply.
 //!
-//! Makes one attempt and says how it ended; trying again is somebody else's business.
+//! It makes one attempt and reports how it ended. The loop decides about retries.
 
 use crate::catalog::{Reach, Vendor};
 use crate::fault::{Fault, Kind, Subject};
@@ -24,7 +24,7 @@ use url::{Host, Url};
 /// The most bytes the body of one reply may have.
 const MAX_REPLY_BYTES: usize = 32 << 20;
 
-/// How much is shown of a body that holds no event.
+/// How much of a body without events is shown.
 const MAX_BEGINNING: usize = 500;
 
 /// A model that is called over HTTP.
@@ -43,11 +43,11 @@ pub(crate) struct Remote {
     /// Where the key came from, for people.
     pub(crate) key_source: String,
     pub(crate) http: Http,
-    /// Gives leave to call.
+    /// The governor of the provider.
     pub(crate) governor: Arc<Governor>,
     /// How long a stream may make no progress.
     pub(crate) stall: Duration,
-    /// The user's own server that serves it, if it is one.
+    /// The user's own server, if the model runs there.
     pub(crate) server: Option<Server>,
 }
 
@@ -91,7 +91,7 @@ impl Model for Remote {
         let waited = waited.ok_or(ModelError::NotSent)?;
         let mut leave = waited.map_err(|not_soon| self.not_sent(&not_soon))?;
         let ended = {
-            // Pinned: what is handed on by value has a place in every future on its way.
+            // Pinned: a value that is passed on takes space in every future on its way.
             let conversation = pin!(self.converse(&request, deltas, &mut leave));
             cancel.run_until_cancelled(conversation).await
         };
@@ -99,14 +99,14 @@ impl Model for Remote {
             ended.ok_or(ModelError::Cancelled)?.map_err(|fault| self.error_of(fault))?;
         leave.spent(&reply.usage);
         drop(leave);
-        // The reply is complete and paid for: to be cancelled now costs only the connection.
+        // The reply is complete and paid for. A cancel now costs only the connection.
         cancel.run_until_cancelled(http::drain(response)).await;
         Ok(reply)
     }
 }
 
 impl Remote {
-    /// Makes the call, and tells the governor how it went.
+    /// Makes the call, and reports the result to the governor.
     async fn converse(
         &self,
         request: &Request,
@@ -161,7 +161,7 @@ impl Remote {
         let mut decoder = self.wire.decoder();
         let mut received = 0;
         let mut counted = Usage::default();
-        // How a body begins that holds no event: it may tell what it is instead.
+        // The beginning of a body without events, which may explain what it is.
         let mut beginning = Vec::new();
         let mut begun = false;
         while let Some(chunk) = watchdog.watch(response.chunk()).await?? {
@@ -197,7 +197,7 @@ impl Remote {
         decoder.finish(&self.info.price).map(|reply| (reply, response))
     }
 
-    /// Reads a whole reply. Its bytes count as progress as little as those of a stream.
+    /// Reads a whole reply. Its bytes do not count as progress, as those of a stream.
     async fn read_document(
         &self,
         mut response: Response,
@@ -215,12 +215,12 @@ impl Remote {
         decoder.finish(&self.info.price).map(|reply| (reply, response))
     }
 
-    /// What stands before the `/` of its name.
+    /// The part of its name before the `/`.
     fn vendor(&self) -> &str {
         self.info.id.split_once('/').map_or(&*self.info.id, |(vendor, _)| vendor)
     }
 
-    /// The failure of a call that was not even sent.
+    /// The failure of a call that was not sent.
     fn not_sent(&self, NotSoon(wait): &NotSoon) -> ModelError {
         let wait = wait.as_secs_f64().ceil();
         let reason = format!(
@@ -231,8 +231,7 @@ impl Remote {
         ModelError::RetryAfter { model: self.info.id.clone(), after, reason }
     }
 
-    /// What the loop is told of a fault. A server on this machine that nobody has started will not
-    /// start by itself.
+    /// The error for the loop. A local server that was not started will not start by itself.
     fn error_of(&self, fault: Fault) -> ModelError {
         match &self.server {
             Some(server) if fault.kind == Kind::Refused && is_loopback(&self.url) => {
@@ -259,8 +258,8 @@ impl Remote {
     }
 }
 
-/// Takes the calls out of a refusal: nothing of one is carried out. A reply that ends in order to call
-/// a tool, and calls none, was cut.
+/// Removes the calls of a refusal, none of which may run. A reply that ends to call a tool and
+/// calls none was cut off.
 fn check_calls(reply: &mut Reply) -> Result<(), Fault> {
     let is_call = |part: &Part| matches!(part, Part::ToolCall(_));
     let count = reply.message.parts.iter().filter(|part| is_call(part)).count();
@@ -279,9 +278,8 @@ fn check_calls(reply: &mut Reply) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Gives each tool call an id that no other call of the transcript has, since a provider refuses a
-/// transcript in which two are alike, whoever made them so. One without a name can only be asked
-/// for again.
+/// Gives each tool call an id that no other call of the transcript has, since providers refuse a
+/// transcript with the same id twice. A call without a name fails the reply, which can be retried.
 fn tell_calls_apart(message: &mut Message, said: &[Arc<Message>]) -> Result<(), Fault> {
     let new = message.parts.iter_mut().filter_map(|part| match part {
         Part::ToolCall(call) => Some(call),

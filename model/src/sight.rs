@@ -1,11 +1,11 @@
-//! What a model cannot take is told to it in words, so that one picture in a transcript does not
-//! make every later request fail.
+//! Replaces content that a model does not accept by words, so that one picture in a transcript does
+//! not make every later request fail.
 
 use posse_agent::Request;
 use posse_protocol::{Message, Part};
 use std::sync::Arc;
 
-/// What a model takes besides text.
+/// What a model accepts besides text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sight {
     pub(crate) images: bool,
@@ -13,7 +13,7 @@ pub(crate) struct Sight {
 }
 
 impl Sight {
-    /// Puts words in place of what the model cannot take. The same request gives the same words.
+    /// Replaces content that the model does not accept. The same request gives the same words.
     pub(crate) fn adapt(self, request: &mut Request) {
         if self.images && self.documents {
             return;

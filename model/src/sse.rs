@@ -1,7 +1,7 @@
 //! Server-sent events: bytes in, events out.
 //!
-//! Owns line endings (LF, CRLF, CR), comments, events split anywhere, and the cap on the size of
-//! one event. Does no I/O and does not look into the data.
+//! It handles line endings (LF, CRLF, CR), comments, events split anywhere, and the cap on the size
+//! of one event. It does no I/O and does not parse the data.
 
 use std::borrow::Cow;
 
@@ -57,7 +57,7 @@ impl Events {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// Takes the next event that is complete. An event without data is none.
+    /// Takes the next complete event. Events without data are skipped.
     ///
     /// # Errors
     /// When the event is too large, whether or not its end has been seen.
@@ -126,7 +126,7 @@ fn parse(mut block: &[u8]) -> Event<'_> {
     let mut event = Event { name: b"", data: Cow::Borrowed(b"") };
     let mut seen_data = false;
     while !block.is_empty() {
-        // A CRLF gives an empty line here, which has no field: no need to tell the two apart.
+        // A CRLF gives an empty line here, which has no field, so the two need no distinction.
         let end = memchr::memchr2(b'\n', b'\r', block).unwrap_or(block.len());
         let (name, value) = field(&block[..end]);
         match name {

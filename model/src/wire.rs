@@ -1,8 +1,8 @@
 //! Wire formats: pure codecs between a transcript and the bytes of a provider.
 //!
-//! A wire writes a request and reads a reply, as a stream of events or whole. It does no I/O,
-//! knows no vendor's address, and loses nothing: what a provider sent goes back as it was and in
-//! its order, to the same wire.
+//! A wire writes a request and reads a reply, as a stream of events or whole. It does no I/O and
+//! knows no address. It loses nothing: content from a provider goes back unchanged and in its
+//! order, to the same wire.
 
 pub mod anthropic;
 mod count;
@@ -125,7 +125,7 @@ impl Target<'_> {
 /// What an event did to the reply that is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Nothing: a ping, or an event nobody knows. Such events do not keep a stream alive.
+    /// Nothing: a ping, or an unknown event. Such events do not keep a stream alive.
     None,
     /// The reply has moved on.
     Moved,
@@ -202,7 +202,7 @@ impl Wire {
     }
 }
 
-/// `body` as bytes, of a request that says what `request` says.
+/// `body`, which is that of `request`, as bytes.
 fn bytes_of(
     body: &impl Serialize,
     request: &Request,
@@ -213,7 +213,7 @@ fn bytes_of(
     Ok(bytes)
 }
 
-/// About as many bytes as a request takes, so that they need not be moved while they are written.
+/// About the size of a request in bytes, so that the buffer need not grow.
 fn rough_length(request: &Request) -> usize {
     let tools = request.tools.iter();
     let tools = tools.map(|tool| 200 + tool.description.len() + tool.schema.text().len());

@@ -1,5 +1,5 @@
-//! Answers in Markdown: statements, places in files, short extracts. Text of files goes into
-//! fences or code spans that it cannot end.
+//! Answers in Markdown: statements, places in files, short extracts. Text from files is in fences
+//! or code spans that it cannot close.
 
 use crate::found::{Hit, Page};
 use crate::words::shortened;
@@ -26,7 +26,7 @@ impl Answer {
         self.text.is_empty()
     }
 
-    /// What is written so far, for a place in another answer.
+    /// The text so far, for use in another answer.
     pub fn into_text(self) -> String {
         self.text.trim_end().to_owned()
     }
@@ -38,7 +38,7 @@ impl Answer {
         self
     }
 
-    /// A line of a list, right below what stands above it.
+    /// A line of a list, without a blank line before it.
     pub fn item(&mut self, text: impl AsRef<str>) -> &mut Self {
         let follows = self.text.lines().next_back().is_some_and(|last| last.starts_with("- "));
         if !follows && !self.text.is_empty() && !self.text.ends_with("\n\n") {
@@ -48,7 +48,7 @@ impl Answer {
         self
     }
 
-    /// A line of a list: a place and what stands there.
+    /// A line of a list: a place and the text there.
     pub fn place(&mut self, hit: &Hit) -> &mut Self {
         let text = code(&shortened(hit.text.trim(), LINE));
         let place = cite(&hit.path, hit.line);
@@ -111,7 +111,7 @@ impl Answer {
         }
     }
 
-    /// The whole answer, with what it has to admit.
+    /// The whole answer, with its caveats.
     pub fn finish(mut self, gaps: &[String]) -> String {
         self.text = cut(&self.text, LONGEST);
         if !gaps.is_empty() {

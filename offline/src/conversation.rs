@@ -1,5 +1,5 @@
-//! The transcript as this model reads it: what was asked, what was called for the question at
-//! hand, what came back. Everything it knows is here; it keeps nothing between two calls.
+//! The transcript as this model reads it: the questions, and the calls for the last question with
+//! their results. The model keeps nothing else between two calls.
 
 use posse_agent::{LIMIT_NEAR, SUMMARY_HEADING, SUMMARY_REQUEST};
 use posse_protocol::{Effect, Message, Part, Role, ToolCall, ToolResult, ToolSpec, piped};
@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 /// The name that this model's messages carry.
 pub(crate) const WIRE: &str = "offline";
-/// How the remark begins that the runtime adds when a person asks for agents by their names.
+/// The beginning of the remark that the runtime adds when a person names agents.
 const ASKS_FOR: &str = "[The user asks for the agent";
-/// How the remark begins that names the files which a message means.
+/// The beginning of the remark with the files that a message names.
 const NAMES_FILES: &str = "[In the working folder: ";
 /// Heading of the questions in a summary of this model.
 pub(crate) const ASKED: &str = "Asked, the oldest first:";
@@ -24,7 +24,7 @@ pub(crate) struct Exchange<'m> {
 /// What the transcript holds.
 #[derive(Default)]
 pub(crate) struct Conversation<'m> {
-    /// What people asked, the oldest first. The last one is at hand.
+    /// The questions, the oldest first. The last one is the present one.
     pub asked: Vec<String>,
     /// The agents that the question at hand asks for by name.
     pub agents: Vec<String>,
@@ -114,8 +114,8 @@ impl<'m> Conversation<'m> {
     }
 }
 
-/// What a person wants to know, and the agents that are to find it out. Remarks of the runtime
-/// stand at the end, and only there.
+/// The question of a person, and the agents it asks for. Remarks of the runtime are only at the
+/// end.
 fn own_words(text: &str) -> (String, Vec<String>) {
     let mut words = text.trim_end();
     let mut named: Vec<String> = Vec::new();
@@ -125,7 +125,7 @@ fn own_words(text: &str) -> (String, Vec<String>) {
         }
         words = before.trim_end();
     }
-    // A name in piped text asks for nobody.
+    // A name in piped text does not ask for an agent.
     let own = piped::parted(words).0.to_lowercase();
     named.retain(|name| own.contains(&name.to_lowercase()));
     let only = [named.first().cloned().unwrap_or_default()];
@@ -151,8 +151,8 @@ pub(crate) struct Specialist {
     pub description: String,
 }
 
-/// The agents that may be called: those that the instructions end with, or else those that the tool
-/// names which calls them.
+/// The agents that may be called: the list at the end of the instructions, or else the one in the
+/// description of the tool.
 pub(crate) fn specialists(system: &str, tools: &[ToolSpec]) -> Vec<Specialist> {
     let read = |text: &str| -> Vec<Specialist> {
         let entry = |line: &str| {
@@ -216,7 +216,7 @@ fn asked_before(summary: &str) -> Vec<String> {
     asked
 }
 
-/// The working folder, which the instructions end with.
+/// The workspace, from the end of the instructions.
 pub(crate) fn working_folder(system: &str) -> Option<&str> {
     let line = system.lines().rev().find_map(|line| line.strip_prefix("Working folder: "))?;
     Some(line.trim_end()).filter(|folder| folder.starts_with('/') && folder.len() > 1)

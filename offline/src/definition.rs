@@ -1,5 +1,5 @@
-//! What a line of code defines, told by the line alone. Knows keywords and shapes, no grammar:
-//! a good guess for ranking and outlines, never a proof.
+//! Guesses what a line of code defines, from the line alone. It knows keywords and shapes, not
+//! grammars: good enough for ranking and outlines.
 
 use crate::language::Language;
 use code::{c, go, java, other, python, ruby, rust, script};

@@ -1,4 +1,4 @@
-//! Questions that lean on the one before: "and where is it used?".
+//! Questions that refer to the one before: "and where is it used?".
 
 use crate::intent::{self, Intent, Thing};
 use crate::question::Question;
@@ -7,7 +7,7 @@ const PRONOUNS: &str =
     "it|its|this|that|they|them|these|those|this function|that function|this file|that file";
 const CONNECTIVES: &str = "and|what about|how about|and what about|or|same for";
 
-/// The last of `asked`, with what it leaves to the ones before filled in, and what it wants.
+/// The last of `asked`, completed from the ones before it, and its intent.
 pub(crate) fn resolve(asked: &[String], root: Option<&str>) -> (Question, Intent) {
     let mut before: Option<(Question, Intent)> = None;
     for text in asked {
@@ -44,7 +44,7 @@ fn lean(own: Question, before: &Question, before_wanted: Intent) -> (Question, I
     }
     let mut merged = own;
     merged.names.clone_from(&before.names);
-    // What was taken for a name stays one.
+    // A word that counted as a name still does.
     let named = matches!(before_wanted, Intent::Symbol(_));
     merged.names.iter_mut().for_each(|name| name.sure |= named);
     merged.files.clone_from(&before.files);

@@ -1,5 +1,4 @@
-//! What tools answered, read as the text it is. Lines in a form that is not known are left out,
-//! never guessed at.
+//! Parses the text of tool results. Lines in an unknown form are left out.
 
 /// A line that a search found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! What a question wants, told by how it is put. Each rule is narrow: a question that fits none is
-//! a search for its words.
+//! The intent of a question, by its wording. Each rule is narrow. A question that fits no rule is a
+//! search for its words.
 
 use crate::question::Question;
 use crate::words;
@@ -65,7 +65,7 @@ pub(crate) enum Aspect {
     Tests,
 }
 
-/// How a search is put.
+/// The form of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     Passages,
@@ -73,13 +73,13 @@ pub(crate) enum Manner {
     Files,
     /// In tests only.
     Tests,
-    /// A number was wanted of something that this model cannot count.
+    /// The question asks for the number of something that this model cannot count.
     Number,
-    /// A reason or a judgement was wanted.
+    /// The question asks for a reason or a judgement.
     Reason,
 }
 
-/// What a command is wanted for, in the order in which one needs them.
+/// The purpose of a command, in the usual order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Purpose {
     Install,
@@ -136,7 +136,7 @@ const DEPENDS: &str = "dependency|dependencies|does it depend on|does this depen
     which packages does|what packages does|which libraries does|what libraries does|\
     which libraries are|what libraries are|which crates are used|which packages are used|\
     what libraries|which libraries|which modules does it|which gems|what gems|npm packages";
-/// The phrases that ask for a command, and those that say which.
+/// The phrases that ask for a command, and the phrases that say which one.
 const HOW: &str = "how do i|how do you|how do we|how to|how can i|how can you|how can we|\
     how should i|how would i|how does one|how is it|how is this|how is the project|how are the|\
     what command|which command|what is the command to|whats the command to|what are the commands to|\
@@ -158,7 +158,7 @@ const VERBS: [(Purpose, &str); 6] = [
     (Purpose::Build, "build|built|compile|compiled"),
     (Purpose::Run, "run|start|started|launch|execute|serve|try"),
 ];
-/// Words that may stand beside those without changing what is asked.
+/// Words beside those that do not change the question.
 const BESIDE: &str = "build built compile compiled run start started launch execute serve install \
     installed installation setup lint linter format deploy deployed release released publish \
     published ship deployment try checks clippy suite unit single server dev development locally \
@@ -391,8 +391,8 @@ const COUNTING: &str = "count number many amount size big large long total altog
     unit loc integration public different individual every each enumerate print methods fns \
     live lives stored kept suite examples example programs";
 
-/// The thing whose number is asked for: nothing when none is, `None` inside when it is something
-/// that this model does not count.
+/// The thing to count: nothing when the question does not ask for a number, `None` inside when this
+/// model cannot count it.
 fn number(question: &Question) -> Option<Option<Thing>> {
     let size = "how big is|how large is|how long is|what is the size of|lines of code";
     if question.begins(size) && question.left(COUNTING).next().is_none() {
@@ -410,7 +410,7 @@ fn number(question: &Question) -> Option<Option<Thing>> {
     Some(thing.filter(|_| question.names.is_empty() && question.quoted.is_empty()))
 }
 
-/// The thing that is to be listed: nothing unless the question has no other words.
+/// The thing to list: nothing if the question has other words.
 fn listed(question: &Question) -> Option<Thing> {
     let asks = "list|list all|list the|list all the|show|show all|show me|show me the|show the|\
         show me all|give me|find all|which|what|what are the|where are|where are the|where is the|\
@@ -431,7 +431,7 @@ fn listed(question: &Question) -> Option<Thing> {
     (!narrowed && !named && !of_file).then_some(found)
 }
 
-/// Whether a command is wanted, and nothing else is asked.
+/// Whether the question asks only for a command.
 fn wants_command(question: &Question) -> bool {
     let asks = question.begins(HOW) || VERBS.iter().any(|(_, verbs)| question.begins(verbs));
     let noun = question.length() <= 4 && question.has("commands|instructions|install|installation");
@@ -460,7 +460,7 @@ pub(crate) fn purposes(question: &Question) -> Vec<Purpose> {
     found
 }
 
-/// Whether a question is about nothing but its names.
+/// Whether a question is only about its names.
 fn is_bare(question: &Question) -> bool {
     let asks = "where|wheres|what is|what are|what does|what do|whats|explain|describe|show|find|\
         locate|how does|how is|who|which|is|does|tell|definition of|definition|usages of|uses of";

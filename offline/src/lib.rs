@@ -1,9 +1,9 @@
 //! A model that needs no key and no network: a planner that answers questions about files.
 //!
-//! It takes a question apart, calls the tools on offer to list, search and read, ranks what they
-//! found, and answers with places and short extracts. Everything follows from the request: the
-//! same transcript gets the same reply, so a run goes on after a crash. It never writes, never
-//! invents, and takes what files say for data. It knows tools by their names and their texts only.
+//! It parses a question, calls tools to list, search and read, ranks the results, and answers with
+//! places and short extracts. A reply depends on the request alone: the same transcript gets the
+//! same reply, so a run continues after a crash. It never writes and never invents, and treats the
+//! text of files as data. It knows only the names and texts of tools.
 
 use async_trait::async_trait;
 use conversation::{Conversation, WIRE};
@@ -45,7 +45,7 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// The offline model. Costs nothing, to make and to call.
+    /// The offline model.
     pub fn new() -> Self {
         let price = Price::default();
         Offline {
@@ -128,7 +128,7 @@ fn reply(request: &Request) -> (String, Vec<ToolCall>) {
     };
     let mut found = pursue(&mut notes);
     if found.is_none() && !notes.has_wanted() {
-        // A plan that neither ends nor wants anything is made to end.
+        // A plan that neither ends nor wants calls has to end.
         notes.close();
         found = pursue(&mut notes);
     }
@@ -162,8 +162,8 @@ fn reply(request: &Request) -> (String, Vec<ToolCall>) {
     }
 }
 
-/// The answer within the tokens that were allowed, and in the shape that was asked for where that
-/// is one text in an object. Other shapes would need values that nobody looked up.
+/// The answer within the allowed tokens. If the schema is an object with one text, the answer has
+/// this form. Other forms would need values that the plan did not look up.
 fn shaped(mut text: String, request: &Request) -> String {
     let limit =
         usize::try_from(request.max_tokens).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
@@ -182,8 +182,8 @@ fn shaped(mut text: String, request: &Request) -> String {
     }
 }
 
-/// Tells requests apart, so that calls of one run have different ids even after its beginning was
-/// replaced by a summary. FNV-1a.
+/// A hash (FNV-1a) of a request, so that calls of one run have different ids even after a summary
+/// replaced its beginning.
 fn fingerprint(request: &Request) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut mix = |bytes: &[u8]| {

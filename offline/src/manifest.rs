@@ -1,5 +1,5 @@
-//! Files that say what a project consists of: its name, what it needs, how it is built. Every fact
-//! has the line that states it. What cannot be parsed says nothing.
+//! Reads manifests: the name of a project, its dependencies and commands. Every fact has its line.
+//! A manifest that cannot be parsed has no facts.
 
 use crate::definition::{Kind, definition};
 use crate::found::Page;
@@ -63,7 +63,7 @@ fn line_of(page: &Page, key: &str, from: usize) -> usize {
     lines.find(|(_, text)| states(text)).map_or(from.max(1), |(line, _)| line)
 }
 
-/// Where a manifest speaks of the project itself.
+/// The tables of a manifest about the project itself.
 const ITSELF: [&str; 6] =
     ["", "/package", "/project", "/tool/poetry", "/workspace/package", "/engines"];
 

@@ -1,9 +1,9 @@
-//! What is known, and what is to be found out next.
+//! The known results, and the calls to make next.
 //!
-//! A plan runs from its beginning at every call of the model and asks for what it needs. What the
-//! transcript holds is answered; anything else is noted as wanted, and the plan is left with `?`
+//! A plan runs from its beginning at every call of the model and asks for results. Results in the
+//! transcript are returned. A missing result is noted as wanted, and the plan returns with `?`
 //! until the loop has called the tools. So a plan reads like a plain program, keeps no state, and
-//! goes on after a crash. Tools are named here and nowhere else; none of them changes anything.
+//! continues after a crash. Only this module names tools; none of them changes anything.
 
 use crate::conversation::{Conversation, Exchange};
 use crate::found::{self, Counts, Hits, Names, Page};
@@ -17,7 +17,7 @@ const MAX_REPLIES: usize = 6;
 const MAX_CALLS: usize = 16;
 /// Lines of a file that is read as a whole; the tool shows no more at once.
 pub(crate) const WHOLE: usize = 2_000;
-/// Bytes of results after which there is nothing more to look at.
+/// Bytes of results after which no more calls are made.
 const MAX_BYTES: usize = 1 << 20;
 
 /// A call to be made.
@@ -84,7 +84,7 @@ impl Search {
 enum Known<'n> {
     Result(&'n str),
     Failed(&'n str),
-    /// Not offered, or there is no more time: it will not be known.
+    /// The tool is not offered, or no more calls are possible.
     Never,
     /// Wanted now.
     NotYet,
@@ -103,10 +103,10 @@ pub(crate) enum Said {
 pub(crate) struct Notes<'n> {
     tools: &'n [ToolSpec],
     exchanges: &'n [Exchange<'n>],
-    /// There is time for no more calls: what is not known now will not be.
+    /// No more calls are possible.
     closing: bool,
     wanted: Vec<Wanted>,
-    /// What an answer has to admit: calls that failed or were not made any more.
+    /// Caveats of the answer: calls that failed or were not made.
     gaps: Vec<String>,
 }
 
@@ -124,7 +124,7 @@ impl<'n> Notes<'n> {
         }
     }
 
-    /// No more calls: the plan is to end with what there is.
+    /// Allows no more calls: the plan ends with the results so far.
     pub fn close(&mut self) {
         self.closing = true;
         self.wanted.clear();
@@ -139,12 +139,12 @@ impl<'n> Notes<'n> {
         !self.wanted.is_empty()
     }
 
-    /// What the answer has to admit.
+    /// The caveats of the answer.
     pub fn gaps(&self) -> &[String] {
         &self.gaps
     }
 
-    /// A tool of this name that does nothing worse than this.
+    /// The tool of this name, if its effect is at most this.
     fn offered(&self, name: &str, effect: Effect) -> Option<&'n ToolSpec> {
         self.tools.iter().find(|tool| tool.name == name && tool.effect == effect)
     }
@@ -194,7 +194,7 @@ impl<'n> Notes<'n> {
         }
     }
 
-    /// The result of a call that only looks; empty when it failed or cannot be made.
+    /// The result of a read-only call; empty when it failed or cannot be made.
     fn look<T: Default>(
         &mut self,
         tool: &'static str,
@@ -307,15 +307,15 @@ impl<'n> Notes<'n> {
     }
 }
 
-/// All of these results, once each is known. Each is asked for, so that the calls for those that
-/// are missing go into one reply.
+/// All of these results, once each is known. It asks for each, so that all missing calls go into
+/// one reply.
 pub(crate) fn together<T>(asked: impl IntoIterator<Item = Option<T>>) -> Option<Vec<T>> {
     let asked: Vec<Option<T>> = asked.into_iter().collect();
     asked.into_iter().collect()
 }
 
-/// Git such that a repository's own settings can start nothing: no pager, no file monitor, no
-/// transport. What asks for signatures is switched off where it applies.
+/// A git command that starts no program from the settings of a repository: no pager, no file
+/// monitor, no transport. Commands that check signatures switch that off.
 const GIT: &str = "git -P -c core.fsmonitor=false -c protocol.allow=never";
 
 /// `text` as one word of a shell command.

@@ -1,4 +1,4 @@
-//! What a file is, told by its path alone.
+//! The kind of a file, by its path alone.
 
 /// What a file is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(crate) enum Sort {
     Test,
     Example,
     Document,
-    /// Someone else's, or made by a program: the last place to look at.
+    /// Vendored or generated: the last place to look at.
     Foreign,
 }
 
@@ -50,7 +50,7 @@ const FOREIGN_ENDINGS: [&str; 16] = [
     ".ipynb",
 ];
 
-/// The pattern that keeps searches out of what others wrote.
+/// The pattern that excludes vendored files from searches.
 pub(crate) const OWN_FILES: &str = "!{**/node_modules/**,**/vendor/**,**/third_party/**,\
     **/bower_components/**,**/site-packages/**,**/__pycache__/**,**/.venv/**,**/venv/**,\
     **/*.min.js,**/*.min.css,**/*.map,**/*.lock,**/*-lock.json,**/*-lock.yaml,**/go.sum,**/*.svg,\

@@ -1,7 +1,7 @@
-//! From a question to what is done about it: one file for each family of questions.
+//! The plans: one file for each family of questions.
 //!
-//! A plan gets the question and may ask [`Notes`]. What files say is data to it: it chooses what to
-//! look at by names, places and counts, and never by what a text demands.
+//! A plan gets the question and may ask [`Notes`]. It treats the text of files as data: names,
+//! places and counts decide what it looks at, never instructions in a text.
 
 use crate::answer::Answer;
 use crate::intent::{Intent, Thing};
@@ -25,7 +25,7 @@ mod todo;
 
 pub(crate) use decline::{hand_on, help};
 
-/// The answer to `question`, or nothing while something is still to be found out.
+/// The answer to `question`, or nothing while results are missing.
 pub(crate) fn pursue(question: &Question, intent: Intent, notes: &mut Notes<'_>) -> Option<Answer> {
     match intent {
         Intent::Help => Some(decline::help(&[])),
@@ -56,7 +56,7 @@ pub(crate) fn pursue(question: &Question, intent: Intent, notes: &mut Notes<'_>)
     }
 }
 
-/// What is done in words, while tools are called for the first time.
+/// The text beside the first tool calls.
 pub(crate) fn intention(question: &Question, intent: Intent) -> String {
     let subject = question.subject();
     match intent {

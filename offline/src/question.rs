@@ -1,4 +1,4 @@
-//! A question taken apart: names of code, files, a folder, quoted text, and the words that are left.
+//! Parses a question: names in code, files, a folder, quoted text, and the other words.
 
 use crate::words::{self, Term};
 use crate::{language, place};
@@ -12,7 +12,7 @@ pub(crate) use name::Name;
 
 /// Names, files and terms that one question is taken to be about.
 const MOST: usize = 6;
-/// A question of more characters than this is mostly text that somebody pasted.
+/// A longer question is mostly pasted text.
 const LONG: usize = 800;
 
 /// Words that make the word before them the name of a folder.
@@ -20,7 +20,7 @@ const FOLDER_WORDS: &str = "folder directory dir subfolder subdirectory";
 /// Folders that are named without saying that they are one.
 const USUAL_FOLDERS: &str = "src lib tests test docs doc cmd pkg app apps crates packages internal \
     examples include scripts bin benches";
-/// What begins a question without being part of it.
+/// Phrases before a question that are not part of it.
 const POLITE: &str = "please|can you|could you|would you|will you|i want you to|i need you to|\
     i would like you to|i would like to know|id like to know|i want to know|do you know|\
     can you tell me|could you tell me|tell me|let me know|you should|lets|let us|ok|okay|so|hey|hi|\
@@ -46,7 +46,7 @@ pub(crate) struct Question {
     pub endings: Vec<String>,
     /// What else it is about.
     pub terms: Vec<Term>,
-    /// Text that it brings along: a diff, code, a log.
+    /// Pasted text: a diff, code, a log.
     pub material: String,
     /// The name of the project's folder, in lower case.
     project: String,
@@ -151,7 +151,7 @@ impl Question {
         cut.split(',').map(without_courtesies).collect::<Vec<_>>().into_iter()
     }
 
-    /// Whether it brings text along.
+    /// Whether it has pasted text.
     pub fn has_material(&self) -> bool {
         !self.material.is_empty()
     }
@@ -207,7 +207,7 @@ fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
     }
 }
 
-/// The question without the text that it brings along, and that text.
+/// The question without pasted text, and that text.
 fn own_words(text: &str) -> (&str, &str) {
     const MARKS: [&str; 7] =
         ["```", "\ndiff --git ", "\n--- ", "\n@@ ", "\n+++ ", "\ncommit ", "Traceback (most"];
@@ -261,7 +261,7 @@ fn without_courtesies(plain: &str) -> String {
     }
 }
 
-/// `--port` and other words that are sought as they stand.
+/// `--port` and other words to search for exactly.
 fn is_literal(text: &str) -> bool {
     // This one looks like a file.
     text == "console.log"

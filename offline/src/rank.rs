@@ -50,7 +50,7 @@ fn defined(name: &Name, hit: &Hit, question: &Question) -> Option<Defined> {
     score += if exact { 15 } else { 0 };
     score -= if found.indent > 0 { 2 } else { 0 };
     score += if question.has(found.kind.word()) { 20 } else { 0 };
-    // The name in another case is rarely the same thing: `Task` and `task`.
+    // A name in another case is rarely the same: `Task` and `task`.
     score -= if !exact && found.name.eq_ignore_ascii_case(&name.name) { 10 } else { 0 };
     let path = hit.path.to_lowercase().replace(['_', '-'], "");
     for within in &name.within {
@@ -80,7 +80,7 @@ pub(crate) fn uses(hits: &[Hit], definitions: &[Defined]) -> Vec<Hit> {
     list
 }
 
-/// True for a line that only makes a name known.
+/// True for a line that only imports or declares a name.
 pub(crate) fn is_import(line: &str) -> bool {
     const STARTS: &str = "use |pub use |import |from |#include|require|mod |pub mod |\
         export * from|export {|module.exports = {|extern crate ";

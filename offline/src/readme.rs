@@ -1,5 +1,5 @@
-//! Documents for people: their sections, their first words, the commands they name. Knows
-//! Markdown, the underlined headings of reStructuredText, and plain text.
+//! Reads documents: sections, introductions, commands. It knows Markdown, the underlined headings
+//! of reStructuredText, and plain text.
 
 use crate::found::Page;
 use crate::words;
@@ -99,7 +99,7 @@ pub(crate) fn beginning(page: &Page, names: &[&str]) -> (Option<String>, Option<
         let first = first.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
         section.level < 2 || words::has(ABOUT, first)
     };
-    // A motto in a quotation gives way to a paragraph.
+    // A paragraph is better than a motto in a quotation.
     let quoted = |line: usize| {
         page.texts().any(|(number, text)| number == line && text.trim_start().starts_with('>'))
     };

@@ -1,5 +1,5 @@
-//! How code on a page is shaped: where a definition ends, what its own comment says, what encloses
-//! a line, and which lines are tests. Goes by indentation and marks, not by a grammar.
+//! The structure of code on a page: where a definition ends, its comment, what encloses a line, and
+//! which lines are tests. It uses indentation and marks, not a grammar.
 
 use crate::definition::{self, Definition, Kind};
 use crate::found::Page;
@@ -55,8 +55,8 @@ pub(crate) fn end_of_definition(page: &Page, first: usize, most: usize) -> usize
     last
 }
 
-/// Which lines of a page stand in a comment of several lines or in a text of Python: what they
-/// define is an example. Of a page that does not begin with its file this is not known.
+/// Which lines of a page are in a long comment or in a text of Python, where definitions are
+/// examples. Unknown for a page that does not begin at the start of its file.
 pub(crate) fn aside(page: &Page) -> Vec<bool> {
     let python = language::of(&page.path) == Language::Python;
     let known = page.lines.first().is_some_and(|(number, _)| *number == 1);

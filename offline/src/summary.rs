@@ -1,4 +1,4 @@
-//! What stands for a long conversation: the questions in their own words, and the last answer.
+//! The summary of a long conversation: the questions word for word, and the last answer.
 
 use crate::conversation::{ASKED, Conversation};
 use crate::words::shortened;
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// Questions that are kept, the latest ones.
 const QUESTIONS: usize = 30;
 
-/// A summary that this model can go on from.
+/// A summary from which this model can continue.
 pub(crate) fn of(conversation: &Conversation<'_>) -> String {
     let mut out = format!("{ASKED}\n");
     let asked = &conversation.asked;

@@ -1,4 +1,5 @@
-//! Words of questions: which say nothing, and how the others are found in text. And text cut short.
+//! Words of questions: which ones to ignore, and how to find the others in text. Also shortens
+//! text.
 
 /// A word to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,12 +108,12 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// Words that say nothing about what is sought.
+/// Words to ignore in a search.
 pub(crate) fn is_stop(word: &str) -> bool {
     has(STOP, word)
 }
 
-/// Words for what code consists of. They frame a question and are rarely what is sought.
+/// Words for parts of code. They are rarely the subject of a question.
 pub(crate) fn is_frame(word: &str) -> bool {
     has(FRAME, word)
 }

@@ -5,14 +5,14 @@ use super::{files, kernel, network};
 use posse_protocol::Profile;
 use std::io;
 
-/// How it is known that a probe succeeded.
+/// What shows that a probe succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// By an effect outside of the confinement.
+    /// An effect outside of the confinement.
     Outside,
-    /// By what is left when the command has ended.
+    /// Something that is left when the command has ended.
     Left,
-    /// By what the kernel answered.
+    /// The answer of the kernel.
     ByAnswer,
     /// It touches nothing but memory of its own.
     Private,
@@ -37,7 +37,7 @@ const fn left(name: &'static str, act: fn(&Stage) -> io::Result<()>) -> Attempt 
     Attempt { name, seen: Seen::Left, act }
 }
 
-/// Processes first: the fewer there were before, the smaller their numbers within a box.
+/// Probes of processes first: with fewer processes before, their ids within a box are smaller.
 const ALL: &[Attempt] = &[
     by_answer("signal to an outside process", kernel::signal),
     by_answer("ptrace of an outside process", kernel::ptrace),
@@ -124,7 +124,7 @@ const IN_WORKSPACE: &[Attempt] = &[
     outside("settings that the user's include", files::change_included_settings),
 ];
 
-/// All that are made within a profile.
+/// All probes for a profile.
 pub(super) fn all(profile: Profile) -> impl Iterator<Item = &'static Attempt> {
     let more = if profile == Profile::WorkspaceWrite { IN_WORKSPACE } else { &[] };
     ALL.iter().chain(more)

@@ -106,7 +106,7 @@ pub(super) fn write_by_daemon(stage: &Stage) -> io::Result<()> {
     by_child("setsid", &["--wait", "sh"], &path)
 }
 
-/// The descriptors that this process was given and that are none of the usual three.
+/// The inherited descriptors, without the usual three.
 fn inherited() -> impl Iterator<Item = (i32, PathBuf)> {
     (3..256).filter_map(|number| {
         let path = PathBuf::from(format!("/proc/self/fd/{number}"));
@@ -130,13 +130,13 @@ pub(super) fn reopen_inherited(stage: &Stage) -> io::Result<()> {
             return OpenOptions::new().append(true).open(path)?.write_all(b"x");
         }
     }
-    // None was inherited: the same way from one that only reads.
+    // None was inherited, so the probe uses one that only reads.
     let file = File::open(stage.target.join(wanted))?;
     let path = path_of(&file);
     OpenOptions::new().append(true).open(path)?.write_all(b"x")
 }
 
-/// A mount that is read-only does not hold this back.
+/// A read-only mount does not prevent this.
 pub(super) fn write_into_pipe(stage: &Stage) -> io::Result<()> {
     let pipe = stage.pipe.as_ref().ok_or(io::ErrorKind::NotFound)?;
     let at_once = libc::O_NONBLOCK;
@@ -144,7 +144,7 @@ pub(super) fn write_into_pipe(stage: &Stage) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.read(read).write(true).custom_flags(at_once).open(path)?.write_all(b"x")
     };
-    // By its name; and from a descriptor that only reads.
+    // By its name, and from a descriptor that only reads.
     let reader = OpenOptions::new().read(true).custom_flags(at_once).open(pipe);
     let again = reader.and_then(|reader| write(&path_of(&reader), false));
     write(pipe, false).or(write(pipe, true)).or(again)
@@ -155,7 +155,7 @@ pub(super) fn change_mode(stage: &Stage) -> io::Result<()> {
 }
 
 pub(super) fn change_owner(stage: &Stage) -> io::Result<()> {
-    // To those it has: allowed to everybody, and it changes the time of change.
+    // To the same values, which is always allowed, and changes the change time.
     let own = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     chown(target(stage, "chown"), Some(own.0), Some(own.1))
 }
@@ -252,7 +252,7 @@ pub(super) fn replace_git(stage: &Stage) -> io::Result<()> {
     std::fs::rename(stage.workspace.join(".git"), stage.workspace.join("moved"))
 }
 
-/// Such a file does what an agent wrote in the name of the user, whoever starts it.
+/// Such a file runs what an agent wrote with the rights of the user, whoever starts it.
 pub(super) fn run_as_owner(stage: &Stage) -> io::Result<()> {
     let file = stage.workspace.join("as-owner");
     std::fs::write(&file, "x")?;
@@ -297,13 +297,13 @@ pub(super) fn change_included_settings(stage: &Stage) -> io::Result<()> {
     std::fs::write(stage.workspace.join("included"), "[core]\n\tfsmonitor = x\n")
 }
 
-/// Opens a setting of the kernel's to write. It is not changed.
+/// Opens a setting of the kernel for writing, and does not change it.
 pub(super) fn change_kernel_setting(_: &Stage) -> io::Result<()> {
     File::options().write(true).open("/proc/sys/kernel/core_pattern").map(drop)
 }
 
-/// Sets the mode of the first process's program to the mode it has. A copy in memory does not count:
-/// no other process uses it.
+/// Sets the mode of the program of process 1 to its present mode. A copy in memory does not count,
+/// because no other process uses it.
 pub(super) fn change_first_process(_: &Stage) -> io::Result<()> {
     let program = Path::new("/proc/1/exe");
     if program.read_link()?.starts_with("/memfd:bwrap (deleted)") {

@@ -1,5 +1,5 @@
-//! Within the confinement: makes each probe in a process of its own, which it may lose, and says
-//! what came of it.
+//! The side within the confinement: makes each probe in a process of its own, which may die, and
+//! reports the result.
 
 use super::attempt::{self, Attempt};
 use super::kernel::fork;
@@ -34,7 +34,7 @@ pub(super) struct Stage {
     pub shared_memory: i32,
 }
 
-/// What a probe was about: found by its name, under which its trace is looked for too.
+/// The name of a probe as a file name, for its target and its traces.
 pub(super) fn slug(name: &str) -> String {
     name.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '-' }).collect()
 }
@@ -57,7 +57,7 @@ fn make(stage: &str) -> ! {
     exit(0)
 }
 
-/// Whether it succeeds; who is killed or gets stuck has not succeeded.
+/// Whether it succeeds. A probe that is killed or gets stuck has not succeeded.
 fn succeeds(attempt: &Attempt, stage: &Stage) -> bool {
     match fork() {
         Ok(None) => {

@@ -15,7 +15,7 @@ fn done(result: c_long) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes this process two. Returns the new one in the old one.
+/// Forks this process. Returns the id of the child in the parent.
 pub(super) fn fork() -> io::Result<Option<Pid>> {
     // SAFETY: this process has one thread, so that every lock is free in the second one.
     match unsafe { libc::fork() } {
@@ -24,7 +24,7 @@ pub(super) fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
-/// Writes to a descriptor that this process has, whoever opened it.
+/// Writes to an open descriptor of this process.
 pub(super) fn write_to(number: i32, text: &[u8]) -> io::Result<()> {
     // SAFETY: the text lives until the call returns, and its size is its own.
     done(unsafe { libc::write(number, text.as_ptr().cast(), text.len()) } as c_long)
@@ -51,12 +51,12 @@ pub(super) fn ptrace(stage: &Stage) -> io::Result<()> {
 pub(super) fn read_memory(stage: &Stage) -> io::Result<()> {
     let mut byte = 0_u8;
     let ours = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    // Where programs usually begin; one that is there can be read if anything can.
+    // The usual address of a program; if memory can be read at all, this can.
     let theirs = libc::iovec { iov_base: 0x40_0000 as *mut c_void, iov_len: 1 };
     // SAFETY: the one byte that may be written is ours.
     let read = unsafe { libc::process_vm_readv(stage.process, &ours, 1, &theirs, 1, 0) };
     match done(read as c_long) {
-        // Nothing is there, but it was looked for.
+        // The address is not mapped, but the kernel allowed the access.
         Err(error) if error.raw_os_error() == Some(libc::EFAULT) => Ok(()),
         other => other,
     }
@@ -207,7 +207,7 @@ pub(super) fn call_of_x32(_: &Stage) -> io::Result<()> {
     done(unsafe { libc::syscall(BIT + libc::SYS_getpid) })
 }
 
-/// Shared memory that anyone may use who is let to; its number, or -1.
+/// Shared memory with permissions for all; its id, or -1.
 pub(super) fn make_shared_memory() -> i32 {
     // SAFETY: the call takes numbers only.
     unsafe { libc::shmget(libc::IPC_PRIVATE, 4096, libc::IPC_CREAT | 0o666) }

@@ -1,9 +1,8 @@
 //! Hostile probes: each really tries what a confined command must not be able to do.
 //!
-//! They run in the executable of the host, started again within the confinement: a host that makes
-//! them calls [`init`] first thing in `main`.
-//! Where an effect can be seen, what counts is what is seen from outside (`scene.rs`); for the rest,
-//! what the kernel answered.
+//! They run in the executable of the host, started again within the confinement. So a host with
+//! probes must call [`init`] first in `main`. If an effect is visible outside, only that counts
+//! (`scene.rs`); otherwise the answer of the kernel counts.
 
 mod attempt;
 mod files;
@@ -34,7 +33,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 pub enum Held {
     /// It was prevented.
     Denied,
-    /// It had an effect that nobody outside of the confinement sees: on memory of its own.
+    /// It had an effect that is not visible outside of the confinement: on its own memory.
     Private,
     /// It had an effect that was undone when the command ended.
     Undone,
@@ -123,7 +122,7 @@ pub async fn probe(launcher: &Launcher, profile: Profile) -> Result<Probed, Prob
         let Some(claimed) = claimed else {
             return Err(ProbeError::Silent(format!("{}: {}", attempt.name, finished.output)));
         };
-        // What is seen outside counts, whatever was claimed.
+        // The effect outside counts, not the claim of the probe.
         let is_seen_outside = [attempt::Seen::Outside, attempt::Seen::Left].contains(&attempt.seen);
         let seen = is_seen_outside && scene.shows(attempt.name);
         let held = match (claimed, attempt.seen) {

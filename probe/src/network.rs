@@ -1,5 +1,5 @@
-//! Probes of sockets. They are made by the kernel's own calls: what the standard library does not
-//! offer is what slips through.
+//! Probes of sockets. They use system calls, because confinements often miss what the standard
+//! library does not offer.
 
 #![expect(unsafe_code, reason = "these sockets are not offered by any safe interface")]
 
@@ -76,7 +76,7 @@ pub(super) fn own() -> Option<std::path::PathBuf> {
     std::fs::read_link("/proc/self/ns/net").ok()
 }
 
-/// An error where nobody outside could reach what listens here.
+/// An error if no process outside can reach this listener.
 fn in_the_same_network(stage: &Stage) -> io::Result<()> {
     match own().is_some() && own() == stage.network {
         true => Ok(()),

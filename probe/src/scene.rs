@@ -1,4 +1,4 @@
-//! Outside of the confinement: what the probes attack, and what can be seen of that.
+//! The side outside of the confinement: the targets of the probes, and their traces.
 
 use super::inside::{Stage, slug};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
@@ -41,7 +41,7 @@ const COMMON: [(&str, &str); 4] = [
 /// The probe that a FIFO is for.
 const PIPE: &str = "write into a FIFO outside";
 
-/// What is private to each command, whatever lies there outside.
+/// Folders that are private to each command.
 const PRIVATE: [&str; 4] = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
 
 pub(super) struct Scene {
@@ -57,7 +57,7 @@ pub(super) struct Scene {
     _inherited: Vec<File>,
 }
 
-/// What is seen of a file.
+/// The visible state of a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Trace {
     content: Option<String>,
@@ -94,7 +94,7 @@ impl Scene {
         let mut inherited = Vec::new();
         for name in [FILES[6], FILES[7]] {
             let file = File::options().append(true).open(target.join(slug(name)))?;
-            // On purpose: a program that the host starts would get it.
+            // On purpose without close-on-exec, so that a program of the host inherits it.
             rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty())?;
             inherited.push(file);
         }
@@ -224,7 +224,7 @@ impl Scene {
         }
     }
 
-    /// Whether somebody connected and said the probe's name.
+    /// Whether a process connected and sent the name of the probe.
     fn heard(&self, name: &str) -> bool {
         while let Ok((mut client, _)) = self.listener.accept() {
             let mut said = String::new();
@@ -252,8 +252,8 @@ impl Drop for Scene {
     }
 }
 
-/// A FIFO with a reader, in a folder of its own in the first of `homes` where that can be had. In
-/// folders that are private to each command it would be in reach of what a command may write.
+/// A FIFO with a reader, in a folder of its own in the first of `homes` where that works. Not in
+/// folders that are private to each command, because a command may write there.
 fn pipe_in(homes: &[PathBuf], word: &str) -> io::Result<Option<(PathBuf, File)>> {
     let is_private = |home: &PathBuf| PRIVATE.iter().any(|folder| home.starts_with(folder));
     for home in homes.iter().filter(|home| !is_private(home)) {

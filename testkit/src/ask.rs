@@ -53,7 +53,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: &'a str,
     /// The number of assistant messages in the transcript.
     pub(crate) turn: usize,
-    /// The body as a tree, made when first a rule looks into it.
+    /// The body as a tree, parsed when the first rule needs it.
     tree: OnceCell<Value>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) enum Role {
 }
 
 impl<'a> Ask<'a> {
-    /// A request about which nothing is known yet but where it came to.
+    /// A request of which only the path is known so far.
     pub(crate) fn new(wire: Wire, request: &'a Request, body: &'a str) -> Self {
         Ask {
             wire,

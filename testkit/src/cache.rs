@@ -1,7 +1,7 @@
-//! Prompt caching as providers do it: which prefixes were seen before, and what a prompt therefore
-//! costs. What a prompt writes can be read once its answer has begun, not before. Remembers hashes
-//! only, and a bounded number of them. Nothing expires with time, so that a slow machine counts as
-//! a fast one does.
+//! Prompt caching as providers do it: which prefixes were seen before, and what a prompt costs.
+//! Others can read what a prompt writes once its answer has begun. The cache keeps only hashes, and
+//! a bounded number of them. Nothing expires with time, so that the counts do not depend on the
+//! speed of the machine.
 
 use crate::hash;
 use crate::memory::Memory;
@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Prefixes that are remembered, in each of two generations.
 const REMEMBERED: usize = 1 << 18;
-/// How many blocks, itself included, a mark looks back for a prefix that was written before.
+/// How many blocks back from a mark, itself included, a prefix is looked for.
 const LOOK_BACK: usize = 20;
-/// Tokens by which a prefix grows where the provider chooses it.
+/// The step in tokens between prefixes that the provider chooses.
 const STEP: usize = 128;
 
 /// How a provider decides what to cache.
@@ -20,11 +20,12 @@ const STEP: usize = 128;
 pub(crate) enum Caching {
     /// Up to the marks that the request sets.
     Marked,
-    /// Whatever it has seen, in whole steps.
+    /// All that it has seen, in whole steps.
     Automatic,
 }
 
-/// The tokens of a prompt by what became of them. Their sum is the whole prompt.
+/// The tokens of a prompt: read from the cache, written to it, or neither. Their sum is the whole
+/// prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Charge {
     /// Neither read from the cache nor written to it.
@@ -53,8 +54,7 @@ pub(crate) struct Written {
 impl Written {
     /// From now on others can read it.
     pub(crate) fn keep(self) {
-        // Nothing awaits under the lock, and a half-done insert cannot be: a poisoned one is as
-        // good as any.
+        // A panic cannot leave an insert half done, so a poisoned lock is usable.
         let mut seen = self.cache.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for prefix in self.prefixes {
             seen.insert(prefix, ());
@@ -74,7 +74,8 @@ impl PromptCache {
         PromptCache { minimum, seen: Mutex::new(Memory::new(REMEMBERED)) }
     }
 
-    /// What the prompt costs now, and what it writes. `scope` tells apart what shares no cache.
+    /// What the prompt costs now, and what it writes. Prompts with different `scope` share no
+    /// cache.
     pub(crate) fn charge(
         self: &Arc<Self>,
         scope: u64,
@@ -102,7 +103,7 @@ impl PromptCache {
 
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let looked_at = marks.iter().rev().flat_map(|mark| (0..=*mark).rev().take(LOOK_BACK));
-        // The last mark comes first and looks back from there, so the first find is the longest.
+        // The search begins at the last mark, so the first match is the longest.
         let found = looked_at.into_iter().find(|position| seen.get(prefixes[*position]).is_some());
         drop(seen);
 
@@ -203,7 +204,7 @@ mod tests {
         // A mark may move on: the one before it is found by looking back.
         check(&cache, &[("a", None), ("b", SHORT), ("c", None)], [1, 1, 1, 0]);
         check(&cache, &[("a", None), ("b", None), ("c", SHORT)], [0, 2, 1, 0]);
-        // Without a mark nothing is read, and what was written at no mark is not there.
+        // Without a mark nothing is read or written.
         check(&cache, &[("a", None), ("b", None), ("c", None)], [3, 0, 0, 0]);
         check(&cache, &[("x", None), ("b", SHORT)], [0, 0, 2, 0]);
         check(&cache, &[("x", SHORT)], [0, 0, 1, 0]);
@@ -262,7 +263,7 @@ mod tests {
         assert_eq!(charged(1100, ""), cost(76, 0, 1024));
         assert_eq!(charged(1100, ""), cost(76, 1024, 0));
         assert_eq!(charged(1300, ""), cost(20, 1024, 256));
-        // The last step of what was seen holds the end, which is another one now.
+        // The last step contains the end, which has changed.
         assert_eq!(charged(1407, "tale"), cost(0, 1280, 128));
         assert_eq!(charged(1407, "told"), cost(0, 1280, 128));
     }

@@ -1,4 +1,4 @@
-//! A request as it arrived, and what it says in whichever wire format it is written.
+//! A request as it arrived, and its content in any wire format.
 
 use crate::ask::Wire;
 use crate::ask::{Ask, joined};
@@ -19,13 +19,13 @@ pub struct Captured {
     pub path: String,
     /// Names in lower case, and values, in their order.
     pub headers: Vec<(String, String)>,
-    /// The body as JSON; null when it is none.
+    /// The body as JSON, or null.
     pub body: Value,
     /// The body, byte for byte.
     pub raw: Vec<u8>,
-    /// The wire format; none for what no model was asked.
+    /// The wire format; none if the request was not for a model.
     pub wire: Option<Wire>,
-    /// The status of the answer; none while there is no answer, and where a fault spoilt it.
+    /// The status of the answer; none before the answer, or if a fault spoilt it.
     pub status: Option<u16>,
     request: Arc<Request>,
 }
@@ -107,7 +107,7 @@ impl Captured {
         self.look(|ask| when.unmet(ask).is_none())
     }
 
-    /// What `look` sees; nothing when it is no request to a model.
+    /// The result of `look`; the default if this is not a request to a model.
     fn look<T: Default>(&self, look: impl FnOnce(&Ask<'_>) -> T) -> T {
         wire::look(&self.request, look).unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! One connection: reads requests, has them answered, and puts the answers on the wire at their
-//! pace, spoilt where a fault wants it. Watches for a client that leaves while its reply waits.
+//! One connection: reads requests, and sends the answers at their pace and with their faults. It
+//! notices a client that leaves while its reply waits.
 
 use crate::gate::Gate;
 use crate::http::{
@@ -18,8 +18,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How long, and for how many bytes, a refused client may go on sending before the connection is
-/// closed under it.
+/// How long, and for how many bytes, a refused client may continue to send before the connection is
+/// closed.
 const PATIENCE: Duration = Duration::from_secs(1);
 const DISCARDED: u64 = 64 * 1024 * 1024;
 
@@ -41,12 +41,12 @@ impl From<io::Error> for Gone {
     }
 }
 
-/// Answers requests until the client leaves or may not go on.
+/// Answers requests until the client leaves or the connection must end.
 pub(crate) async fn serve(stream: TcpStream, stage: &Stage) {
     let Stage { book, ledger, elsewhere } = stage;
     ledger.connect();
-    // Without it the pieces of a slow stream would wait for each other. A socket that refuses is
-    // closed already, which the first read finds out.
+    // Without it the pieces of a slow stream would wait for each other. If this fails, the socket
+    // is closed, and the first read reports it.
     let _ = stream.set_nodelay(true);
     let mut connection = Connection { stream };
     let mut reader = Reader::default();
@@ -71,7 +71,7 @@ pub(crate) async fn serve(stream: TcpStream, stage: &Stage) {
         let wire::Answer { performance, note } = wire::answer(&request, book, in_flight.number);
         ledger.note(in_flight.number, note);
         let spoilt = performance.fault.map(|fault| (fault, scene(&request, *elsewhere)));
-        // A reply can be long under way; what was asked need not be kept for that.
+        // A reply can take long, and does not need the request.
         drop(request);
         let performed = match spoilt {
             None => connection.perform(performance, framing).await.map(|()| Ending::KeepOpen),
@@ -92,7 +92,7 @@ pub(crate) async fn serve(stream: TcpStream, stage: &Stage) {
     }
 }
 
-/// Takes requests that should not have come, and says so.
+/// Answers requests that should not have come with an error.
 pub(crate) async fn turn_away(mut stream: TcpStream, ledger: &Ledger) {
     ledger.connect();
     let mut reader = Reader::default();
@@ -153,7 +153,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Does what a fault makes of a performance, and returns what is to become of the connection.
+    /// Sends a response with its fault, and returns how the connection ends.
     async fn misperform(
         &mut self,
         performance: Performance,
@@ -174,7 +174,7 @@ impl Connection {
                 Move::Drip(bytes, pause) => {
                     for byte in bytes {
                         self.stream.write_all(&[byte]).await?;
-                        // Without a pause, others still get their turn to read it.
+                        // Without a pause, other tasks still get their turn.
                         tokio::task::yield_now().await;
                         self.pause(pause).await?;
                     }
@@ -195,7 +195,7 @@ impl Connection {
     /// Ends the connection in this way.
     async fn end(&mut self, ending: Ending) {
         match ending {
-            // A socket that refuses is gone already.
+            // If this fails, the socket is closed already.
             Ending::Reset => drop(self.stream.set_zero_linger()),
             Ending::KeepOpen | Ending::Close => self.close().await,
         }
@@ -265,7 +265,7 @@ impl Connection {
     async fn left(&self) {
         let mut byte = [0];
         if let Ok(1..) = self.stream.peek(&mut byte).await {
-            // It already sent its next request, so it is there; its end cannot be seen behind it.
+            // It has sent its next request, so it is connected; a later end is not visible yet.
             std::future::pending::<()>().await;
         }
     }
@@ -289,7 +289,7 @@ impl Connection {
             let (mut rest, mut nothing) = ((&mut self.stream).take(DISCARDED), tokio::io::sink());
             tokio::io::copy(&mut rest, &mut nothing).await
         };
-        // Whether the client listened is its own affair: the connection ends either way.
+        // The connection ends, whether the client reads this or not.
         let _ = tokio::time::timeout(PATIENCE, discard).await;
     }
 }

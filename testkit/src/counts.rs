@@ -1,10 +1,10 @@
-//! How many requests there were, by what they asked for and how they were answered.
+//! The number of requests by wire, model and status.
 
 use crate::ask::Wire;
 use crate::wire::Note;
 use std::collections::BTreeMap;
 
-/// Names of models that are told apart; clients choose them, and memory is bounded.
+/// The most names of models to count. Clients choose them, so memory must be bounded.
 const MODELS: usize = 1000;
 
 /// Requests that were answered, counted.
@@ -24,7 +24,7 @@ impl Counts {
         places.into_iter().find(|(known, _)| **known == wire).map_or(0, |(_, count)| count)
     }
 
-    /// Requests that were answered with this status. Those that a fault spoilt have none.
+    /// Requests that were answered with this status. Spoilt answers have none.
     pub fn status(&self, status: u16) -> usize {
         self.statuses.get(&status).copied().unwrap_or_default()
     }

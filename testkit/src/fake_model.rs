@@ -24,7 +24,7 @@ const REST: Duration = Duration::from_millis(10);
 pub struct FakeModel {
     address: SocketAddr,
     ledger: Arc<Ledger>,
-    /// What followed a redirect to the second address.
+    /// Requests to the second address, after a redirect.
     strays: Arc<Ledger>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -57,7 +57,7 @@ impl FakeModel {
         Self::start_on(script, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
     }
 
-    /// Starts on this address. It asks nobody who they are: keep it on the loopback interface.
+    /// Starts on this address. It has no authentication: keep it on the loopback interface.
     pub async fn start_on(script: Script, address: SocketAddr) -> Result<Self, StartError> {
         let ledger = Arc::new(Ledger::new(script.capture));
         let strays = Arc::new(Ledger::default());
@@ -241,8 +241,7 @@ impl Tasks {
                 };
                 let (serving, stop) = (serve(stream), stop.clone());
                 tracker.spawn(async move {
-                    // What it returns when stopped is nothing: the connection is closed by the
-                    // drop.
+                    // The drop closes the connection of a stopped task.
                     let _ = stop.run_until_cancelled(serving).await;
                 });
             }

@@ -1,4 +1,4 @@
-//! Gates: a test holds a reply back, acts while the call is in flight, and lets it go.
+//! Gates: a test holds a reply back, acts while the call is in flight, and releases it.
 
 use crate::signal::{TimedOut, wait_for};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Gate {
     pub(crate) async fn pass(&self) {
         let opened = self.shared.opened.notified();
         tokio::pin!(opened);
-        // Enlisted before the look, or an `open` between look and wait would be missed.
+        // Registered before the check, so that an `open` between check and wait is not missed.
         opened.as_mut().enable();
         if self.shared.open.load(Ordering::SeqCst) {
             return;

@@ -1,11 +1,9 @@
-//! A fast hash that can be continued, the same on every machine. It tells texts apart; it
-//! protects nothing.
+//! A fast hash that can be continued and is the same on every machine. It is not cryptographic.
 
 const KEY: u64 = 0x9e37_79b9_7f4a_7c15;
 const LENGTH_KEY: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// The hash of what came before, whose hash is `state`, and then `bytes`. Where one call ends and
-/// the next begins is part of it.
+/// Continues the hash `state` with `bytes`. The boundaries between calls are part of the hash.
 pub(crate) fn extend(state: u64, bytes: &[u8]) -> u64 {
     let mut state = fold(state ^ bytes.len() as u64, LENGTH_KEY);
     let mut words = bytes.chunks_exact(8);
@@ -26,7 +24,7 @@ pub(crate) fn of(pieces: &[&str]) -> u64 {
 
 fn fold(state: u64, key: u64) -> u64 {
     let product = u128::from(state) * u128::from(key);
-    // The halves of a product: both depend on every bit of the state.
+    // Both halves of the product depend on every bit of the state.
     (product as u64) ^ ((product >> 64) as u64).rotate_left(23)
 }
 

@@ -1,8 +1,7 @@
-//! Reasoning that was sent out, and whether it comes back as it was and where it was.
+//! Remembers the reasoning in replies, and checks that it comes back unchanged and in its place.
 //!
-//! A reply is known again by what can be seen of it: its texts and calls. Two replies may look the
-//! same and differ in their reasoning; either may come back. A reply that is not remembered is
-//! not judged.
+//! A reply is recognised by its texts and calls. Two replies may look the same and differ in their
+//! reasoning; either may come back. A forgotten reply is not checked.
 
 use crate::hash;
 use crate::memory::Memory;
@@ -10,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Replies that are remembered, in each of two generations.
 const REMEMBERED: usize = 1 << 15;
-/// More ways than these to reason about one thing are not told apart.
+/// The most variants of reasoning to remember for one reply.
 const VARIANTS: usize = 16;
 
 /// What was sent out.
@@ -27,10 +26,10 @@ pub(crate) struct Trace {
     visible: u64,
     /// Of everything up to the last thing that can be seen.
     whole: u64,
-    /// Text that is not yet at its end: a stream's pieces may come back as one.
+    /// Text that may continue: the pieces of a stream may come back as one.
     text: String,
-    /// Reasoning after the last thing that can be seen. It counts if something follows it: no
-    /// client can send back what ends in reasoning.
+    /// Reasoning after the last text or call. It counts only if something follows it, because no
+    /// client can send back a reply that ends in reasoning.
     reasoning: Option<u64>,
 }
 
@@ -40,7 +39,7 @@ impl Trace {
         self.text.push_str(text);
     }
 
-    /// Adds a call of a tool, named by all that tells it apart.
+    /// Adds a call of a tool.
     pub(crate) fn call(&mut self, names: &[&str]) {
         self.end_text();
         self.show(hash::of(names));
@@ -67,7 +66,7 @@ impl Trace {
         self.whole = hash::extend(hash::extend(self.whole, &before.to_le_bytes()), &hash);
     }
 
-    /// By what it is known again, and what it is; nothing when nothing can be seen.
+    /// The key of the reply, and its hash; nothing without a text or call.
     fn finish(mut self, scope: u64) -> Option<(u64, u64)> {
         self.end_text();
         let shown = self.whole != 0;
@@ -93,7 +92,7 @@ impl Issued {
         }
     }
 
-    /// Whether this was sent out with other reasoning than it has now.
+    /// Whether the reply was sent with other reasoning than it has now.
     pub(crate) fn was_otherwise(&self, scope: u64, message: Trace) -> bool {
         let Some((visible, whole)) = message.finish(scope) else {
             return false;
@@ -127,7 +126,7 @@ mod tests {
         trace
     }
 
-    /// Checks whether `back` passes for `sent`.
+    /// Checks whether `back` is the same as `sent`.
     #[track_caller]
     fn check(sent: &[Piece], back: &[Piece], passes: bool) {
         let issued = Issued::new();

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Reasons for refusing that are kept; a client that errs once errs often.
+/// The most reasons for refusals to keep.
 const REASONS: usize = 16;
 
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     capture: Capture,
-    /// Kept as they came: what nobody looks at need not be parsed again.
+    /// Kept unparsed, because most are never looked at.
     requests: Mutex<Vec<Kept>>,
     counts: Mutex<Counts>,
     /// Why requests were refused, the first of them.
@@ -135,7 +135,7 @@ impl Ledger {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing here can be left half done, so a poisoned lock is as good as any.
+    // A panic cannot leave a change half done, so a poisoned lock is usable.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,4 +1,4 @@
-//! Bounded memory: what is asked for stays, what nobody asks for is forgotten.
+//! A bounded map that keeps entries that are used and forgets the others.
 
 use std::collections::HashMap;
 

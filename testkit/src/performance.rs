@@ -1,4 +1,4 @@
-//! A response and how it is sent: its pace, what holds it up, and its fault.
+//! A response and how it is sent: its pace, its gate and its fault.
 
 use crate::cache::Written;
 use crate::gate::Gate;
@@ -17,9 +17,9 @@ pub(crate) struct Performance {
     pub(crate) held_by: Option<Gate>,
     pub(crate) held_after: Option<(usize, Gate)>,
     pub(crate) fault: Option<&'static Fault>,
-    /// What others can read from the cache once it has begun.
+    /// The prefix that others can read from the cache once it has begun.
     pub(crate) written: Option<Written>,
-    /// Counts against what the server takes at once, until the last of the response is sent.
+    /// Counts as a request in flight until the response is sent.
     pub(crate) seat: Option<Seat>,
 }
 

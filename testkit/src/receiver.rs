@@ -1,4 +1,4 @@
-//! A receiver of webhooks over real HTTP: answers as it is told to, and keeps all that came.
+//! A receiver of webhooks over real HTTP, with scripted answers. It keeps all requests.
 
 use crate::gate::Gate;
 use crate::http::{Reader, encode};
@@ -77,7 +77,7 @@ impl Receiver {
     /// any, 204.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When there is no free port.
     pub async fn start(answers: impl IntoIterator<Item = Answer>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;

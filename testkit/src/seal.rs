@@ -1,10 +1,10 @@
-//! Signatures of thinking that the fake model makes up. Each follows from the text it signs and
-//! checks itself, so that a change of either shows, also to a server that was started anew.
+//! Signatures that the fake model makes for thinking. Each depends on its text and has a check sum,
+//! so that a server detects a change of either, even after a restart.
 
 use crate::hash;
 
-/// `fake-signature:` in base64, as is all of a seal: some clients decode it, and write it down
-/// again in an alphabet that differs in two characters. None of them is used.
+/// `fake-signature:` in base64. A seal is valid base64 without the two characters that differ
+/// between alphabets, because some clients decode and encode it again.
 const PREFIX: &str = "ZmFrZS1zaWduYXR1cmU6";
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 /// Characters for the text's hash, and as many to check them.
@@ -20,7 +20,7 @@ pub(crate) fn of(text: &str) -> String {
     seal
 }
 
-/// Whether `signature` is a seal as it was made, of whatever text.
+/// Whether `signature` is an unchanged seal of any text.
 pub(crate) fn is_genuine(signature: &str) -> bool {
     let Some(middle) = signature.len().checked_sub(DIGITS) else {
         return false;

@@ -1,4 +1,4 @@
-//! Waiting for something to become true, woken by whoever changes it, with a deadline.
+//! Waits for a condition with a deadline. A change of the condition wakes it.
 
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 /// How long the waiting functions of this crate wait before they give up.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
-/// What was waited for did not happen in time.
+/// The condition did not become true in time.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "waited {} s for {what}: wanted {wanted}, saw {seen}; is the caller stuck, or was less asked \
@@ -22,8 +22,8 @@ pub struct TimedOut {
     pub seen: usize,
 }
 
-/// Returns when `reached` says so of the number that `count` gives. Whoever changes that number
-/// notifies `changed` afterwards.
+/// Returns when `reached` is true for the number from `count`. Code that changes the number must
+/// notify `changed` afterwards.
 pub(crate) async fn wait_for(
     what: &'static str,
     wanted: usize,
@@ -35,7 +35,7 @@ pub(crate) async fn wait_for(
         loop {
             let notified = changed.notified();
             tokio::pin!(notified);
-            // Enlisted before the look, or a change between look and wait would be missed.
+            // Registered before the check, so that a change between check and wait is not missed.
             notified.as_mut().enable();
             if reached(count()) {
                 return;

@@ -1,4 +1,4 @@
-//! A reply with the request's words filled in: what is said, before any wire format.
+//! A reply with the words of the request filled in, before it is encoded for a wire.
 
 use crate::ask::Ask;
 use crate::cache::Charge;
@@ -30,7 +30,7 @@ pub(crate) enum SpokenBlock<'a> {
     Raw(String),
 }
 
-/// What a tool call is known by.
+/// The id of a tool call.
 pub(crate) enum CallId<'a> {
     /// The script says so.
     Given(&'a str),
@@ -88,7 +88,7 @@ impl Tokens {
                 reasoning,
             };
         }
-        // A script that says what was read says all of it: what it leaves out was not cached.
+        // If a script sets the tokens read, missing counts are zero.
         let whole = charge.fresh + charge.read + charge.written;
         Tokens {
             input: input_tokens.unwrap_or(whole),

@@ -1,21 +1,21 @@
-//! How much the server takes: so many requests at a time, so many in a span of time. More are
-//! refused as a provider refuses them, and headers tell what is left.
+//! The limits of the server: requests at a time, and requests in a span of time. It refuses more as
+//! a provider does, and headers say what is left.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How much a server takes; everything unless something is said.
+/// The limits of a server; none by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Capacity {
     /// Requests under way.
     pub(crate) at_once: Option<usize>,
     /// Requests in any one of these spans, which follow each other.
     pub(crate) per_span: Option<(u64, Duration)>,
-    /// What those are told that are too many at once.
+    /// The `retry-after` for too many requests at once.
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// Lets requests in, or does not.
+/// Accepts or refuses requests.
 #[derive(Debug)]
 pub(crate) struct Turnstile {
     capacity: Capacity,
@@ -29,14 +29,14 @@ struct Inside {
     span: Option<(Instant, u64)>,
 }
 
-/// A request that was let in, until it is dropped.
+/// An accepted request, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
     turnstile: Arc<Turnstile>,
     pub(crate) quota: Option<Quota>,
 }
 
-/// A request that was not let in.
+/// A refused request.
 #[derive(Debug)]
 pub(crate) struct Full {
     /// When to come back.
@@ -58,7 +58,7 @@ impl Turnstile {
     }
 
     pub(crate) fn enter(self: &Arc<Self>) -> Result<Seat, Full> {
-        // Nothing here is left half done by a panic.
+        // A panic cannot leave this state half changed.
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let mut quota = self.quota(&mut inside, now);
@@ -102,12 +102,12 @@ impl Quota {
     }
 }
 
-/// The date and time in so long, as RFC 3339 has it.
+/// The date and time after this duration, in the form of RFC 3339.
 fn date_in(wait: Duration) -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + wait;
     let (seconds, milliseconds) = (since.as_secs(), since.subsec_millis());
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March here, so that a leap day is the last one; eras have 400 years.
+    // Years begin in March here, so that a leap day is the last day; eras have 400 years.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let leaps = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;

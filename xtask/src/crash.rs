@@ -1,5 +1,5 @@
-//! Crash cycles: builds the binary with fail-points, has the harness of the testkit kill it, and
-//! prints what came of it.
+//! Crash cycles: builds the binary with fail-points, lets the crash harness kill it, and prints the
+//! result.
 
 #![expect(clippy::print_stdout, reason = "a chore tells people what it does")]
 
@@ -26,7 +26,7 @@ pub struct Crash {
     /// Only scenarios whose names begin with this, such as `tree`
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, conflicts_with = "point", value_parser = known_scenario)]
     scenario: String,
-    /// All that chance depends on
+    /// The seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Only the cycle with this number, as a failure names it
@@ -51,7 +51,7 @@ fn known_scenario(name: &str) -> Result<String, String> {
     }
 }
 
-/// Cycles at one fail-point whose number nobody set.
+/// Cycles at one fail-point without `--cycles`.
 const AT_POINT: usize = 10;
 
 impl Crash {
@@ -86,7 +86,7 @@ impl Crash {
             jobs: self.jobs,
             cycles,
         };
-        // One thread: what it starts dies with it.
+        // One thread: the processes that it starts die with it.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let mut done = 0;
@@ -99,14 +99,13 @@ impl Crash {
         }));
         print!("{report}");
         if report.failed > 0 {
-            // What is to be looked at stays.
             println!("kept: {}", folder.keep().display());
         }
         println!("{} passed, {} failed", report.cycles - report.failed, report.failed);
         Ok(if report.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Flips bits, and says how many were told, how many were harmless, and which were neither.
+    /// Flips bits, and prints how many were detected, how many were harmless, and which were neither.
     fn flip(&self, count: usize, binary: PathBuf, folder: &Path) -> Result<ExitCode, String> {
         println!("{count} flips, seed {}, {} at a time", self.seed, self.jobs);
         let (folder, seed, jobs) = (folder.to_owned(), self.seed, self.jobs);
@@ -139,7 +138,7 @@ impl Crash {
         cycles
     }
 
-    /// One line a failure.
+    /// Prints one line for a failed cycle.
     fn tell(&self, ended: &Ended) {
         let Some(first) = ended.violations.first() else { return };
         let more = match ended.violations.len() - 1 {
@@ -158,7 +157,7 @@ impl Crash {
     }
 }
 
-/// Builds the binary with fail-points and takes a copy: the next build of anyone replaces it.
+/// Builds the binary with fail-points and copies it, because the next build replaces it.
 fn build(to: &Path) -> Result<(), String> {
     #[expect(clippy::disallowed_methods, reason = "a chore runs cargo")]
     let mut cargo = std::process::Command::new("cargo");
@@ -197,6 +196,6 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
             from.display()
         ));
     }
-    // With its permissions; written by nobody, so that it can be executed at once.
+    // `copy` keeps the permissions and closes the file, so that it can be executed at once.
     std::fs::copy(from, to).map(|_| ()).map_err(cannot)
 }

@@ -28,13 +28,13 @@ enum Chore {
     Tidy(tidy::Tidy),
 }
 
-/// Thousands of runs allocate from many threads at once: a quarter of the processor time less
-/// than with the system's allocator (`cargo xtask bench spine --only runs`).
+/// Thousands of runs allocate from many threads at once. This allocator saves a quarter of the processor
+/// time (`cargo xtask bench spine --only runs`).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Commands of agents are started through this program, which is then a supervisor.
+    // Posse starts commands of agents through this program, which is then their supervisor.
     let _launcher = posse::launch::init();
     match Arguments::parse().chore {
         Chore::Bench(bench) => bench.run(),

@@ -1,7 +1,7 @@
-//! A picture of a terminal: text with ANSI colours in, a picture (SVG) out.
+//! A picture of a terminal: reads text with ANSI colours, and writes SVG.
 //!
-//! Knows colours and weights only. A sequence that does anything else is left out, so what goes
-//! in is a screen (`tmux capture-pane -e -p`), not what was sent to one.
+//! It knows only sequences for colours and weights, and drops all others. So the input must be a screen
+//! (`tmux capture-pane -e -p`), not the bytes that a program sent to the terminal.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write as _};
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// Options of the picture
 #[derive(clap::Args)]
 pub struct Picture {
-    /// What stands in the window's title
+    /// The title of the window
     #[arg(long, default_value = "posse")]
     title: String,
 }
@@ -25,7 +25,7 @@ impl Picture {
     }
 }
 
-/// Size of a character cell, and what surrounds the text.
+/// The size of a character cell, and the space around the text.
 const CELL: (f64, f64) = (8.4, 19.0);
 const MARGIN: f64 = 20.0;
 const BAR: f64 = 38.0;
@@ -47,7 +47,7 @@ struct Style {
     dim: bool,
 }
 
-/// Characters of one look, and the column where they begin.
+/// Characters of one style, and the column where they begin.
 #[derive(Debug, PartialEq)]
 struct Run {
     column: usize,
@@ -87,7 +87,7 @@ fn draw(screen: &str, title: &str) -> String {
             let blanks = run.text.chars().take_while(|c| *c == ' ').count();
             let text = run.text.trim();
             let x = MARGIN + (run.column + blanks) as f64 * CELL.0;
-            // The length is given, so that columns stay in line whatever the font.
+            // `textLength` keeps columns aligned in every font.
             let length = text.chars().count() as f64 * CELL.0;
             let _ = writeln!(
                 out,
@@ -101,7 +101,7 @@ fn draw(screen: &str, title: &str) -> String {
     out
 }
 
-/// Parts a line into runs. The style goes on in the next line, as it does on a terminal.
+/// Splits a line into runs. The style continues in the next line, as on a terminal.
 fn parse(line: &str, style: &mut Style) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut column = 0;
@@ -116,7 +116,7 @@ fn parse(line: &str, style: &mut Style) -> Vec<Run> {
             continue;
         }
         let sequence: String = characters.by_ref().skip(1).take_while(|c| !is_last(*c)).collect();
-        // `take_while` has taken the last character too; colours are the only ones tmux prints.
+        // `take_while` has taken the last character too. tmux prints only sequences of colours.
         style.change(&sequence);
     }
     runs
@@ -127,7 +127,7 @@ fn is_last(character: char) -> bool {
 }
 
 impl Style {
-    /// Does what the numbers of a colour sequence say.
+    /// Applies the numbers of a colour sequence.
     fn change(&mut self, sequence: &str) {
         let mut numbers = sequence.split([';', ':']).map(|text| text.parse::<usize>().unwrap_or(0));
         while let Some(number) = numbers.next() {
@@ -147,7 +147,7 @@ impl Style {
     }
 }
 
-/// A colour out of 256, or by its parts.
+/// One of 256 colours, or a colour by its red, green and blue.
 fn extended(numbers: &mut impl Iterator<Item = usize>) -> Option<String> {
     let (red, green, blue) = match numbers.next()? {
         2 => (numbers.next()?, numbers.next()?, numbers.next()?),

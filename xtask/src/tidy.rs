@@ -1,6 +1,5 @@
-//! Checks what the compiler does not: the code map, circles of imports, names of tools, plain words, test
-//! files, sizes,
-//! licences, links.
+//! Checks what the compiler does not: the code map, circles of imports, names of tools, plain words,
+//! test files, sizes, licences, links.
 
 mod circles;
 mod tools;
@@ -20,9 +19,9 @@ const WITH_FLOORS: &str = "runtime";
 const MAX_PACKAGES: usize = 386;
 /// Lines of ARCHITECTURE.md.
 const MAX_MAP_LINES: usize = 200;
-/// The loop stays short enough to be read at once.
+/// The most lines of the loop, so that people can read it at once.
 const MAX_LOOP_LINES: usize = 200;
-/// Lines of any other source file.
+/// The most lines of any other source file.
 const MAX_LINES: usize = 700;
 
 /// Options of tidy
@@ -57,8 +56,8 @@ fn say(line: &str) {
     println!("{line}");
 }
 
-/// Every top-level module of every crate is in the crate's section of the code map, and nothing
-/// else is; the whole document is short enough to be read.
+/// The section of each crate in the code map names all its top-level modules and no others, and the
+/// document is short enough.
 fn code_map(root: &Path, problems: &mut Vec<String>) {
     let map = read(&root.join("ARCHITECTURE.md"), problems);
     let lines = map.lines().count();
@@ -92,12 +91,12 @@ fn section<'t>(map: &'t str, name: &str) -> Vec<&'t str> {
     lines.take_while(|line| !line.starts_with('#')).collect()
 }
 
-/// What stands between backticks in a line.
+/// The texts between backticks in a line.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// The modules that a line of the map lists, without what it says about them in parentheses.
+/// The modules that a line of the map lists, without the remarks in parentheses.
 fn top_level(listed: &str) -> impl Iterator<Item = &str> {
     let outside = listed.split('(').map(|part| part.rsplit(')').next().unwrap_or(part));
     let is_module = |name: &&str| name.chars().all(|it| it.is_ascii_lowercase() || it == '_');
@@ -110,8 +109,8 @@ fn floors(map: &str, name: &str) -> Vec<BTreeSet<String>> {
     lines.map(|line| top_level(line).map(str::to_owned).collect()).collect()
 }
 
-/// Phrases that make help and errors hard to read: they name no actor, or stand for a noun that the
-/// glossary has.
+/// Phrases that make help and errors hard to read: they name no actor, or replace a noun of the
+/// glossary.
 const BANNED: [&str; 18] = [
     "nobody",
     "whoever",
@@ -133,7 +132,7 @@ const BANNED: [&str; 18] = [
     "as was asked for",
 ];
 
-/// No text of the shipped crates that people or models read has a banned phrase. Comments are left out.
+/// No text for people or models in the shipped crates has a banned phrase. Comments are not checked.
 fn words(root: &Path, problems: &mut Vec<String>) {
     for name in ["protocol", "agent", "model", "tools", "store", "runtime", "cli"] {
         for file in rust_files(&root.join(name).join("src")) {
@@ -160,7 +159,7 @@ fn words(root: &Path, problems: &mut Vec<String>) {
     }
 }
 
-/// True when `text` has `phrase` as words of their own.
+/// True when `text` contains `phrase` as whole words.
 fn has_phrase(text: &str, phrase: &str) -> bool {
     let edge = |it: Option<char>| it.is_none_or(|it| !it.is_alphanumeric() && it != '-');
     text.match_indices(phrase).any(|(at, _)| {
@@ -240,7 +239,8 @@ fn licences(root: &Path, problems: &mut Vec<String>) {
     }
 }
 
-/// `A OR B`: one suffices; `A AND B`: both are needed. Old files write `A/B` for `A OR B`.
+/// Whether the licence is allowed: one side of `A OR B`, or both sides of `A AND B`. Old files write `A/B`
+/// for `A OR B`.
 fn is_allowed(licence: &str, allowed: &BTreeSet<String>) -> bool {
     let plain = licence.replace(['(', ')'], " ").replace('/', " OR ");
     let one = |term: &str| allowed.contains(term.trim());
@@ -254,7 +254,7 @@ fn is_allowed(licence: &str, allowed: &BTreeSet<String>) -> bool {
     plain.split(" OR ").any(all)
 }
 
-/// Every link of a document to a file of the repository finds it.
+/// Every file of the repository that a document links to exists.
 fn links(root: &Path, problems: &mut Vec<String>) {
     let top = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut documents: Vec<PathBuf> = top.filter(|path| is_named(path, "md")).collect();
@@ -271,7 +271,7 @@ fn links(root: &Path, problems: &mut Vec<String>) {
     }
 }
 
-/// The files that a Markdown text links to, blocks of code left out.
+/// The files that a Markdown text links to outside of code blocks.
 fn link_targets(text: &str) -> impl Iterator<Item = &str> {
     let prose = text.split("```").step_by(2);
     let targets = prose.flat_map(|part| part.split("](").skip(1));

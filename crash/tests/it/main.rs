@@ -4,4 +4,5 @@
 
 mod check;
 mod told;
+mod tree;
 mod trees;

@@ -1,28 +1,12 @@
 //! The checker of announcements must be able to fail: every promise about them, broken.
 
-use posse_crash::{Asked, Evidence, Promise, RunLog, check as find_violations};
+use crate::tree::{Log, block, called, cancel, check, finished, root_started, started};
+use posse_crash::{Asked, Promise};
 use serde_json::{Value, json};
-
-/// Events with the times at which they were stored.
-type Log = Vec<(u64, Value)>;
-
-fn started(parent: Option<(&str, &str)>, ancestors: &[&str]) -> Value {
-    match parent {
-        None => json!({"type": "run_started"}),
-        Some((run, announce)) => {
-            let parent = json!({"run": run, "announce": announce, "ancestors": ancestors});
-            json!({"type": "run_started", "parent": parent})
-        }
-    }
-}
 
 fn said(text: &str) -> Value {
     let message = json!({"parts": [{"type": "text", "text": text}]});
     json!({"type": "message_received", "from": "user", "message": message})
-}
-
-fn called() -> Value {
-    json!({"type": "model_called"})
 }
 
 /// A reply that has seen everything.
@@ -32,10 +16,6 @@ fn replied() -> Value {
 
 fn child(run: &str, announce: &str) -> Value {
     json!({"type": "child_started", "run": run, "announce": announce})
-}
-
-fn block(run: &str, outcome: &str) -> String {
-    format!("<task_result id=\"x\" run=\"{run}\" agent=\"a\" outcome=\"{outcome}\">\nI")
 }
 
 fn told(run: &str, announce: &str, outcome: &str) -> Value {
@@ -49,15 +29,7 @@ fn marked(mut told: Value, mark: &str) -> Value {
     told
 }
 
-fn cancel() -> Value {
-    json!({"type": "cancel_requested", "scope": "run"})
-}
-
-fn finished(outcome: &str) -> Value {
-    json!({"type": "run_finished", "outcome": {"kind": outcome}})
-}
-
-/// A root, a child of it in the background, and a child of that, each of which ended well.
+/// Three runs that completed; the lead and the leaf in the background.
 struct Tree {
     root: Log,
     lead: Log,
@@ -69,7 +41,7 @@ impl Tree {
     fn good() -> Self {
         Tree {
             root: vec![
-                (1, started(None, &[])),
+                (1, root_started()),
                 (1, said("top")),
                 (2, called()),
                 (3, replied()),
@@ -80,7 +52,7 @@ impl Tree {
                 (43, finished("completed")),
             ],
             lead: vec![
-                (4, started(Some(("root", "steer")), &["root"])),
+                (4, started("root", ("announce", "steer"), &["root"])),
                 (4, said("middle")),
                 (4, called()),
                 (5, replied()),
@@ -91,7 +63,7 @@ impl Tree {
                 (40, finished("completed")),
             ],
             leaf: vec![
-                (6, started(Some(("lead", "collect")), &["root", "lead"])),
+                (6, started("lead", ("announce", "collect"), &["root", "lead"])),
                 (6, said("bottom")),
                 (6, called()),
                 (7, replied()),
@@ -107,19 +79,19 @@ impl Tree {
         }
     }
 
-    /// The same, but nobody is to be told of the leaf.
+    /// The same, but the leaf is `silent`.
     fn silent() -> Self {
         let mut tree = Tree::good();
         tree.lead[4].1 = child("leaf", "silent");
         tree.lead.remove(5);
         tree.lead.push((50, told("leaf", "silent", "completed")));
-        tree.leaf[0].1 = started(Some(("lead", "silent")), &["root", "lead"]);
+        tree.leaf[0].1 = started("lead", ("announce", "silent"), &["root", "lead"]);
         tree.leaf[4].0 = 50;
         tree.asked[3].told.clear();
         tree
     }
 
-    /// The same as the first, but the middle one fails before the leaf has ended.
+    /// The same as the first, but the lead fails before the leaf has ended.
     fn broken() -> Self {
         let mut tree = Tree::good();
         tree.lead.truncate(5);
@@ -135,36 +107,14 @@ impl Tree {
 
     #[track_caller]
     fn check(self, expected: &[Promise]) {
-        let logs = [("root", self.root), ("lead", self.lead), ("leaf", self.leaf)];
-        let logs = logs
-            .into_iter()
-            .map(|(run, log)| RunLog { run: run.to_owned(), records: records(run, log) })
-            .collect();
-        let found = find_violations(&Evidence {
-            printed: Vec::new(),
-            expected_runs: 3..=3,
-            logs,
-            effects: Vec::new(),
-            messages: Vec::new(),
-            requests: 0,
-            asked: self.asked,
-        });
-        let promises: Vec<Promise> = found.iter().map(|violation| violation.promise).collect();
-        assert_eq!(promises, expected, "{found:#?}");
+        check([self.root, self.lead, self.leaf], self.asked, expected);
     }
 }
 
-/// A request of whom this was said to, which tells of these ends.
+/// A request of the run with this prompt, which reports these ends.
 fn asked(prompt: &str, told: &[&str]) -> Asked {
     let texts = [prompt.to_owned(), told.iter().map(|run| block(run, "completed")).collect()];
     Asked::of(prompt.to_owned(), &texts)
-}
-
-fn records(run: &str, log: Log) -> Vec<Value> {
-    let numbered = log.into_iter().zip(1..);
-    numbered
-        .map(|((at, event), seq)| json!({"run": run, "seq": seq, "at": at, "event": event}))
-        .collect()
 }
 
 #[test]
@@ -179,7 +129,7 @@ fn an_end_that_was_never_announced_is_found() {
     let mut tree = Tree::silent();
     tree.lead.pop();
     tree.check(&[Promise::AnnouncedOnce]);
-    // Whoever waits for it is stuck besides.
+    // The run that waits for it is also stuck.
     let mut tree = Tree::good();
     tree.root.truncate(5);
     tree.check(&[Promise::NoRunStuck, Promise::NoRunStuck, Promise::AnnouncedOnce]);
@@ -225,19 +175,19 @@ fn an_announcement_in_another_way_than_asked_for_is_found() {
 
 #[test]
 fn an_announcement_to_the_wrong_one_is_found() {
-    // To the one above, though the parent was there.
+    // To the root, though the parent still worked.
     let mut tree = Tree::broken();
     tree.lead.last_mut().unwrap().0 = 36;
     tree.root[5].0 = 36;
     tree.root.swap(5, 6);
     tree.check(&[Promise::AnnouncedOnce]);
-    // Kept, though one above was there.
+    // Kept, though the root still worked.
     let mut tree = Tree::broken();
     tree.root.remove(6);
     tree.lead.push((35, marked(told("leaf", "collect", "completed"), "kept")));
     tree.asked[0].told.pop();
     tree.check(&[Promise::AnnouncedOnce]);
-    // What was stopped with its parent is kept there.
+    // The announcement of a run that was stopped with its parent is kept there.
     let mut tree = Tree::broken();
     tree.root.remove(6);
     tree.lead.push((35, marked(told("leaf", "collect", "cancelled"), "kept")));
@@ -264,7 +214,7 @@ fn a_run_that_is_done_before_those_it_waits_for_is_found() {
     tree.lead[7].0 = 15;
     tree.root[5].0 = 15;
     tree.asked[3].told.clear();
-    // And what was kept could have been told to the one above.
+    // And the kept announcement could have gone to the root.
     tree.check(&[Promise::AwaitsAll, Promise::AnnouncedOnce]);
 }
 

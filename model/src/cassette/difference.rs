@@ -1,4 +1,4 @@
-//! The first place where a request is not the one that was recorded, and words for it. Pure.
+//! Finds and describes the first difference between a request and the recorded ones. Pure.
 
 use super::line::Asked;
 use crate::fault::shorten;
@@ -9,10 +9,10 @@ use std::fmt::{self, Write as _};
 const BEFORE: usize = 30;
 const SHOWN: usize = 120;
 
-/// Where a replay left its recording.
+/// Where a replay differs from its recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The number of the request that was not recorded like this, counted from 1.
+    /// The number of the request that was not recorded, counted from 1.
     pub request: u64,
     /// What it was compared with.
     pub against: Against,
@@ -36,13 +36,13 @@ pub enum Against {
     Nothing {
         /// How many there are.
         recorded: usize,
-        /// Why there may be no more, if that can be told.
+        /// Why there may be no more, if that is known.
         why: &'static str,
     },
 }
 
 impl Difference {
-    /// The place alone, for those who have one line.
+    /// The place alone, on one line.
     pub(super) fn brief(&self) -> String {
         match &self.against {
             Against::Recorded { at, .. } => {
@@ -122,7 +122,7 @@ fn first<'a>(
             let missing = recorded.keys().filter(|name| !sent.contains_key(*name));
             for name in sent.keys().chain(missing) {
                 let dot = if at.is_empty() { "" } else { "." };
-                // To a string nothing fails.
+                // Writing to a string cannot fail.
                 let _ = write!(at, "{dot}{name}");
                 let found = one(recorded.get(name), sent.get(name), at, alike);
                 if found.is_some() {
@@ -163,7 +163,7 @@ fn one<'a>(
     }
 }
 
-/// Both sides in few words; of two texts, what is around the place where they part.
+/// Both sides in few words; of two texts, the part around the first difference.
 fn shown(recorded: Option<&Value>, sent: Option<&Value>) -> (Option<String>, Option<String>) {
     let (Some(Value::String(one)), Some(Value::String(other))) = (recorded, sent) else {
         let brief = |value: &Value| shorten(&value.to_string(), SHOWN);

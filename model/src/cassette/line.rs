@@ -19,7 +19,7 @@ pub(super) enum Line {
     Cassette(Head),
     /// A model that a run could call, from then on.
     Model(Box<Cast>),
-    /// A request and what came of it. In the order in which they ended.
+    /// A request and its answer, in the order in which the exchanges ended.
     Exchange(Box<Exchange>),
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Head {
     pub(super) posse: String,
 }
 
-/// A model as it was when it was recorded: all that is needed to call it again, keys aside.
+/// A model as it was recorded, with all that is needed to call it again except keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Cast {
     /// `vendor/name`.
@@ -53,7 +53,7 @@ pub(crate) struct Cast {
     pub(crate) dialect: Dialect,
 }
 
-/// A request and what came of it.
+/// A request and its answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Exchange {
     /// Requests are counted from 1 in the order in which they were made.
@@ -65,7 +65,7 @@ pub(super) struct Exchange {
     pub(super) end: End,
 }
 
-/// A request, with marks in place of what must not be kept.
+/// A request, with marks in place of secrets and places.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Asked {
     pub(super) method: String,
@@ -110,8 +110,8 @@ impl Content {
 pub(super) enum End {
     /// The body came to its end.
     Complete,
-    /// Nobody wanted more: the reply was complete before its body, it stalled, or the call was
-    /// cancelled.
+    /// The client stopped reading: the reply was complete before its body, it stalled, or the call
+    /// was cancelled.
     Left,
     /// The network or the server failed.
     Failed {

@@ -1,5 +1,6 @@
-//! What is another each time a run is made: ids of runs, folders that are named after them, how long
-//! a task took. Requests are compared without it, and recorded answers are played with today's.
+//! Texts that differ in every run: ids of runs, folders with these ids in their names, durations of
+//! tasks. Requests are compared without them, and replayed answers get the texts of the present
+//! run.
 
 use super::line::Content;
 use super::scrub::Scrub;
@@ -10,20 +11,20 @@ use std::ops::Range;
 
 /// Stands for the id of a run.
 const RUN: &str = "{{posse:run}}";
-/// Stands for a folder of a run's own.
+/// Stands for a run's own folder.
 const SCRATCH: &str = "{{posse:scratch}}";
-/// Stands for what else is another each time.
+/// Stands for the other texts that differ in every run.
 const OTHER: &str = "{{posse:passing}}";
 
-/// What a run's own folder stands in.
+/// The folder that contains the runs' own folders.
 const FOLDER: &str = "-scratch/";
-/// How the block begins, and ends, in which the result of a task is told.
+/// The beginning and the end of a block with the result of a task.
 const BLOCK: &str = "task_result id=\"";
 const TOOK: &str = " duration=\"";
 /// Characters of a run's id.
 const ID: usize = 26;
 
-/// Puts marks in place of what is another each time, and returns what stood there, in order.
+/// Replaces the texts that differ in every run by marks, and returns these texts in order.
 pub(super) fn level(value: &mut Value) -> Vec<String> {
     let mut found = Vec::new();
     visit(value, &mut found);
@@ -56,10 +57,9 @@ fn marked(text: &str, passages: &[(Range<usize>, &str)], found: &mut Vec<String>
     out
 }
 
-/// `answer`, which may tell a name in pieces, with what is `now` in place of what `then` stood in
-/// the request.
+/// `answer` with the texts of `now` in place of those of `then`. It may contain a name in pieces.
 pub(super) fn today(answer: &str, then: &[String], now: &[String]) -> Content {
-    // What is short is no name: it may be anything.
+    // A short text could be anything, so it is not replaced.
     let names = then.iter().zip(now).filter(|(then, now)| then.len() >= ID && then != now);
     let names: Vec<(&str, &str)> = names.map(|(then, now)| (then.as_str(), now.as_str())).collect();
     match names.is_empty() {
@@ -68,7 +68,7 @@ pub(super) fn today(answer: &str, then: &[String], now: &[String]) -> Content {
     }
 }
 
-/// The passages of `text` that are another each time, in order and without overlap.
+/// The passages of `text` that differ in every run, in order and without overlap.
 fn passages(text: &str) -> Vec<(Range<usize>, &'static str)> {
     let mut found: Vec<(Range<usize>, &'static str)> = ids(text).collect();
     found.extend(blocks(text).map(|range| (range, OTHER)));
@@ -99,7 +99,7 @@ fn ids(text: &str) -> impl Iterator<Item = (Range<usize>, &'static str)> {
     })
 }
 
-/// What tells blocks of results apart, and how long their tasks took.
+/// The ids of blocks of results, and how long their tasks took.
 fn blocks(text: &str) -> impl Iterator<Item = Range<usize>> {
     let quoted = |from: usize| text[from..].find('"').map(|length| from..from + length);
     let starts = text.match_indices(BLOCK).map(|(at, _)| at + BLOCK.len());

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use url::Url;
 
-/// Headers of an answer that mean something to us; the rest is not kept.
+/// The headers of an answer that are kept.
 const HEADERS: [&str; 9] = [
     "content-type",
     "content-encoding",
@@ -43,7 +43,7 @@ struct State {
     exchanges: u64,
     /// The models that can be called; written with the first request.
     cast: Vec<Cast>,
-    /// Why it cannot be written any more.
+    /// Why writing failed.
     broken: Option<io::Error>,
 }
 
@@ -143,8 +143,8 @@ impl State {
         self.requests
     }
 
-    /// Appends a line, whole or not at all as far as the system lets us. After a failure nothing
-    /// more is written: what follows a hole is of no use.
+    /// Appends a line, if possible whole or not at all. After a failure nothing more is written,
+    /// because a cassette with a gap is useless.
     fn write(&mut self, line: &Line) {
         if self.broken.is_some() {
             return;
@@ -189,7 +189,7 @@ pub(super) fn asked(habits: &Habits, url: &Url, wire: &str, body: &[u8]) -> Aske
     }
 }
 
-/// One exchange while it happens. Written when it has ended, or when nobody waits for it.
+/// One exchange while it happens. It is written when it has ended or is dropped.
 pub(crate) struct Take {
     recording: Arc<Recording>,
     /// Until it is written.

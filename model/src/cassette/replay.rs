@@ -1,4 +1,4 @@
-//! Playing a cassette: each request gets the answer that the same request got when it was recorded.
+//! Replays a cassette: each request gets the answer that was recorded for the same request.
 
 use super::difference::{Against, Difference, compare};
 use super::line::{Answered, Asked, Cast, Content, End, Exchange, Line, VERSION};
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use url::Url;
 
-/// What follows from the length of the prompt or from its bytes, and so from the name of the folder,
-/// is not compared: caps on the output, where money is limited, and the name of the prompt in a
-/// provider's cache.
+/// Fields that are not compared, because they depend on the length or the bytes of the prompt, and
+/// so on the name of the folder: caps on the output when money is limited, and the name of the
+/// prompt in the provider's cache.
 const DERIVED: [&str; 4] =
     ["max_tokens", "max_completion_tokens", "max_output_tokens", "prompt_cache_key"];
 
@@ -42,7 +42,7 @@ struct State {
 #[derive(Debug)]
 struct Recorded {
     exchange: Exchange,
-    /// What stood in the request and is another each time.
+    /// The texts in the request that differ in every run.
     passing: Vec<String>,
     used: bool,
 }
@@ -134,7 +134,7 @@ impl Replay {
         self.cut
     }
 
-    /// Where the replay left the recording, if it did. Nothing can be replayed after that.
+    /// Where the replay differs from the recording, if it does. Nothing can be replayed after that.
     pub fn difference(&self) -> Option<Difference> {
         self.state().difference.clone()
     }
@@ -189,7 +189,7 @@ impl Replay {
             let (alike, against) = compare(&exchange.request, sent);
             (alike, exchange.number, against)
         });
-        // Of those that are as much alike, the one that was made first.
+        // Of several that are equally similar, the first.
         let nearest =
             compared.max_by_key(|(alike, number, _)| (*alike, std::cmp::Reverse(*number)));
         let against = match nearest {
@@ -229,7 +229,7 @@ fn strip_derived(body: &mut Value) {
     }
 }
 
-/// What a recorded exchange comes to here, where what passes is `now` another.
+/// The result of a recorded exchange, with the texts of `now`.
 fn play(
     recorded: &Recorded,
     now: &[String],
@@ -242,7 +242,7 @@ fn play(
         End::Failed { kind, reason } => Err(Fault::new(kind_of(kind), reason.clone())),
     };
     let Some(Answered { status, headers, body }) = &exchange.response else {
-        // Without an answer there was a fault; a cassette that says otherwise has been changed.
+        // An exchange without an answer has a fault, unless someone changed the cassette.
         return Err(end.err().unwrap_or_else(|| Fault::new(Kind::Cut, "there was no answer")));
     };
     let status = StatusCode::from_u16(*status).map_err(|_| unreadable("a status that is none"))?;

@@ -1,7 +1,7 @@
-//! What must not be in a cassette: keys, and where on this machine the work was done.
+//! Removes what must not be in a cassette: keys, and paths of this machine.
 //!
-//! Finds such passages in texts and puts marks in their place; puts places back for marks. The
-//! same text gives the same marks when it is recorded and when it is sent again. Does no I/O.
+//! Replaces such passages in texts by marks, and marks by the paths of the present machine. The
+//! same text gives the same marks in a recording and in a replay. Does no I/O.
 
 use super::secret;
 use crate::{Unescaped, forms_of_secret};
@@ -11,14 +11,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Stands for the folder that was worked in.
+/// Stands for the workspace.
 pub(super) const WORKSPACE: &str = "{{posse:workspace}}";
 /// Stands for the user's home.
 pub(super) const HOME: &str = "{{posse:home}}";
-/// Stands for a key, or for what looks like one.
+/// Stands for a key, or for a text that looks like one.
 pub(super) const SECRET: &str = "{{posse:secret}}";
 
-/// What is shorter than this is a placeholder that a local server is given, and may be a word.
+/// A shorter key is a placeholder for a local server, and may be a common word.
 const SHORTEST_KEY: usize = 8;
 
 /// Where on this machine a run works. Neither is written into a cassette.
@@ -30,11 +30,11 @@ pub struct Places {
     pub home: Option<PathBuf>,
 }
 
-/// What is looked for.
+/// The texts to look for.
 #[derive(Debug, Default)]
 pub(super) struct Scrub {
     needles: Vec<Needle>,
-    /// What each mark of a place stands for here, ready to stand inside a JSON string.
+    /// The path for each mark, escaped for a JSON string.
     places: Vec<(&'static str, String)>,
 }
 
@@ -72,7 +72,7 @@ impl Scrub {
         scrub
     }
 
-    /// The same, which takes out these texts too, as they are.
+    /// The same, which also removes these texts.
     pub(super) fn and<'a>(mut self, texts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         for text in texts.into_iter().filter_map(|text| std::str::from_utf8(text).ok()) {
             self.hide(text.to_owned());
@@ -101,7 +101,7 @@ impl Scrub {
         self.places.push((mark, inside.unwrap_or_default().to_owned()));
     }
 
-    /// Puts other names in the place of names.
+    /// Replaces names by other names.
     pub(super) fn renaming<'a>(names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let needle = |(text, name): (&str, &str)| Needle {
             text: text.to_owned(),
@@ -180,7 +180,7 @@ impl Scrub {
         }
     }
 
-    /// Bytes that are no text, with marks in place of whatever can be found in them.
+    /// Bytes that are not text, with marks in place of what is found in them.
     pub(super) fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut out = bytes.to_vec();
         for needle in &self.needles {
@@ -209,7 +209,7 @@ impl Scrub {
         out
     }
 
-    /// The body of a recorded answer, with the places of this machine for their marks.
+    /// The body of a recorded answer, with the paths of this machine in place of marks.
     pub(super) fn fill<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
         for (mark, place) in &self.places {
@@ -221,7 +221,7 @@ impl Scrub {
     }
 }
 
-/// Whether the path in `range` stands for itself and is no part of a longer name.
+/// Whether the path in `range` is not a part of a longer name.
 fn is_path(text: &str, range: &Range<usize>) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let before = text[..range.start].chars().next_back();

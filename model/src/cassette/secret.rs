@@ -1,9 +1,9 @@
-//! Texts that have the shape of a secret, whosever it is: files that an agent reads hold more
-//! keys than those it was given.
+//! Finds texts that look like a secret: files that an agent reads can contain keys that Posse does
+//! not know.
 
 use std::ops::Range;
 
-/// How a secret begins, and how many letters, digits, `-` or `_` must follow at least.
+/// The beginnings of secrets, and how many letters, digits, `-` or `_` must follow at least.
 const SHAPES: [(&str, usize); 17] = [
     ("sk-", 20),
     ("sk_live_", 16),
@@ -28,7 +28,7 @@ const SHAPES: [(&str, usize); 17] = [
 const PEM: (&str, &str) = ("-----BEGIN ", "PRIVATE KEY-----");
 const PEM_END: &str = "-----END ";
 
-/// Where `text` has what looks like a secret, in no order.
+/// The places in `text` that look like a secret, in no particular order.
 pub(super) fn find(text: &str) -> impl Iterator<Item = Range<usize>> {
     let words = SHAPES.iter().flat_map(move |(prefix, least)| words(text, prefix, *least));
     words.chain(private_keys(text))

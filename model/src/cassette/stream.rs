@@ -1,7 +1,7 @@
-//! Marks in the body of an answer, which may be a stream that tells a key or a path in pieces.
+//! Puts marks into the body of an answer, which may be a stream with a key or a path in pieces.
 //!
-//! Knows of wires only that they send events as JSON and that a text comes in pieces at the same
-//! place of successive events. What holds nothing that must go stays as it came, byte for byte.
+//! It assumes only that a wire sends events as JSON, and that the pieces of a text come at the same
+//! place of successive events. A body without anything to remove stays the same, byte for byte.
 
 use super::line::Content;
 use super::scrub::{Passage, Scrub};
@@ -33,7 +33,7 @@ enum Line<'a> {
     Other(&'a str),
 }
 
-/// A stream of events with marks. What is no event is marked as it stands.
+/// A stream of events with marks. Lines that are not events get marks, too.
 fn events(scrub: &Scrub, text: &str) -> String {
     let mut lines: Vec<Line<'_>> = text
         .split_inclusive('\n')
@@ -61,7 +61,7 @@ fn events(scrub: &Scrub, text: &str) -> String {
                 match before {
                     Some(Ok(before)) if before != value => {
                         let end = if line.ends_with("\r\n") { "\r\n" } else { "\n" };
-                        // To a string nothing fails.
+                        // Writing to a string cannot fail.
                         let _ = write!(out, "data: {value}{end}");
                     }
                     _ => out.push_str(line),
@@ -74,7 +74,7 @@ fn events(scrub: &Scrub, text: &str) -> String {
     out
 }
 
-/// Puts the texts of `value` where they belong by their place and by what tells them apart.
+/// Sorts the texts of `value` by their place and by the fields that tell texts apart.
 fn collect<'a>(
     value: &'a mut Value,
     place: &mut String,
@@ -108,8 +108,8 @@ fn collect<'a>(
     place.truncate(length);
 }
 
-/// Puts marks into a text that comes in `pieces`. A mark stands in the piece where its passage
-/// begins; the pieces it goes on in lose what belongs to it. Returns whether there was any.
+/// Puts marks into a text that comes in `pieces`. A mark goes into the piece where its passage
+/// begins; later pieces lose their part of the passage. Returns whether there was any.
 fn mark(scrub: &Scrub, pieces: &mut [&mut String]) -> bool {
     let whole: String = pieces.iter().map(|piece| piece.as_str()).collect();
     let passages = scrub.find(&whole);

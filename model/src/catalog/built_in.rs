@@ -1,5 +1,5 @@
-//! The catalog that comes with Posse, read in pieces: a process that uses one model does not pay
-//! for the others at its start.
+//! The built-in catalog. It is parsed in pieces, so that a process with one model does not spend
+//! time on the others at its start.
 
 use super::row::{ModelRow, VendorRow};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! What a row must be, so that it can be used. What is wrong is told with its place.
+//! Checks the rows of the catalog. An error names the place.
 
 use super::row::{ModelRow, PriceRow, VendorRow};
 use super::{KEPT_VENDOR, Vendor, row};
@@ -13,7 +13,7 @@ use url::Url;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogError {
-    /// A value that cannot be.
+    /// An invalid value.
     #[error("[{place}]: {reason}")]
     Unusable {
         /// The table it stands in.
@@ -21,7 +21,7 @@ pub enum CatalogError {
         /// What is wrong, and what would be right.
         reason: String,
     },
-    /// A vendor nobody knows, without an address.
+    /// An unknown vendor without an address.
     #[error(
         "[vendors.{vendor}]: it has no `base_url`; set it to where the vendor listens, such as https://models.example.com/v1"
     )]
@@ -29,7 +29,7 @@ pub enum CatalogError {
         /// Which vendor.
         vendor: String,
     },
-    /// A model of a vendor nobody knows.
+    /// A model of an unknown vendor.
     #[error(
         "[{place}]: there is no vendor `{vendor}`; name one of {known}, or add [vendors.{vendor}]"
     )]
@@ -74,7 +74,7 @@ pub(super) fn vendor(name: &str, row: &VendorRow) -> Result<(), CatalogError> {
         };
         if variable.is_empty() || !variable.chars().enumerate().all(usable) {
             let reason = "is no name of an environment variable; name the variable, never the key";
-            // What looks like a key is not repeated.
+            // A value that looks like a key is not repeated.
             return Err(unusable(&place, format!("a variable that is named here {reason}")));
         }
     }
@@ -134,13 +134,13 @@ fn known_vendor<'a>(
     })
 }
 
-/// True for what a vendor may be called.
+/// True for a valid name of a vendor.
 pub(crate) fn is_vendor_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !name.is_empty() && name.len() <= 64 && name.bytes().all(fits)
 }
 
-/// True for what a vendor may call a model. A comma stands between two.
+/// True for a valid name of a model. A comma separates two names.
 pub(crate) fn is_model_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_graphic() && byte != b',';
     !name.is_empty() && name.len() <= 200 && name.bytes().all(fits)
@@ -184,12 +184,12 @@ fn price(place: &str, row: &PriceRow) -> Result<(), CatalogError> {
 pub(super) fn wire(vendor: &str, word: &str) -> Result<Wire, CatalogError> {
     let deserializer: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
         word.into_deserializer();
-    // The error names the wires there are.
+    // The error names all wires.
     Wire::deserialize(deserializer)
         .map_err(|error| unusable(&format!("vendors.{vendor}"), format!("`wire`: {error}")))
 }
 
-/// Fails when `tables` make no dialect.
+/// Fails when `tables` are not a valid dialect.
 pub(super) fn dialect<'a>(
     place: &str,
     tables: impl IntoIterator<Item = &'a Table>,

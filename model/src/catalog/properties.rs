@@ -29,7 +29,7 @@ pub struct Dated {
     pub date: Option<String>,
 }
 
-/// What is assumed of a model of which nobody says anything.
+/// The properties of an unknown model.
 const UNKNOWN: Properties = Properties {
     window: 128_000,
     max_output: 8_192,
@@ -39,16 +39,16 @@ const UNKNOWN: Properties = Properties {
     documents: true,
 };
 
-/// Dollars for a million tokens in billionths of a dollar for one.
+/// Dollars for a million tokens, as billionths of a dollar for one.
 const PER_MILLION: f64 = 1_000.0;
 
 impl Properties {
-    /// What is assumed of a model of which nothing is said but `row`.
+    /// The properties of a model with only this `row`.
     pub(super) fn assumed(row: &ModelRow) -> Self {
         UNKNOWN.changed_by(row)
     }
 
-    /// The same with what `row` says.
+    /// The same, changed by `row`.
     pub(super) fn changed_by(self, row: &ModelRow) -> Self {
         let window = row.window.unwrap_or(self.window);
         Properties {
@@ -67,7 +67,7 @@ impl Dated {
     pub(super) const FREE: Dated =
         Dated { price: Price { input: 0, cache_read: 0, cache_write: 0, output: 0 }, date: None };
 
-    /// What is not said of the cache costs what other input does.
+    /// Without prices for the cache, these are the price of other input.
     fn of(row: &PriceRow) -> Self {
         let price = |dollars: f64| (dollars * PER_MILLION).round() as u64;
         Dated {

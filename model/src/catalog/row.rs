@@ -1,4 +1,4 @@
-//! Rows as they are written, in the built-in catalog and in a user's settings.
+//! Rows of the catalog, in the built-in file and in a user's settings.
 
 use super::vendor::Caps;
 use crate::wire::Dialect;
@@ -27,7 +27,7 @@ impl Additions {
     }
 }
 
-/// A vendor as it is written. What is left out stays as it is known.
+/// A row about a vendor. Missing fields keep their values.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VendorRow {
@@ -55,7 +55,7 @@ pub struct VendorRow {
     pub(super) dialect: Table,
 }
 
-/// A model as it is written. What is left out stays as it is known.
+/// A row about a model. Missing fields keep their values.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelRow {
@@ -68,7 +68,7 @@ pub struct ModelRow {
     pub(super) dialect: Table,
 }
 
-/// A price as it is written: dollars for a million tokens.
+/// A price in dollars for a million tokens.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PriceRow {
@@ -80,7 +80,7 @@ pub(super) struct PriceRow {
 }
 
 impl VendorRow {
-    /// The most that is asked of it, where it says so, else what `before` says.
+    /// Its limits where it sets them, else those of `before`.
     pub(super) fn caps(&self, before: Caps) -> Caps {
         Caps {
             max_concurrent: self.max_concurrent.or(before.max_concurrent),
@@ -89,7 +89,7 @@ impl VendorRow {
         }
     }
 
-    /// What it says of all its models.
+    /// The properties of all its models.
     pub(super) fn of_models(&self) -> ModelRow {
         ModelRow {
             window: self.window,
@@ -104,7 +104,7 @@ impl VendorRow {
 }
 
 impl ModelRow {
-    /// The same where it says something, else what `before` says. Prices and dialects aside.
+    /// Its own values where it has them, else those of `before`, without prices and dialects.
     pub(super) fn or(self, before: &ModelRow) -> ModelRow {
         ModelRow {
             window: self.window.or(before.window),
@@ -147,6 +147,6 @@ fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Err
             Ok(all)
         }
     }
-    // An untagged enum would say the same in less, and read each value twice.
+    // An untagged enum would be shorter, but parse each value twice.
     from.deserialize_any(OneOrMore)
 }

@@ -1,4 +1,4 @@
-//! Who serves models, and where.
+//! Vendors, and where they are.
 
 use super::row::{ModelRow, VendorRow};
 use super::{CatalogError, Dated, Properties, Source, check};
@@ -24,13 +24,13 @@ pub struct Vendor {
     pub key_header: Option<String>,
     /// The model to take when nothing is said, as the vendor calls it.
     pub model: Option<String>,
-    /// How the names of its models begin, so that they can be told without the vendor.
+    /// How the names of its models begin, so that such a name needs no vendor before it.
     pub prefixes: Vec<String>,
     /// Where it is, and so what it takes to use it.
     pub reach: Reach,
     /// The command that starts its server, if the user runs it.
     pub start: Option<String>,
-    /// What the user lets it have.
+    /// The user's limits for it.
     pub caps: Caps,
     /// Who says so.
     pub source: Source,
@@ -47,7 +47,7 @@ pub enum Reach {
     Local,
 }
 
-/// The most that is asked of a vendor, whatever it would take.
+/// The limits for calls to a vendor, even if it would accept more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caps {
     /// Calls in flight.
@@ -58,14 +58,14 @@ pub struct Caps {
     pub tokens_per_minute: Option<u64>,
 }
 
-/// What almost everyone speaks.
+/// The wire of most vendors.
 const USUAL_WIRE: &str = "openai-chat";
 
 impl Vendor {
     pub(super) fn new(name: &str, row: VendorRow, source: Source) -> Result<Self, CatalogError> {
         let (models, caps) = (row.of_models(), row.caps(Caps::default()));
         let wire = check::wire(name, row.wire.as_deref().unwrap_or(USUAL_WIRE))?;
-        // A test looks at the built-in ones, so that no start has to.
+        // A test checks the built-in ones, so that the start of a process does not.
         if source == Source::User {
             check::dialect(&format!("vendors.{name}"), [&row.dialect])?;
         }
@@ -90,7 +90,7 @@ impl Vendor {
         })
     }
 
-    /// Takes over what the user says of a known vendor.
+    /// Applies the user's changes to a known vendor.
     pub(super) fn change(&mut self, row: VendorRow) -> Result<(), CatalogError> {
         fn set<T>(known: &mut T, said: Option<T>) {
             if let Some(said) = said {
@@ -123,7 +123,7 @@ impl Vendor {
         Ok(())
     }
 
-    /// True when nothing can be asked of it without a key.
+    /// True when it needs a key.
     pub fn needs_key(&self) -> bool {
         self.reach == Reach::Remote && !self.key_variables.is_empty()
     }
@@ -134,7 +134,7 @@ impl Vendor {
         lists.into_iter().flatten().chain(&self.host_variable).map(String::as_str)
     }
 
-    /// What is assumed of its models.
+    /// The properties of its models.
     pub(super) fn properties(&self) -> Properties {
         let price = (self.reach == Reach::Local).then_some(Dated::FREE);
         Properties { price, ..Properties::assumed(&self.models) }

@@ -1,5 +1,5 @@
-//! How much may be sent in which time: what the user allows in a minute, and what the provider
-//! says is left. Pure; the clock comes from outside.
+//! How much may be sent in which time: the user's limits for a minute, and what the provider says
+//! is left. Pure; the caller provides the time.
 
 use crate::http::Limit;
 use std::collections::VecDeque;
@@ -22,8 +22,8 @@ impl Cap {
         Cap { most: most.max(1), sum: 0, spent: VecDeque::new() }
     }
 
-    /// When `amount` may be spent; `None` for now. More than the whole counts as the whole: it
-    /// could never be had.
+    /// When `amount` may be spent; `None` for now. An amount above the limit counts as the limit;
+    /// else it could never be spent.
     pub(super) fn free_at(&mut self, amount: u64, now: Instant) -> Option<Instant> {
         while let Some((at, old)) = self.spent.front().copied()
             && at + MINUTE <= now
@@ -52,8 +52,8 @@ impl Cap {
     }
 }
 
-/// What a provider says is left of one of its limits. It fills up steadily until it is full; where
-/// the provider does not say how much that is, it fills up all at once.
+/// What a provider says is left of one of its limits. It grows steadily up to the limit. If the
+/// provider does not say the limit, it comes back all at once.
 #[derive(Debug)]
 pub(super) struct Left {
     level: f64,
@@ -67,7 +67,7 @@ pub(super) struct Left {
 
 impl Left {
     /// What `limit` says at `now`, while `open` of it is sent and not answered yet. `None` when it
-    /// does not say enough to act on.
+    /// does not say enough.
     pub(super) fn told(limit: &Limit, open: u64, now: Instant) -> Option<Self> {
         let fills_in = Duration::from_millis(limit.resets_in_ms.filter(|it| *it > 0)?);
         let missing = limit.whole.map(|whole| whole.saturating_sub(limit.left) as f64);
@@ -81,8 +81,8 @@ impl Left {
         })
     }
 
-    /// Whether what was told by the answer to a call that began at `sent` replaces this: it is
-    /// newer, or it is worse. Answers overtake each other.
+    /// Whether the answer to a call that began at `sent` replaces this: it is newer, or it leaves
+    /// less. Answers overtake each other.
     pub(super) fn gives_way_to(&mut self, newer: &Left, sent: Instant, now: Instant) -> bool {
         self.fill(now);
         sent >= self.told_at || newer.level < self.level

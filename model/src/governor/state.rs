@@ -1,5 +1,5 @@
-//! What a governor knows of its provider, and what follows for the next call. Pure; the clock comes
-//! from outside.
+//! What a governor knows of its provider, and the decision about the next call. Pure; the caller
+//! provides the time.
 
 use super::rate::{Cap, Left};
 use super::width::{Refusal, Width};
@@ -8,25 +8,25 @@ use crate::http::{Limit, Limits};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The most calls in flight to a provider that takes all and whose user sets no cap, unless the host
-/// begins with more.
+/// The most calls in flight to a provider that accepts all, without a cap of the user, unless the
+/// host begins with more.
 const WIDEST: usize = 4096;
 
-/// A provider that refuses again and again, and does not say until when, is left alone for so
-/// long, then for twice as long, up to the second.
+/// If a provider refuses again and again and does not say until when, no call goes for this long,
+/// then for twice as long, up to the second value.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Nobody waits here longer than that for a provider that has told everybody to wait: the caller
-/// decides whether it does, or goes elsewhere.
+/// The longest wait here for a provider that has told all clients to wait. After that the caller
+/// decides whether to wait on or to use another provider.
 const LONGEST_HOLD: Duration = Duration::from_secs(60);
 /// If a provider's limit lets a call go only later than this, the call is not sent at all.
 const LONGEST_PACE: Duration = Duration::from_secs(3_600);
 
-/// A provider that refuses calls does so at once. After this long without a refusal, more are sent.
+/// A provider that refuses calls does so at once. After this long without a refusal, more calls go.
 const SILENCE: Duration = Duration::from_millis(30);
 
-/// What a reply is taken to have before there was one.
+/// An estimate of the tokens of a reply before the first one.
 const FIRST_OUTPUT: u64 = 500;
 
 /// What is known of a provider.
@@ -35,21 +35,21 @@ pub(super) struct State {
     pub(super) width: Width,
     pub(super) in_flight: usize,
     last_sent: Option<Instant>,
-    /// Of those in flight, what has no answer yet.
+    /// Calls in flight without an answer.
     unanswered: Amount,
     pub(super) held_until: Option<Instant>,
     pub(super) probe: Probe,
-    /// Refusals that narrowed the width, since a call was last taken.
+    /// Refusals that narrowed the width since the last accepted call.
     streak: u32,
     requests: Rate,
     tokens: Rate,
-    /// Tokens that a reply has of late.
+    /// Tokens of recent replies.
     typical_output: u64,
     pub(super) sent: u64,
     pub(super) refused: u64,
 }
 
-/// Whether one call goes ahead of all others to see whether the provider takes any.
+/// Whether one call goes before all others to see whether the provider accepts calls again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
     /// None is needed.
@@ -74,7 +74,7 @@ struct Rate {
     left: Option<Left>,
 }
 
-/// What follows for a call that asks for leave.
+/// The decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It may go. It is in flight from now on.
@@ -83,7 +83,7 @@ pub(super) enum Verdict {
     At(Instant),
     /// Not before something changes.
     Later,
-    /// Not for so long that its caller should decide.
+    /// Not for a long time: its caller should decide.
     NotSoon(Duration),
 }
 
@@ -138,7 +138,7 @@ impl State {
             return Verdict::Later;
         }
         if self.in_flight >= self.width.now() {
-            // A provider that never refused a call gets more after a short silence.
+            // A provider that never refused a call gets more after a short time.
             let silent = self.last_sent.map(|sent| sent + SILENCE);
             match silent.filter(|_| self.width.was_never_refused()) {
                 Some(at) if at <= now => self.width.widen(),
@@ -200,7 +200,8 @@ impl State {
         }
     }
 
-    /// Notes that a call was taken: its answer has begun, or refuses the request for what it is.
+    /// Notes that a call was accepted: its answer has begun, or refuses the request for its
+    /// content.
     pub(super) fn taken(&mut self, sent: &mut Sent, waiting: usize) {
         self.answered(sent);
         self.streak = 0;
@@ -228,7 +229,7 @@ impl State {
         if speaks_for_all {
             self.streak += 1;
         }
-        // What the provider asks of one for sending too much, it asks of all with the same key.
+        // A provider that limits one call limits all calls with the same key.
         let hold = match asked {
             Some(asked) if refusal == Refusal::Ours || speaks_for_all => asked,
             _ if speaks_for_all && self.streak > 1 => pause(self.streak - 2),
@@ -254,7 +255,7 @@ impl State {
     pub(super) fn ended(&mut self, sent: &mut Sent) {
         self.answered(sent);
         self.in_flight -= 1;
-        // A probe that brought no news leaves the question open.
+        // A probe without a result leaves the question open.
         if sent.is_probe && self.probe == Probe::Out {
             self.probe = Probe::Wanted;
         }

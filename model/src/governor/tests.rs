@@ -1,4 +1,4 @@
-//! Calls that ask for leave, on a clock that only moves when everybody waits.
+//! Tests of the governor, with a clock that moves only when all tasks wait.
 
 use super::*;
 use crate::http::Limit;
@@ -27,12 +27,12 @@ async fn leave(governor: &Governor) -> Leave<'_> {
     governor.leave(&request(), |_| ()).await.unwrap()
 }
 
-/// Lets everybody else go on until nobody can.
+/// Lets all other tasks run until all of them wait.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-/// A provider that takes `limit` at a time and asks those it refuses to wait for `asks`.
+/// A provider that accepts `limit` calls at a time and tells the others to wait for `asks`.
 struct Acme {
     governor: Arc<Governor>,
     limit: usize,
@@ -119,7 +119,7 @@ async fn a_call_that_gives_up_waiting_leaves_its_place_to_the_next() {
     let mut second = Box::pin(leave(&governor));
     assert!(futures_util::poll!(&mut second).is_pending());
     drop(first);
-    // It has been told that it is its turn, and does not take it.
+    // It is woken, and does not use its turn.
     drop(quitter);
     let second = second.await;
     assert_eq!((governor.provider().in_flight, governor.provider().waiting), (1, 0));

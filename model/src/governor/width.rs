@@ -1,16 +1,16 @@
-//! How many calls a provider takes at once, as it is found out: quickly up until it refuses, down
-//! at once, and then carefully around what it took. Pure.
+//! Finds out how many calls a provider accepts at once: quickly more until it refuses, then at once
+//! fewer, and then carefully around that number. Pure.
 
-/// Steps beyond what a provider is known to take come after so many rounds of calls, and after
-/// twice as many each time one is refused, up to the second number.
+/// A step beyond the known width comes after this many rounds of calls, and after twice as many
+/// each time it is refused, up to the second number.
 const FIRST_CAUTION: usize = 4;
 const MOST_CAUTION: usize = 64;
 
-/// Trouble that is not about our own number of calls narrows only when it is more than one answer
-/// in so many.
+/// Trouble that is not about the number of our calls narrows the width only when it is more than
+/// one answer in this many.
 const TOLERATED: u32 = 8;
 
-/// By how much the width grows after a silence, while nothing was ever refused.
+/// The growth of the width after a time without refusals, before the first refusal.
 const WIDENING: usize = 5;
 
 /// Why a call was refused.
@@ -18,7 +18,7 @@ const WIDENING: usize = 5;
 pub(super) enum Refusal {
     /// We send too much.
     Ours,
-    /// The provider is in trouble, whoever made it.
+    /// The provider is in trouble for another reason.
     Theirs,
 }
 
@@ -27,14 +27,14 @@ pub(super) enum Refusal {
 pub(super) struct Width {
     now: usize,
     most: usize,
-    /// How many were taken when one more was refused.
+    /// How many calls were accepted when one more was refused.
     known: Option<usize>,
     /// Calls that began since the width was last cut.
     round: u64,
-    /// Calls taken since the last step beyond what is known.
+    /// Calls accepted since the last step beyond the known width.
     taken: usize,
     caution: usize,
-    /// How far the next of these steps goes: further each time one was taken.
+    /// The size of the next step, which grows each time a step was accepted.
     step: usize,
     /// The last answers, the newest in the lowest bit: ones were trouble.
     answers: u64,
@@ -67,7 +67,7 @@ impl Width {
         self.known.is_none() && self.round == 0
     }
 
-    /// Many more may be in flight: nothing was refused yet.
+    /// Lets many more calls go: nothing was refused yet.
     pub(super) fn widen(&mut self) {
         self.now = self.now.saturating_mul(WIDENING).min(self.most);
     }
@@ -78,7 +78,7 @@ impl Width {
     }
 
     /// Notes that a call was taken. `in_flight` is how many there are with it, and `waiting` how
-    /// many would go if they might: a width that nobody fills says nothing.
+    /// many wait. A width that is not used up says nothing.
     pub(super) fn taken(&mut self, in_flight: usize, waiting: usize) {
         self.answer(0);
         if in_flight + waiting < self.now {
@@ -99,7 +99,7 @@ impl Width {
     fn step_beyond(&mut self, known: usize) {
         self.taken = 0;
         if self.now > known {
-            // The last step was taken: it can be more than was thought.
+            // The last step was accepted, so the provider may accept more.
             self.known = Some(self.now);
             self.caution = 1;
             self.step = self.step.saturating_mul(2);
@@ -108,7 +108,7 @@ impl Width {
     }
 
     /// Notes that a call of `round` was refused while `others` are in flight. Returns whether this
-    /// narrowed the width: those that were sent side by side narrow it once.
+    /// narrowed the width: calls of the same round narrow it once.
     pub(super) fn refused(&mut self, refusal: Refusal, round: u64, others: usize) -> bool {
         self.answer(1);
         let others = others.max(1);
@@ -116,7 +116,7 @@ impl Width {
             Refusal::Theirs if !self.is_in_trouble() => return false,
             Refusal::Theirs if round == self.round => self.now = (self.now / 2).max(1),
             Refusal::Ours if round == self.round => self.cut(others),
-            // More of the same: fewer were taken than it seemed.
+            // Another call of the same round: fewer were accepted than it seemed.
             Refusal::Ours
                 if round + 1 == self.round && self.known.is_some_and(|it| others < it) =>
             {
@@ -134,9 +134,9 @@ impl Width {
         let half = (self.now / 2).max(1);
         (self.taken, self.step) = (0, 1);
         match self.known {
-            // Few were sent: it is not their number that is too much.
+            // Few were sent, so their number is not the reason.
             _ if (others + 1) * 2 < self.now => self.now = half,
-            // Only the step beyond was refused: what is known is known even better.
+            // Only the step beyond was refused: the known width is confirmed.
             Some(known) if self.now > known && others >= known => {
                 self.caution = (self.caution * 2).min(MOST_CAUTION);
                 self.now = known;

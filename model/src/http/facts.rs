@@ -1,21 +1,21 @@
-//! What the head of an answer tells beside its body: the request's name and what is left of the
-//! account's limits. Pure.
+//! Reads the headers of an answer: the id of the request, and what is left of the account's limits.
+//! Pure.
 
 use jiff::Timestamp;
 use posse_protocol::RateLimits;
 use reqwest::header::HeaderMap;
 use std::time::Duration;
 
-/// Where providers put the name of a request, the best first. Gemini has it in the body alone.
+/// The headers with the id of a request, the best first. Gemini has it only in the body.
 const REQUEST_IDS: [&str; 4] =
     ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid"];
 
-/// Numbers above this are points in time, in seconds since 1970, and no waits.
+/// Numbers above this are points in time, in seconds since 1970, not durations.
 const EPOCH: f64 = 1e9;
 /// The longest wait that a header can ask for, in seconds: a gateway may write nanoseconds.
 const LONGEST: f64 = 86_400.0;
 
-/// The provider's name for the request.
+/// The provider's id of the request.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = REQUEST_IDS.iter().find_map(|name| text(headers, name))?;
     Some(id.to_owned())
@@ -32,12 +32,12 @@ pub(crate) fn limits(headers: &HeaderMap) -> Limits {
 
 type Clock<'a> = &'a dyn Fn() -> Timestamp;
 
-/// The same, by a clock that is looked at only when a limit is told: most answers tell none.
+/// The same, with a clock that is read only if there is a limit: most answers have none.
 fn limits_at(headers: &HeaderMap, now: Clock<'_>) -> Limits {
     Limits { requests: scarcest(headers, now, &REQUESTS), tokens: scarcest(headers, now, &TOKENS) }
 }
 
-/// The limits of an account, as far as an answer tells them.
+/// The limits of an account in an answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     pub(crate) requests: Option<Limit>,
@@ -45,7 +45,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Of those that are told, the one of which the smaller share is left.
+    /// The limit with the smaller share left.
     pub(crate) fn scarcer(&self) -> Option<Limit> {
         [self.requests, self.tokens].into_iter().flatten().min_by(Limit::share_order)
     }
@@ -109,9 +109,9 @@ const TOKENS: [Names; 6] = [
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
     pub(crate) left: u64,
-    /// What there is when nothing is used.
+    /// The whole limit.
     pub(crate) whole: Option<u64>,
-    /// How long until there is that again.
+    /// How long until the whole limit is available again.
     pub(crate) resets_in_ms: Option<u64>,
 }
 
@@ -123,7 +123,7 @@ impl Limit {
         Some(Limit { left, whole, resets_in_ms: reset.map(milliseconds) })
     }
 
-    /// The share that is left; all of it when the whole is not told.
+    /// The share that is left; all of it when the whole is unknown.
     fn share(&self) -> f64 {
         match self.whole {
             Some(whole) if whole > 0 => self.left as f64 / whole as f64,
@@ -136,7 +136,7 @@ impl Limit {
     }
 }
 
-/// Of the limits that are told, the one of which the smallest share is left.
+/// The limit with the smallest share left.
 fn scarcest(headers: &HeaderMap, now: Clock<'_>, all: &[Names]) -> Option<Limit> {
     all.iter().filter_map(|names| Limit::read(headers, now, names)).min_by(Limit::share_order)
 }

@@ -1,8 +1,8 @@
-//! Connections: which client a call goes through, and who may be spoken to over TLS.
+//! Connections: which client a call uses, and which TLS certificates are trusted.
 //!
-//! A client is one HTTP/2 connection to each host that offers it. Calls beyond a server's limit of
-//! streams would wait inside that connection for others that take minutes, so a client takes only
-//! a few calls at once and further ones go through the next. Plain `http` stays with HTTP/1.1.
+//! A client has one HTTP/2 connection to each host that offers it. Calls beyond a server's limit of
+//! streams would wait in that connection for calls that take minutes. So each client gets only a
+//! few calls at once, and further ones use the next client. Plain `http` uses HTTP/1.1.
 
 use crate::fault::{Fault, Kind};
 use reqwest::{Client, ClientBuilder};
@@ -16,16 +16,16 @@ use url::Url;
 /// How long a connection may take to come about.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Calls that one HTTP/2 connection carries at once. Servers allow 100 and more as a rule; what
-/// reqwest does not tell is what this one allows, so this is well below any limit in use.
+/// Calls that one HTTP/2 connection carries at once. Most servers allow 100 or more. reqwest does
+/// not say what a server allows, so this is well below all limits in use.
 const CALLS_AT_ONCE: usize = 8;
 
-/// A model may think for minutes without a word. If so the connection is asked whether it still
-/// lives, and given up when it does not answer.
+/// A model may think for minutes without output. Then the client pings the connection, and closes
+/// it if there is no answer.
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Makes the rules of TLS: whom to trust.
+/// Makes the TLS settings: which certificates to trust.
 type Trust = Box<dyn Fn() -> Result<ClientConfig, rustls::Error> + Send + Sync>;
 
 /// All clients of the process. They are made when a call first needs them.
@@ -33,7 +33,7 @@ pub(super) struct Pool {
     plain: OnceLock<Result<Client, String>>,
     secure: Mutex<Vec<Line>>,
     trust: Trust,
-    /// What `trust` made, once it was needed.
+    /// The result of `trust`, made at its first use.
     tls: OnceLock<Result<ClientConfig, String>>,
 }
 
@@ -55,7 +55,7 @@ impl Drop for Seat {
 }
 
 impl Default for Pool {
-    /// Trusts what the system trusts.
+    /// Trusts the certificates of the system.
     fn default() -> Self {
         Pool::trusting(Box::new(|| {
             Ok(tls_builder()?.with_platform_verifier()?.with_no_client_auth())
@@ -69,7 +69,7 @@ impl Pool {
         Pool { plain, secure, trust, tls }
     }
 
-    /// Makes what takes long to make for the first call of `url`: the client, or whom to trust.
+    /// Prepares what takes long for the first call of `url`: the client, or the certificates.
     pub(super) fn get_ready(&self, url: &Url) {
         match url.scheme() {
             "http" => {
@@ -110,13 +110,13 @@ impl Pool {
             }
         };
         let line = &lines[index];
-        // Only whoever holds the lock counts up.
+        // Only the holder of the lock increases it.
         line.calls.fetch_add(1, Ordering::Relaxed);
         Ok((line.client.clone(), Seat(Some(line.calls.clone()))))
     }
 }
 
-/// The client that never speaks TLS, and so trusts nobody.
+/// The client without TLS.
 fn plain() -> Result<Client, String> {
     let nobody = rustls::RootCertStore::empty();
     let tls = tls_builder().map_err(|error| error.to_string())?;
@@ -125,8 +125,8 @@ fn plain() -> Result<Client, String> {
     client.build().map_err(|error| super::root_cause(&error))
 }
 
-/// A client that speaks HTTP/2 where it is offered. What a server refuses unread, because it closes
-/// an old connection, it sends again by itself; nothing else.
+/// A client that speaks HTTP/2 where it is offered. It repeats only requests that a server refused
+/// unread because it closes an old connection.
 fn secure(mut tls: ClientConfig) -> Result<Client, String> {
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let client = usual(tls)
@@ -141,7 +141,7 @@ fn usual(tls: ClientConfig) -> ClientBuilder {
         .tls_backend_preconfigured(tls)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
-        // Nothing is asked for compressed: events are small and must not wait in a compressor.
+        // Without compression: events are small and must not wait in a compressor.
         .gzip(false)
         .referer(false)
         .tcp_nodelay(true)

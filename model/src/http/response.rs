@@ -1,6 +1,6 @@
 //! An answer while its body is read: from the network, or played back from a cassette.
 //!
-//! The one place where a recording hears what a provider says.
+//! The only place where a recording sees the answers of a provider.
 
 use super::pool::Seat;
 use super::root_cause;
@@ -20,7 +20,7 @@ pub(crate) struct Response {
 enum Body {
     Network {
         response: Box<reqwest::Response>,
-        /// Whoever records it.
+        /// The recording, if there is one.
         take: Option<Take>,
         /// Kept until the body is done with.
         _seat: Seat,
@@ -29,7 +29,7 @@ enum Body {
 }
 
 impl Response {
-    /// An answer of a server; `take` hears all of it.
+    /// An answer of a server; `take` records it.
     pub(super) fn live(mut response: reqwest::Response, seat: Seat, take: Option<Take>) -> Self {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());

@@ -1,11 +1,11 @@
-//! The model that is taken when nobody names one.
+//! The model for runs that name none.
 
 use super::{Keys, Models};
 use crate::ResolveError;
 use crate::catalog::Catalog;
 use std::fmt;
 
-/// The model that is taken when nobody names one, and why.
+/// The model for runs that name none, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The model, as `vendor/name`.
@@ -47,7 +47,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// The first vendor in the order of `catalog` that there is a key for, as a choice.
+/// The first vendor of `catalog` with a key, as a choice.
 pub(super) fn by_key(catalog: &Catalog, keys: &Keys) -> Option<Choice> {
     let usable = catalog.vendors().iter().filter(|vendor| vendor.needs_key());
     usable.into_iter().find_map(|vendor| {
@@ -58,9 +58,9 @@ pub(super) fn by_key(catalog: &Catalog, keys: &Keys) -> Option<Choice> {
 }
 
 impl Models {
-    /// The model to take when nobody names one: in a replay the one that was recorded, else of the
-    /// first vendor there is a key for, else of the first local server that answers and is not
-    /// another person's, else the one that the program brings along as a last resort.
+    /// The model to use when none is named: in a replay the recorded one; else one of the first
+    /// vendor with a key; else one of the first local server that answers and does not belong to
+    /// another person; else the last resort of the host.
     ///
     /// # Errors
     /// When there is none of these, with what to do about it.
@@ -105,7 +105,7 @@ impl Models {
     }
 }
 
-/// False for what a server lists beside models that talk.
+/// False for entries in the list of a server that are not chat models.
 fn can_talk(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     !["embed", "rerank", "whisper", "bge-"].iter().any(|sign| name.contains(sign))

@@ -1,4 +1,4 @@
-//! Where a vendor's requests go and what they carry: the only place that puts a key into a header.
+//! The address and the headers for requests to a vendor. Only this module puts a key into a header.
 
 use super::Keys;
 use crate::ResolveError;
@@ -125,7 +125,7 @@ fn at_host(mut base: Url, host: &str) -> Result<Url, String> {
         None if !host.contains("://") => base.port(),
         port => port,
     };
-    // What a server that listens everywhere is told is no address to connect to.
+    // A server may listen on the address for all interfaces, but clients cannot connect to it.
     let name = match given.host_str() {
         Some("0.0.0.0" | "[::]") | None => "127.0.0.1",
         Some(name) => name,

@@ -1,5 +1,5 @@
-//! Models that the program brings along. The catalog does not know them, and what is said to them
-//! goes through no client of ours: nobody paces, records or replays it.
+//! Models of the host. They are not in the catalog, and their calls do not use the HTTP client of
+//! this crate: no governor and no cassette sees them.
 
 use super::{Abilities, Models};
 use crate::ResolveError;
@@ -17,16 +17,16 @@ use std::sync::Arc;
 ///
 /// What a call costs is what its reply says: [`Usage::cost`](posse_protocol::Usage::cost).
 ///
-/// It reaches whatever it likes by itself. In a recording there is nothing of it, and in a replay it
-/// is asked as ever.
+/// It makes its own connections. A recording does not contain its calls, and a replay calls it as
+/// usual.
 #[derive(Clone)]
 pub struct HostModel {
     /// What is called.
     pub model: Arc<dyn Model>,
     /// What can be asked of it.
     pub abilities: Abilities,
-    /// It is taken when nobody names a model, no key is set and no local server answers. Of several
-    /// the first counts.
+    /// It is used when no model is named, no key is set and no local server answers. Of several the
+    /// first counts.
     pub last_resort: bool,
 }
 
@@ -65,7 +65,7 @@ impl Models {
     /// The same, and a model that the program brings along.
     ///
     /// # Errors
-    /// When its name is not `vendor/name`, or is somebody else's already.
+    /// When its name is not `vendor/name`, or is taken already.
     pub fn with(mut self, model: HostModel) -> Result<Self, ResolveError> {
         let unusable = |reason: String| {
             Err(ResolveError::UnusableHostModel { name: model.name().to_owned(), reason })

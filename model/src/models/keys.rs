@@ -1,4 +1,4 @@
-//! Keys and addresses, as the caller found them. Never looks for them.
+//! Keys and addresses from the caller. This module never looks for them.
 
 use crate::catalog::Catalog;
 use secrecy::{ExposeSecret, SecretString};
@@ -6,25 +6,26 @@ use std::collections::BTreeMap;
 
 /// What is needed to reach vendors: values by the name of their environment variable.
 ///
-/// A value is sent only to the vendor whose variable it is, and shown to nobody.
+/// A value is sent only to the vendor of its variable, and never shown.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     values: BTreeMap<String, SecretString>,
 }
 
 impl Keys {
-    /// What `lookup` finds of the variables that `catalog` names. Each is asked for once; an
-    /// empty value is none.
+    /// The values that `lookup` returns for the variables of `catalog`. It calls `lookup` once for
+    /// each; an empty value counts as none.
     pub fn collect(catalog: &Catalog, mut lookup: impl FnMut(&str) -> Option<String>) -> Self {
         let found = catalog.variables().filter_map(|name| Some((name, lookup(name)?)));
         found.fold(Keys::default(), |keys, (name, value)| keys.with(name, value))
     }
 
-    /// The same with the value of a variable. An empty one is none.
+    /// The same with the value of a variable. An empty value counts as none.
     #[must_use]
     pub fn with(mut self, variable: impl Into<String>, value: impl Into<String>) -> Self {
         let value: String = value.into();
-        // A line break at the end is no part of a key, and would keep it from being blotted out.
+        // A line break at the end is not part of a key, and Posse would not find the key in texts
+        // with it.
         let value = value.trim();
         if !value.is_empty() {
             self.values.insert(variable.into(), value.into());
@@ -37,7 +38,7 @@ impl Keys {
         self.values.contains_key(variable)
     }
 
-    /// The values of the variables that hold keys, by `catalog`: what must be shown to nobody.
+    /// The values of variables for keys in `catalog`, which must never be shown.
     pub fn secrets<'a>(&'a self, catalog: &Catalog) -> Vec<&'a str> {
         let variables = catalog.vendors().iter().flat_map(|vendor| &vendor.key_variables);
         variables

@@ -1,5 +1,5 @@
-//! Models of a cassette: what is known of them when they are recorded is what they are when they
-//! are played, whatever the catalog says by then and without any key.
+//! Models of a cassette. A replay uses them as they were recorded, without the catalog of the day
+//! and without keys.
 
 use super::endpoint::{Endpoint, below};
 use super::{Abilities, Choice, Models, Why};
@@ -33,7 +33,7 @@ impl Models {
         self.with_cassette_hiding(cassette, &[])
     }
 
-    /// The same, where `others` are not in it either: forms of secrets that are no keys of models.
+    /// The same, without `others` in it, too: secrets that are not keys of models.
     #[must_use]
     pub fn with_cassette_hiding(mut self, cassette: Cassette, others: &[Vec<u8>]) -> Self {
         let variables = self.catalog.vendors().iter().flat_map(|vendor| &vendor.key_variables);
@@ -62,8 +62,8 @@ impl Models {
         }))
     }
 
-    /// In a replay, the model that was recorded first. Where none was, nothing was asked of a
-    /// provider: it is the one that the program falls back on.
+    /// In a replay, the model that was recorded first. If there is none, no provider was called: it
+    /// is the last resort of the host.
     pub(super) fn recorded_choice(&self) -> Option<Result<Choice, ResolveError>> {
         let replay = self.replay()?;
         let path = replay.path().display().to_string();
@@ -78,14 +78,14 @@ impl Models {
         })
     }
 
-    /// A model that speaks from the cassette.
+    /// A model that replays the cassette.
     pub(super) fn replayed(&self, cast: &Cast) -> Result<Remote, ResolveError> {
         let base = usable_url(&cast.base).map_err(|reason| ResolveError::UnusableUrl {
             place: format!("`base` of {} in the cassette", cast.id),
             reason,
             example: "https://api.example.com".to_owned(),
         })?;
-        // Nobody is there to be spared.
+        // A replay needs no governor.
         let (name, address) = (cast.id.clone(), http::address(&base));
         let governor = Governor::new(name, address, Pacing::Off, Caps::default());
         Ok(Remote {
@@ -120,7 +120,7 @@ impl Models {
         let mut base = endpoint.base.clone();
         base.set_query(None);
         base.set_fragment(None);
-        // A URL that has a host, as this one, takes both.
+        // A URL with a host always takes both.
         let _ = base.set_username("");
         let _ = base.set_password(None);
         let properties = &found.properties;

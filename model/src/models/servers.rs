@@ -1,4 +1,4 @@
-//! Which models a local server offers, by its own list.
+//! The models that a local server lists.
 
 use super::Models;
 use super::endpoint::Endpoint;
@@ -11,18 +11,17 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-/// How long a server on this machine may take to take a connection. One that is not there says so
-/// at once.
+/// How long a server on this machine may take to accept a connection. Without a server, the
+/// connection fails at once.
 const CONNECT: Duration = Duration::from_millis(150);
 
 /// How long a server that is there may take to answer.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// The first number of a user who is a person. Accounts of services, which root makes, have lower
-/// ones.
+/// The first user id of a person. Accounts of services have lower ones.
 const FIRST_PERSON: u32 = 1000;
 
-/// A socket that listens, in the kernel's table.
+/// The state of a listening socket in the table of the kernel.
 const LISTENING: &str = "0A";
 
 /// The largest list that is read.
@@ -75,8 +74,8 @@ impl Models {
 }
 
 impl Models {
-    /// False when somebody else on this machine may have put up the server of `vendor`: whoever
-    /// listens there is sent files, and says what an agent does.
+    /// False when another user of this machine may have started the server of `vendor`: that server
+    /// would get files, and decide what an agent does.
     pub(super) fn is_trusted(&self, vendor: &Vendor) -> bool {
         let Ok(endpoint) = Endpoint::of(vendor, &self.keys, &vendor.name) else { return false };
         let is_here = match endpoint.base.host() {
@@ -85,12 +84,12 @@ impl Models {
             Some(Host::Ipv6(address)) => address.is_loopback(),
             None => false,
         };
-        // A server elsewhere was named by the user.
+        // The user has named a server on another machine.
         !is_here || endpoint.base.port_or_known_default().is_some_and(is_ours)
     }
 }
 
-/// True when all that listen at `port` of this machine are this user's, root's or a service's.
+/// True when all sockets that listen at `port` belong to this user, root or a service.
 fn is_ours(port: u16) -> bool {
     let own = rustix::process::geteuid().as_raw();
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
@@ -99,7 +98,7 @@ fn is_ours(port: u16) -> bool {
     !owners.is_empty() && owners.iter().all(|owner| *owner == own || *owner < FIRST_PERSON)
 }
 
-/// The users whose sockets listen at `port`, by one of the kernel's tables.
+/// The users whose sockets listen at `port`, from one of the kernel's tables.
 fn listening(table: &str, port: u16) -> impl Iterator<Item = u32> {
     table.lines().skip(1).filter_map(move |line| {
         let fields: Vec<&str> = line.split_whitespace().collect();

@@ -1,16 +1,16 @@
-//! Counts of tokens, in whatever form a provider tells them.
+//! Counts of tokens in the forms that providers use.
 
 use serde::de::Deserializer;
 use serde::{Deserialize, de::IgnoredAny};
 
-/// A count above this is taken for this: no reply has so many tokens, and sums stay exact.
+/// The largest count: no reply has so many tokens, and sums stay exact.
 const MOST: u64 = u32::MAX as u64;
 
-/// A number of tokens; zero where there is something else. A reply is good whatever its counts are.
+/// A number of tokens; zero for anything else. A wrong count does not fail a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count(pub(super) u64);
 
-/// What providers write in the place of a number.
+/// The forms of a number.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Told {

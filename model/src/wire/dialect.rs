@@ -1,24 +1,24 @@
-//! What differs between providers that speak the same wire: data, read from the catalog.
+//! The differences between providers of the same wire, as data from the catalog.
 
 use serde::{Deserialize, Serialize};
 
-/// A provider's ways within its wire. The default suits a plain provider of each wire.
+/// The variant of a wire that a provider uses. The default suits a plain provider of each wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Dialect {
-    /// How it is told how hard to think.
+    /// How a request sets the reasoning effort.
     pub effort: EffortStyle,
-    /// It takes a JSON Schema for the answer.
+    /// It accepts a JSON Schema for the answer.
     pub output_schema: bool,
     /// What it calls the cap on output tokens (OpenAI Chat).
     pub output_cap: OutputCap,
-    /// It wants reasoning back although that has no signature (OpenAI Chat).
+    /// It wants reasoning back although it has no signature (OpenAI Chat).
     pub returns_reasoning: bool,
     /// It must be asked for usage in a stream (OpenAI Chat).
     pub stream_usage: bool,
-    /// What ids of calls it takes (OpenAI Chat).
+    /// Which ids of calls it accepts (OpenAI Chat).
     pub call_ids: CallIds,
-    /// It takes cache marks of Anthropic's kind (OpenAI Chat).
+    /// It accepts cache marks in Anthropic's form (OpenAI Chat).
     pub cache_marks: bool,
     /// What it calls the greatest effort, where efforts have names.
     pub top_effort: TopEffort,
@@ -27,10 +27,10 @@ pub struct Dialect {
     /// It puts `extra_content` into tool calls and wants it back; others refuse the field (OpenAI
     /// Chat).
     pub extra_content: bool,
-    /// It wants a word of the assistant between the results of tools and the user's next message
+    /// It wants a message of the assistant between the results of tools and the user's next message
     /// (OpenAI Chat).
     pub assistant_after_results: bool,
-    /// It thinks unasked, and ties its reasoning to all that came before it (Anthropic).
+    /// It always thinks, and its reasoning is only valid after an unchanged prefix (Anthropic).
     pub bound_thinking: bool,
     /// Which rules hold for it (Gemini).
     pub gemini: Gemini,
@@ -56,7 +56,7 @@ impl Default for Dialect {
     }
 }
 
-/// How a model is told how hard to think.
+/// How a request sets the reasoning effort of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffortStyle {
@@ -87,7 +87,7 @@ pub enum OutputCap {
     MaxCompletionTokens,
 }
 
-/// What ids of tool calls a provider takes.
+/// Which ids of tool calls a provider accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallIds {
@@ -113,8 +113,8 @@ pub enum TopEffort {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gemini {
-    /// It takes no schema for the answer beside tools, and no pictures inside results.
+    /// It accepts no schema for the answer beside tools, and no pictures inside results.
     Two,
-    /// It takes both, and refuses calls without a signature.
+    /// It accepts both, and refuses calls without a signature.
     Three,
 }

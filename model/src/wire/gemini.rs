@@ -1,11 +1,11 @@
 //! The Gemini generateContent wire.
 //!
 //! How the provider's parts become parts of a message, and back:
-//! - Texts in a row become one text, thoughts in a row one reasoning, a `functionCall` a call. What
-//!   else they carried, `thoughtSignature` above all, goes back on exactly the part it came on.
+//! - Texts in a row become one text, thoughts in a row one reasoning, a `functionCall` a call.
+//!   Their other fields, such as `thoughtSignature`, go back on exactly the same parts.
 //! - Every other part becomes [`Part::Opaque`](posse_protocol::Part::Opaque) and goes back as it is.
-//! - What is said about a reply, such as its sources, stays in the message's `extra`: the wire has
-//!   no place for it in a request.
+//! - Information about a reply, such as its sources, stays in the message's `extra`: requests have
+//!   no field for it.
 
 mod assembly;
 mod chunk;
@@ -37,7 +37,7 @@ const FUNCTION_CALL: &str = "functionCall";
 /// The field that proves where a part came from.
 const SIGNATURE: &str = "thoughtSignature";
 
-/// How the ids begin that are made here, for calls that came without one. They stay here.
+/// The beginning of ids that Posse makes for calls without an id. They are not sent.
 const MADE_ID: &str = "posse_";
 
 /// The codec of this wire.
@@ -69,7 +69,7 @@ fn path(model: &str) -> String {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' | b'@' => {
                 path.push(char::from(byte));
             }
-            // Nothing else may end the path early or be taken for the method.
+            // No other character may end the path or look like the method.
             _ => {
                 let _ = write!(path, "%{byte:02X}");
             }

@@ -3,9 +3,9 @@
 //! How a message becomes parts, and back:
 //! - Reasoning (`reasoning_content`, `reasoning`) becomes one thinking part, `reasoning_details`
 //!   stay in its `extra`; `content` and `refusal` become text, `tool_calls` tool calls.
-//! - What a vendor documents as to be returned goes back verbatim, if the dialect has it. Of other
-//!   fields only sources of a text (`annotations`, `citations`) are kept, and those stay here:
-//!   vendors refuse a request with a field they do not know.
+//! - Fields that a vendor wants back go back verbatim, if the dialect says so. Of other fields
+//!   Posse keeps only the sources of a text (`annotations`, `citations`) and does not send them:
+//!   vendors refuse unknown fields.
 
 mod call;
 mod chunk;

@@ -1,10 +1,10 @@
-//! JSON Schemas as OpenAI and those who follow it take them: of arguments, and of the answer.
+//! JSON Schemas of arguments and of the answer, for OpenAI and compatible vendors.
 
 use posse_protocol::Schema;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-/// A schema of arguments. One of an object gets the `properties` that providers insist on.
+/// A schema of arguments. The schema of an object gets `properties`, which providers require.
 pub(super) struct Parameters<'a>(pub(super) &'a Schema);
 
 impl Serialize for Parameters<'_> {
@@ -29,8 +29,8 @@ const MAX_DEPTH: usize = 10;
 /// True when a provider can promise to follow the schema of an answer to the letter.
 ///
 /// It promises nothing for a schema that leaves something open. Only keywords that every model
-/// takes are let through: a schema that is refused fails the call, while one without the promise
-/// is followed as well as the model can.
+/// accepts pass: a refused schema fails the call, while without the promise the model follows the
+/// schema as well as it can.
 pub(super) fn can_be_promised(schema: &Value) -> bool {
     let is_choice = schema.get("anyOf").is_some();
     schema.as_object().is_some_and(is_object) && !is_choice && is_closed(schema, MAX_DEPTH)

@@ -1,19 +1,19 @@
 //! The transcript as turns that alternate, each call followed by its result.
 //!
-//! For wires that want it so. What such a wire sends of a message is its own affair ([`Rules`]),
-//! and so is how it is written.
+//! For wires that require this. Each wire decides which parts of a message it sends ([`Rules`]) and
+//! how it writes them.
 
 use posse_protocol::{Message, Part, Role, ToolCall, ToolResult};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What stands before a transcript that begins with the model.
+/// The text before a transcript that begins with the model.
 const BEGINNING: &str = "(The beginning of this conversation is not shown.)";
 
-/// What stands before a result whose call is not there.
+/// The text before a result without a call.
 const STRAY_RESULT: &str = "(The result of an earlier call:)";
 
-/// What a call is answered with whose result is not there.
+/// The result of a call without a result.
 pub(super) const NO_RESULT: &str = "no result was recorded";
 
 /// What a wire sends.
@@ -22,7 +22,7 @@ pub(super) struct Rules {
     pub(super) wire: &'static str,
     /// Whether it sends a part of a message from there.
     pub(super) sends: fn(&Part, Role, Origin) -> bool,
-    /// Whether a part is reasoning, of which alone no turn may be.
+    /// Whether a part is reasoning. No turn may consist of reasoning alone.
     pub(super) is_reasoning: fn(&Part) -> bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Turn<'a> {
 /// One thing that was said.
 #[derive(Clone, Copy)]
 pub(super) enum Said<'a> {
-    /// Words of nobody, about what follows.
+    /// Words of Posse about what follows.
     Note(&'static str),
     /// Anything but a result.
     Part { part: &'a Part, origin: Origin },
@@ -104,7 +104,7 @@ fn answer<'a>(open: Vec<(&'a ToolCall, Origin)>, parts: &[(&'a Part, Origin)]) -
             said.push(Said::Part { part, origin: *origin });
             continue;
         };
-        // Whatever is left of the results answers a call that is not there.
+        // The remaining results have no call.
         if let Some(left) = take(&result.call.0) {
             said.push(Said::Note(STRAY_RESULT));
             let readable = left.parts.iter().filter(|part| is_readable(part));

@@ -1,6 +1,6 @@
-//! What is kept from one request to the next, so that a thousand runs of one agent do not write the
-//! same thing a thousand times: the tools, which are most of a short request, as the provider wants
-//! them, and the memory that bodies were in.
+//! A cache between requests, so that a thousand runs of one agent do not encode the same tools a
+//! thousand times. It keeps encoded tools, which are most of a short request, and the memory of
+//! bodies.
 
 use bytes::Bytes;
 use posse_protocol::ToolSpec;
@@ -8,18 +8,18 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// As many sets of tools are kept. Agents that take turns have a few between them.
+/// The number of tool sets to keep. A few agents that take turns share them.
 const KEPT: usize = 8;
 
-/// As many buffers are kept, and none that is larger. A body is sent soon after it was written, so
-/// that few are in use at once.
+/// The number of buffers to keep, and the largest size. A body is sent soon after it was written,
+/// so few are in use at once.
 const SPARE: usize = 32;
 const LARGEST: usize = 128 << 10;
 
 /// What was written before, for one wire.
 #[derive(Debug, Default)]
 pub struct Written {
-    /// Sets of tools. What was last needed comes first.
+    /// Sets of tools, the most recently used first.
     tools: Mutex<Vec<Entry>>,
     spare: Spare,
 }

@@ -111,7 +111,7 @@ pub(super) fn python(text: &str, indent: usize) -> Named<'_> {
     Some((if annotated(text).is_some() { Kind::Field } else { Kind::Variable }, name))
 }
 
-/// Whether what is assigned in `tail` is a function, and not a call that is given one.
+/// Whether `tail` assigns a function, and not a call with a function as its argument.
 fn is_function(tail: &str) -> bool {
     let value = tail.split_once("= ").map_or(tail, |(_, value)| value).trim_start();
     let value = value.strip_prefix("async ").unwrap_or(value);

@@ -1,4 +1,4 @@
-//! How to build, run and test it: what the documents say, then what the manifests imply.
+//! How to build, run and test the project: from documents first, then from manifests.
 
 use super::project;
 use crate::answer::{Answer, cite, code};
@@ -14,7 +14,7 @@ use crate::words::shortened;
 /// Documents that may name commands.
 const DOCUMENTS: &str =
     "**/{README*,readme*,CONTRIBUTING*,INSTALL*,HACKING*,DEVELOPMENT*,TESTING*,contributing*}";
-/// Scripts at the top that are called by their own name.
+/// Scripts at the top that are commands.
 const SCRIPTS: &str = "{test,build,run,start,check,install,*.sh,bin/*,scripts/*}";
 /// Files that are read.
 const READ: usize = 8;
@@ -76,8 +76,8 @@ fn tell(purpose: Purpose, known: Vec<Known>, missing: &mut Vec<&'static str>, an
     }
 }
 
-/// For a purpose: how it is called; words of headings; words of commands; names of scripts. The
-/// surest come first.
+/// For a purpose: its name; words of headings; words of commands; names of scripts. The most
+/// certain come first.
 fn words(purpose: Purpose) -> (&'static str, &'static str, &'static str, &'static str) {
     match purpose {
         Purpose::Install => (

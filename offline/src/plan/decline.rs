@@ -1,4 +1,4 @@
-//! What this model cannot do, and whom it asks when a person names another agent.
+//! Questions that this model cannot answer, and questions for another agent.
 
 use super::{file, symbol};
 use crate::answer::{self, Answer, code, count};
@@ -143,7 +143,7 @@ pub(crate) fn hand_on(agents: &[String], task: &str, notes: &mut Notes<'_>) -> O
     Some(answer)
 }
 
-/// What stands inside the block in which the end of a task is told; all of `told` if it is none.
+/// The text inside the block with the result of a task; all of `told` without such a block.
 fn inside(told: &str) -> &str {
     let body = told.strip_prefix("<task_result ").and_then(|block| block.split_once(">\n"));
     let inside = body.and_then(|(_, body)| body.rsplit_once("\n</task_result "));

@@ -96,7 +96,7 @@ fn tell(
     Some(())
 }
 
-/// Whether nothing in particular of a file is wanted.
+/// Whether the question is about a file as a whole.
 fn asks_for_all(question: &Question) -> bool {
     KINDS.iter().all(|(phrases, _)| !question.has(phrases)) && !question.has("outline|sections")
 }
@@ -202,7 +202,7 @@ fn tell_outline(page: &Page, language: Language, question: &Question, answer: &m
     }
     answer.say("It defines:");
     let all = outline.len();
-    // What is nested gives way when there is much.
+    // Nested definitions are left out of a long list.
     if all > LISTED {
         outline.retain(|(_, _, _, indent)| *indent == 0);
     }

@@ -1,4 +1,4 @@
-//! What a file says of itself at its beginning.
+//! The description of a file at its beginning.
 
 use crate::found::Page;
 use crate::language;
@@ -6,7 +6,7 @@ use crate::manifest;
 use crate::place::{base, is_readme};
 use crate::{readme, shape};
 
-/// What the file on `page` says of itself, and where.
+/// The description of the file on `page`, and its place.
 pub(super) fn self_description(page: &Page) -> Option<(String, usize)> {
     if manifest::names_dependencies(base(&page.path)) {
         return manifest::value(page, "description");
@@ -18,8 +18,8 @@ pub(super) fn self_description(page: &Page) -> Option<(String, usize)> {
     first_comment(page)
 }
 
-/// The first paragraph of comment before any code, but for those about rights and tools. A title
-/// is joined with the paragraph below it.
+/// The first paragraph of comment before any code, without comments about rights and for tools. A
+/// title is joined with the paragraph below it.
 fn first_comment(page: &Page) -> Option<(String, usize)> {
     let mut paragraphs: Vec<(Vec<&str>, usize)> = Vec::new();
     let (mut quoted, mut open) = (false, false);
@@ -64,7 +64,7 @@ fn is_boilerplate(words: &str) -> bool {
     MARKS.split('|').any(|mark| lower.contains(mark))
 }
 
-/// A line that tells a tool something, whatever stands around it.
+/// A line for a tool, also within other text.
 fn is_for_tools(line: &str) -> bool {
     const MARKS: &str = "eslint|@ts-|-*-|vim:|pylint|noqa|clang-format|@format|use strict|#!/";
     let lower = line.to_lowercase();

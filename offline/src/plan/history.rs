@@ -1,4 +1,4 @@
-//! Who changed what, and when: git, through the shell if there is one.
+//! Questions about the history, answered with git through the shell.
 
 use crate::answer::{Answer, cite, code};
 use crate::definition::Kind;
@@ -8,7 +8,7 @@ use crate::question::Question;
 use crate::rank;
 use crate::words::shortened;
 
-/// How a commit is written: id, day, author, subject. Signatures are not looked at.
+/// The format of a commit: id, day, author, subject, without signatures.
 const FORMAT: &str = "--no-show-signature --format='%h %as %an: %s'";
 /// Commits that are listed.
 const COMMITS: usize = 10;
@@ -16,12 +16,12 @@ const COMMITS: usize = 10;
 /// Phrases that ask for people.
 const PEOPLE: &str = "authors|contributors|contributor|who contributes|who contributed|\
     who works on|who worked on|who maintains|who wrote this|who is the author";
-/// Words that say that the history is meant, not of what.
+/// Words that ask for the history, and do not say of what.
 const OWN: &str = "change changed commit commits committed git log history recent recently latest \
     last added wrote changes maintains contributes contributed contributors author authors touched \
     modified edited blame happened lately who maintainers newest number script";
 
-/// What the history is wanted of.
+/// The subject of a question about the history.
 enum Subject {
     Everything,
     People,
@@ -32,7 +32,7 @@ enum Subject {
         last: usize,
         name: String,
     },
-    /// It names no file that can be told.
+    /// The file of the question is not known.
     Unknown(Vec<String>),
     Count,
     /// The files of the last commit.
@@ -164,7 +164,7 @@ fn subject(question: &Question, notes: &mut Notes<'_>) -> Option<Subject> {
     }
 }
 
-/// What git said; otherwise the answer says why there is nothing.
+/// The output of git; without it, the answer says why.
 fn output<'s>(said: &'s Said, answer: &mut Answer) -> Option<&'s str> {
     match said {
         Said::Output(text) => return Some(text),

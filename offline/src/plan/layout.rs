@@ -11,7 +11,7 @@ use crate::place::{self, Sort, folder, is_readme};
 use crate::question::Question;
 use crate::{readme, words};
 
-/// Files of a folder that say what it is, the most telling first.
+/// Files of a folder that describe it, the best first.
 const HEADS: [&str; 7] =
     ["README.md", "Cargo.toml", "package.json", "__init__.py", "src/lib.rs", "mod.rs", "doc.go"];
 /// Documents about the structure.
@@ -116,9 +116,9 @@ fn joined(within: &str, part: &str) -> String {
     if within.is_empty() { part.to_owned() } else { format!("{within}/{part}") }
 }
 
-/// The folders to describe; inside a folder, and where there is none, the files too.
+/// The folders to describe. Inside a folder, or without folders, also the files.
 pub(super) fn parts(within: &str, top: &[String], files: &Names) -> Vec<Part> {
-    // What is ignored holds no files that a search would see; of a long list that is not known.
+    // Ignored folders have no files in the search. For a cut list this is not known.
     const OUTPUT: [&str; 6] = ["target", "build", "out", "coverage", "tmp", "bin"];
     let part = |name: &String| Part {
         path: joined(within, name.trim_end_matches('/')),

@@ -16,7 +16,7 @@ const READMES: &str = "**/{README*,readme*,Readme*}";
 pub(super) fn nearest(paths: &[String], most: usize) -> Vec<String> {
     let is_own = |path: &&String| !matches!(place::sort(path), Sort::Foreign | Sort::Test);
     let mut own: Vec<&String> = paths.iter().filter(is_own).collect();
-    // Examples speak for themselves only, unless there is nothing else.
+    // Examples count only if there is nothing else.
     if own.iter().any(|path| place::sort(path) != Sort::Example) {
         own.retain(|path| place::sort(path) != Sort::Example);
     }
@@ -46,7 +46,7 @@ pub(crate) fn overview(notes: &mut Notes<'_>) -> Option<Answer> {
     readme.retain(is_top);
     let mut described = nearest(&manifests.list, 6);
     described.retain(|path| is_top(path) && manifest::names_dependencies(path));
-    // Without a README, the first comment of the main file speaks, or the documents at the top.
+    // Without a README: the first comment of the main file, or the documents at the top.
     let head = HEADS.iter().find(|head| files.list.iter().any(|path| path == *head));
     let program = |path: &&String| {
         depth(path) < 3 && words::has("main.go doc.go __main__.py main.py", base(path))

@@ -13,7 +13,7 @@ pub(super) struct Scope {
     pub endings: Vec<String>,
 }
 
-/// What a question is limited to, if there is such a thing.
+/// The limits of a question, if the named folder or file exists.
 pub(super) enum Limited {
     To(Scope),
     /// The folder or file that the question names is not there.
@@ -88,7 +88,7 @@ impl Scope {
     }
 }
 
-/// Says that what a question is limited to is not there.
+/// Says that the named folder or file does not exist.
 pub(super) fn tell_missing(path: &str) -> Answer {
     let kind = if path.ends_with('/') { "folder" } else { "file" };
     let mut answer = Answer::new();

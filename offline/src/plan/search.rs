@@ -1,5 +1,5 @@
-//! Anything else: a search for the words of the question. It quotes the passages that have most of
-//! them and says which words it found; it does not claim that they answer the question.
+//! All other questions: a search for their words. It quotes the passages with most of the words and
+//! says which words it found. It does not claim that they answer the question.
 
 use super::project;
 use super::scope::{self, Limited, Scope};
@@ -112,7 +112,7 @@ pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -
     }
     let floor = passages.first().map_or(0.0, |best| best.score * 0.5);
     passages.retain(|passage| passage.score >= floor);
-    // What has only a few of the words is not quoted at length.
+    // Passages with few of the words are quoted briefly.
     let most = passages.iter().map(Passage::covers).max().unwrap_or(0);
     if most * 3 < (known.len() + missing.len()) * 2 {
         tell_scattered(&known, &missing, &passages, &mut answer);
@@ -191,14 +191,14 @@ fn weigh(terms: Vec<Term>, hits: &Hits) -> Vec<Weighed> {
     terms.into_iter().map(|term| Weighed { weight: weight(&term), term }).collect()
 }
 
-/// Whether a file holds the text of a license, which mentions everything and says nothing of it.
+/// Whether a file is the text of a license, which contains many words and answers no question.
 fn is_license(path: &str) -> bool {
     let stem = place::stem(path).to_lowercase();
     let first = stem.split('-').next().unwrap_or_default();
     crate::words::has("license licence copying unlicense", first) && !language::is_code(path)
 }
 
-/// How much a file counts for what it is. What mentions everything once comes last.
+/// How much a file counts for its kind. Files that mention everything once come last.
 fn factor(path: &str) -> f64 {
     let stem = place::stem(path).to_lowercase();
     let passing = "changelog changes history news releases notice authors";
@@ -211,8 +211,8 @@ fn factor(path: &str) -> f64 {
     }
 }
 
-/// The stretches that have most of the words, the best first, none beside another. Where something
-/// is to be explained, documents come first.
+/// The passages with most of the words, the best first, without neighbours. For questions that want
+/// an explanation, documents come first.
 fn passages(hits: &[Hit], weighed: &[Weighed], explains: bool) -> Vec<Passage> {
     let mut found: Vec<Passage> = Vec::new();
     for (at, hit) in hits.iter().enumerate() {
@@ -224,7 +224,7 @@ fn passages(hits: &[Hit], weighed: &[Weighed], explains: bool) -> Vec<Passage> {
             .collect();
         let score: f64 =
             weighed.iter().zip(&has).filter(|(_, has)| **has).map(|(word, _)| word.weight).sum();
-        // The line that says most stands for the passage.
+        // The best line represents the passage.
         let bonus = |hit: &&Hit| bonus(hit, weighed);
         let Some(best) = window.iter().copied().max_by(|one, other| {
             bonus(one).total_cmp(&bonus(other)).then(other.line.cmp(&one.line))
@@ -257,7 +257,7 @@ fn passages(hits: &[Hit], weighed: &[Weighed], explains: bool) -> Vec<Passage> {
     apart
 }
 
-/// What a line adds: it has the words, and more if it defines or heads something called so.
+/// The score of a line: for its words, and more if it is a definition or heading with such a name.
 fn bonus(hit: &Hit, weighed: &[Weighed]) -> f64 {
     if rank::is_import(&hit.text) {
         return 0.0;
@@ -424,7 +424,7 @@ fn tell_passage(passage: &Passage, page: &Page, answer: &mut Answer) {
 
 /// The lines around a line that are shown: its paragraph, or a few lines of code.
 fn stretch(page: &Page, at: usize, language: Language) -> (usize, usize) {
-    // An item of a list, or a row of a table, stands for itself.
+    // An item of a list or a row of a table is shown alone.
     let is_item = |at: usize| {
         let text = page.lines[at].1.trim_start();
         text.starts_with("- ")

@@ -64,7 +64,7 @@ pub(super) fn look(question: &Question, aspect: Aspect, notes: &mut Notes<'_>) -
         return Some(answer);
     }
     if answer.is_empty() && unknown.iter().all(|name| !name.sure) {
-        // A word that only its place in the sentence made a name.
+        // A word that counts as a name only because of its place in the sentence.
         return search::look(question, Manner::Passages, notes);
     }
     for name in unknown {
@@ -100,7 +100,7 @@ fn lines_with(name: &Name, scope: &Scope, notes: &mut Notes<'_>) -> Option<Hits>
     let mut hits = notes.lines(&scope.narrow(Search::new(name.pattern()).at_most(LINES)))?;
     hits.list.retain(|hit| name.stands_in(&hit.text));
     if hits.cut {
-        // The definition may be among those that were left out.
+        // The definition may be among the lines that were left out.
         let defines = format!("({KEYWORDS}) +{}\\b", words::escape(&name.name));
         let more = notes.lines(&scope.narrow(Search::new(defines).at_most(LINES)))?;
         hits.list.extend(more.list);
@@ -172,7 +172,7 @@ fn keep_those_of(
 }
 
 impl Symbol {
-    /// Whether it is there. A word that only its place makes a name must be defined somewhere.
+    /// Whether it exists. A word that is a name only by its place must be defined somewhere.
     fn is_known(&self) -> bool {
         let defined = self.definitions.iter().any(|found| found.kind.weight() > 60);
         defined || self.name.sure && !(self.definitions.is_empty() && self.uses.is_empty())
@@ -345,7 +345,7 @@ fn enclosing_test(page: &Page, line: usize) -> Option<String> {
         .map(|(_, _, name)| name.to_owned())
 }
 
-/// Says that a name is nowhere, with names that come near.
+/// Says that a name was not found, with similar names.
 fn tell_unknown(
     name: &Name,
     scope: &Scope,

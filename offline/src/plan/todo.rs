@@ -1,4 +1,4 @@
-//! What people left to be done.
+//! Marks such as TODO in code.
 
 use super::scope::{self, Limited};
 use crate::answer::{Answer, cite, code, count};
@@ -22,7 +22,7 @@ pub(crate) fn look(question: &Question, notes: &mut Notes<'_>) -> Option<Answer>
     let boxes = notes.lines(&scope.narrow(boxes));
     let (marks, boxes) = (marks?, boxes?);
     let own = marks.list.iter().filter(|hit| place::sort(&hit.path) != Sort::Foreign);
-    // A mark at the beginning of a comment is meant; one in a sentence about marks is not.
+    // Only a mark at the beginning of a comment counts, not one in a sentence about marks.
     let (mut found, mentioned): (Vec<&Hit>, Vec<&Hit>) = own.partition(|hit| is_meant(hit));
     found.sort_by_key(|hit| place::is_test(&hit.path));
     let mut answer = Answer::new();
@@ -78,7 +78,7 @@ pub(crate) fn look(question: &Question, notes: &mut Notes<'_>) -> Option<Answer>
     Some(answer)
 }
 
-/// Whether a mark begins what is said: `// TODO: x`, not "the word TODO is searched for".
+/// Whether a mark begins the comment: `// TODO: x`, not "the word TODO is searched for".
 fn is_meant(hit: &Hit) -> bool {
     ["TODO", "FIXME", "XXX", "HACK"].iter().any(|mark| {
         hit.text.split_once(mark).is_some_and(|(before, after)| {

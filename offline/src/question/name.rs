@@ -1,4 +1,4 @@
-//! Names of things in code: their spellings, and how they are told from words.
+//! Names of things in code: their spellings, and how they differ from words.
 
 use super::tokens::Token;
 use crate::{language, words};
@@ -11,7 +11,7 @@ pub(crate) struct Name {
     /// What stands between them.
     separator: &'static str,
     pub name: String,
-    /// It looks like a name, rather than being one by its place in the sentence.
+    /// It looks like a name. Otherwise it is one by its place in the sentence.
     pub sure: bool,
 }
 
@@ -131,13 +131,13 @@ pub(super) fn name(token: &Token) -> Option<Name> {
     (sure || kebab || capital).then(|| named(sure))
 }
 
-/// Names of languages have a capital and are rarely what is sought.
+/// Names of languages have a capital, and questions are rarely about them.
 fn is_language(word: &str) -> bool {
     const OTHERS: &str = "Docker Git GitHub Linux Windows English Node SQLite";
     !language::endings(word).is_empty() || words::has(OTHERS, word)
 }
 
-/// True for a plain word that its neighbours call a name: `the function resolve`, `resolve is
+/// True for a plain word that is a name by its neighbours: `the function resolve`, `resolve is
 /// defined`, `the resolve method`.
 pub(super) fn is_named_by_neighbours(lower: &[String], index: usize) -> bool {
     const DONE: &str = "defined declared implemented called used referenced invoked tested";

@@ -2,7 +2,7 @@
 
 use super::add;
 
-/// A word of the question with what surrounds it.
+/// A word of the question and its surroundings.
 pub(super) struct Token {
     pub text: String,
     /// In quotes, or with brackets after it: a name for sure.
@@ -11,7 +11,7 @@ pub(super) struct Token {
     pub first: bool,
 }
 
-/// The words of `text`, and into `quoted` what stands in quotes and is more than one word.
+/// The words of `text`. Quoted texts of several words are added to `quoted`.
 pub(super) fn tokens(text: &str, quoted: &mut Vec<String>) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut rest = text;
@@ -58,7 +58,7 @@ fn is_break(character: char) -> bool {
     character.is_whitespace() || "`“”„«»".contains(character)
 }
 
-/// What stands between the quote `open`, which has just been read, and its counterpart.
+/// The text between the quote `open`, which was just read, and its closing quote.
 fn quotation(open: char, after: &str) -> Option<&str> {
     let close = match open {
         '`' => "`",

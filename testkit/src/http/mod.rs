@@ -1,5 +1,5 @@
-//! HTTP/1.1 by hand, so that every byte is ours: requests are read whole, responses are written
-//! in as few writes as their pauses allow.
+//! HTTP/1.1 by hand, for control over every byte. Requests are read whole. Responses take as few
+//! writes as their pauses allow.
 
 mod read;
 mod response;
@@ -39,7 +39,7 @@ pub(crate) enum Version {
     Http11,
 }
 
-/// What becomes of the connection after the response.
+/// What happens to the connection after the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     KeepAlive,

@@ -17,10 +17,10 @@ pub(crate) struct Reader {
 /// Why no request could be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// The client left, between requests or within one: nobody to answer.
+    /// The client left, between requests or within one.
     #[error("the client closed the connection")]
     Closed,
-    /// The client is to be told; the connection cannot be used further.
+    /// The client gets an error, and the connection ends.
     #[error("{reason}")]
     Refused { status: u16, reason: String },
 }
@@ -35,7 +35,7 @@ fn refuse<T>(status: u16, reason: impl Into<String>) -> Result<T, ReadError> {
     Err(ReadError::Refused { status, reason: reason.into() })
 }
 
-/// How the length of a body is told.
+/// How a request gives the length of its body.
 enum Length {
     Known(usize),
     Chunked,
@@ -78,7 +78,7 @@ impl Reader {
         let mut body = Vec::with_capacity(length);
         body.extend_from_slice(&self.buffer[..buffered]);
         self.consume(buffered);
-        // Straight into the body: a long one is not copied twice.
+        // Straight into the body, without a second copy.
         let mut rest = stream.take((length - buffered) as u64);
         while body.len() < length {
             if rest.read_buf(&mut body).await? == 0 {

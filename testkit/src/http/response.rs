@@ -24,7 +24,7 @@ pub(crate) struct Events {
     ends: Vec<(usize, EventKind)>,
 }
 
-/// What matters of an event for the pace of a stream.
+/// The kind of an event, for the pace of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
     /// A piece of content.
@@ -100,7 +100,7 @@ pub(crate) fn end_chunked(out: &mut Vec<u8>, version: Version) {
     }
 }
 
-/// The head of a response but for what says how its body ends, and the blank line.
+/// The head of a response, without the header for the end of its body and without the blank line.
 pub(crate) fn head(
     version: &str,
     status: u16,

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SHOWN_CHARACTERS: usize = 160;
 const SHOWN_RULES: usize = 12;
 
-/// What a server is called whose script names no model.
+/// The name of the model if the script names none.
 const MODEL: &str = "fake-1";
-/// Members of raw blocks that sign what they stand in.
+/// Members of raw blocks that are signatures.
 const SIGNATURES: [&str; 4] =
     ["signature", "encrypted_content", "thoughtSignature", "thought_signature"];
 
@@ -30,7 +30,7 @@ pub(crate) struct Book {
     reading: Reading,
     cache: Option<Arc<PromptCache>>,
     turnstile: Arc<Turnstile>,
-    /// None where no reply has reasoning that could come back.
+    /// None if no reply has reasoning.
     issued: Option<Issued>,
     signatures: HashSet<String>,
     /// Some connection may have to end before its request is read.
@@ -97,7 +97,7 @@ impl Book {
         self.cache.as_ref()
     }
 
-    /// Lets requests in, or does not.
+    /// Limits the requests.
     pub(crate) fn turnstile(&self) -> &Arc<Turnstile> {
         &self.turnstile
     }
@@ -165,7 +165,7 @@ impl Page {
         }
     }
 
-    /// What the reply that is due does before the request is read, counting the use.
+    /// What the next reply does before the request is read. Counts as a use of the rule.
     fn take_unread(&self) -> Option<Ending> {
         let Answers::InOrder { replies, times } = &self.entry.answers else { return None };
         let ending = |used: u64| {
@@ -180,7 +180,7 @@ impl Page {
         ending(used)
     }
 
-    /// The reply that is due, counting the use.
+    /// The next reply. Counts as a use of the rule.
     fn take(&self, turn: usize) -> Option<&Reply> {
         match &self.entry.answers {
             Answers::ByTurn(replies) => replies.get(turn),

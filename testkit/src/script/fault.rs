@@ -1,7 +1,7 @@
 //! Faults: what can go wrong between a provider and its client, by name.
 //!
-//! A fault spoils the reply it is attached to, in the words of whichever wire asked. It says what
-//! a good client makes of it; it must never depend on chance or on the client's speed.
+//! A fault spoils its reply in the form of the wire of the request. It says what a good client does
+//! then. It must never depend on chance or on the speed of the client.
 
 pub(crate) mod anatomy;
 mod calls;
@@ -34,7 +34,7 @@ pub struct Fault {
     name: &'static str,
     about: &'static str,
     needs: Needs,
-    /// The wires that know what is spoilt by it.
+    /// The wires that it applies to.
     wires: &'static [Wire],
     expectation: Expectation,
     /// Where a wire's own rules make the difference.
@@ -47,7 +47,7 @@ pub struct Fault {
 enum Deed {
     /// Ends the connection before the request is read.
     Unread(Ending),
-    /// Sends a document to who asked for a stream, and a stream to who did not.
+    /// Sends a document to a client that asked for a stream, and a stream to one that did not.
     Form,
     /// Changes what is said.
     Words(fn(&mut Body)),
@@ -163,7 +163,7 @@ impl Fault {
         (!there).then(|| format!("fault {name} spoils {wanted}, and the reply has none; add it"))
     }
 
-    /// Changes what is said, before any wire has words for it.
+    /// Changes the reply before it is encoded for a wire.
     pub(crate) fn spoil_words(&self, body: &mut Body) {
         if let Deed::Words(spoil) | Deed::Both(spoil, _) = self.deed {
             spoil(body);
@@ -176,7 +176,7 @@ impl Fault {
             _ if !self.concerns(draft.scene.wire) => draft.plan(),
             Deed::Answer(answer) => answer(draft).plan(),
             Deed::Bytes(spoil) | Deed::Both(_, spoil) => spoil(draft),
-            // Too late to leave the request unread.
+            // The request was read already.
             Deed::Unread(ending) => Plan::nothing().ending(ending),
             Deed::Form | Deed::Words(_) => draft.plan(),
         }
@@ -200,7 +200,22 @@ const fn fault(
     Fault { name, about, needs, wires: &Wire::ALL, expectation, exceptions: &[], deed }
 }
 
+/// The same for a fault that changes how a reply is sent, whatever the reply holds.
+const fn spoilt(
+    name: &'static str,
+    about: &'static str,
+    expectation: Expectation,
+    deed: fn(Draft) -> Plan,
+) -> Fault {
+    fault(name, about, Needs::Nothing, expectation, Deed::Bytes(deed))
+}
+
 impl Fault {
+    const fn needing(mut self, needs: Needs) -> Fault {
+        self.needs = needs;
+        self
+    }
+
     const fn only_on(mut self, wires: &'static [Wire]) -> Fault {
         self.wires = wires;
         self

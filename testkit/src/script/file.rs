@@ -1,5 +1,4 @@
-//! Scripts as TOML. What a file may say is listed here and nowhere else; anything else is an
-//! error that names its line.
+//! Scripts as TOML. This module has all keys; any other key is an error with its line.
 
 use super::when::Place;
 use super::{CacheSetting, Conversation, KeyCheck, Reply, Rule, Script, Usage, When};
@@ -116,7 +115,7 @@ struct ToolCallFile {
     id: Option<String>,
 }
 
-/// A block of a reply whose blocks are to come in an order of their own.
+/// A block of a reply with `blocks`.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum BlockFile {
@@ -228,7 +227,7 @@ enum Either {
     Conversation(Spanned<ConversationFile>),
 }
 
-/// Turns what stands in the file into the script, and knows where each thing stood.
+/// Turns the file into a script, and knows the line of each entry.
 struct Reader<'a> {
     text: &'a str,
 }

@@ -1,8 +1,8 @@
 //! Scripts: an ordered list of rules that say which reply answers which request.
 //!
-//! Replies should follow from the request alone, because many runs share one server and a run may
-//! be killed and resumed: a conversation and the `turn` matcher do that. What a rule remembers
-//! (how often it was used) is only for tests of a single run.
+//! Replies should depend on the request alone, because many runs share one server, and a run may be
+//! killed and resumed. A conversation and the `turn` matcher do that. The number of uses of a rule
+//! is only for tests of a single run.
 
 mod book;
 pub(crate) mod fault;
@@ -21,7 +21,7 @@ pub use when::When;
 use crate::turnstile::Capacity;
 use std::time::Duration;
 
-/// What the fake model says to whom. The first rule that fits and is not spent answers.
+/// The rules of the fake model. The first rule that fits and is not spent answers.
 ///
 /// ```
 /// use posse_testkit::{Conversation, FakeModel, Gate, Reply, Rule, Script, When};
@@ -96,7 +96,7 @@ pub(crate) enum Capture {
     Discard,
 }
 
-/// A rule or a conversation, and what people know it by.
+/// A rule or a conversation, and its name in messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) label: String,
@@ -213,10 +213,10 @@ impl Script {
         self
     }
 
-    /// Checks nothing, and of a request of the Anthropic wire reads only how many turns it has, so that it
-    /// counts as a handful of tokens: for benchmarks, whose clients are to be measured and not what
-    /// their server does on the same processors. Rules must fit every request, and replies must not
-    /// quote it.
+    /// Checks nothing, and reads only the number of turns from a request of the Anthropic wire, so
+    /// that it counts as a handful of tokens. For benchmarks that measure clients, while their
+    /// server uses the same processors. Rules must fit every request, and replies must not quote
+    /// it.
     pub fn turns_only(mut self) -> Self {
         self.reading = Reading::Turns;
         self
@@ -234,21 +234,21 @@ impl Script {
         self
     }
 
-    /// Takes so many requests at a time. Those that are too many get a 429, with `retry-after` if
-    /// [`Script::retry_after`] says so.
+    /// Accepts this many requests at a time. Further ones get a 429, with `retry-after` if
+    /// [`Script::retry_after`] is set.
     pub fn at_once(mut self, requests: usize) -> Self {
         self.capacity.at_once = Some(requests);
         self
     }
 
-    /// What requests are told that are too many at a time.
+    /// Sets `retry-after` for requests beyond [`Script::at_once`].
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.capacity.retry_after = Some(wait);
         self
     }
 
-    /// Takes so many requests in each span of this length. The headers of the wire say how many
-    /// are left, and those that are too many get a 429 that says when the next span begins.
+    /// Accepts this many requests in each span of this length. The headers of the wire say how many
+    /// are left. Further ones get a 429 that says when the next span begins.
     pub fn requests_per(mut self, requests: u64, span: Duration) -> Self {
         self.capacity.per_span = Some((requests, span));
         self
@@ -286,7 +286,7 @@ impl Entry {
         }
     }
 
-    /// Why it can answer nothing as it is written, if so much is read of requests.
+    /// Why it cannot be played if only this much of requests is read.
     fn problem(&self, reading: Reading) -> Option<String> {
         if let Some(problem) = self.when.problem() {
             return Some(problem);

@@ -23,7 +23,7 @@ pub struct Reply {
     pub(crate) token_delay: Duration,
     pub(crate) held_by: Option<Gate>,
     pub(crate) held_after: Option<(usize, Gate)>,
-    /// What goes wrong with it. A name that nobody knows is reported when the server starts.
+    /// Its fault. The server refuses to start with an unknown name.
     fault: Option<Result<&'static Fault, UnknownFault>>,
 }
 
@@ -209,8 +209,8 @@ impl Reply {
         self
     }
 
-    /// Goes wrong in this way, one of [`Fault::all`]. The server refuses to start with a name
-    /// that is none of them.
+    /// Goes wrong in this way, one of [`Fault::all`]. The server refuses to start with another
+    /// name.
     pub fn fault(mut self, name: &str) -> Self {
         self.fault = Some(Fault::named(name));
         self

@@ -43,7 +43,7 @@ pub(crate) enum Place {
 enum Test {
     Contains(String),
     Matches(Regex),
-    /// A pattern that is none, and why; reported when the server starts.
+    /// An invalid pattern and the reason; reported when the server starts.
     Broken(String, String),
 }
 

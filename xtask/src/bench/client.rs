@@ -1,12 +1,12 @@
-//! The raw client: the same HTTP client that runs use, and nothing above it. Also a module of
-//! the little programs that only make one request.
+//! The raw client: the HTTP client that runs use, and nothing above it. It is also a module of the
+//! small programs that make one request.
 
 use bytes::Bytes;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A client set up as that of posse-model.
+/// A client with the settings of the client in posse-model.
 pub fn build() -> Result<reqwest::Client, Box<dyn Error + Send + Sync>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -27,7 +27,7 @@ pub fn build() -> Result<reqwest::Client, Box<dyn Error + Send + Sync>> {
     Ok(client.build()?)
 }
 
-/// Sends a body and returns when the head of the answer has come.
+/// Sends a body. Returns when the head of the answer has come.
 pub async fn post(
     client: &reqwest::Client,
     base_url: &str,
@@ -40,4 +40,15 @@ pub async fn post(
         .header("content-type", "application/json")
         .header("accept", "text/event-stream");
     Ok(request.body(body).send().await?.error_for_status()?)
+}
+
+/// Sends a body and reads the answer to its end.
+pub async fn ask(
+    client: &reqwest::Client,
+    base_url: &str,
+    body: Bytes,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut response = post(client, base_url, body).await?;
+    while response.chunk().await?.is_some() {}
+    Ok(())
 }

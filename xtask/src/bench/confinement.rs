@@ -1,8 +1,8 @@
-//! What confinement adds to the start of a command: `true`, started by each way in turn, against
-//! a bare start of it.
+//! What confinement adds to the start of a command: `true`, started in each way in turn, against a
+//! bare start of it.
 
-use super::line::{self, Samples, seconds, times};
-use super::{Result, meter};
+use super::Result;
+use super::line::{Line, seconds};
 use posse::confine::{Backend, Confinement as Reach};
 use posse::launch::{Command, Launcher, Status, allowed_environment};
 use posse::protocol::Profile;
@@ -26,29 +26,20 @@ struct Way {
     profile: Profile,
 }
 
+const BUBBLEWRAP: &[Backend] = &[Backend::Bubblewrap];
 const WAYS: [Way; 4] = [
     Way { name: "supervised, not confined", backends: &[], profile: Profile::Full },
     Way { name: "landlock, read-only", backends: &[Backend::Landlock], profile: Profile::ReadOnly },
-    Way {
-        name: "bubblewrap, read-only",
-        backends: &[Backend::Bubblewrap],
-        profile: Profile::ReadOnly,
-    },
+    Way { name: "bubblewrap, read-only", backends: BUBBLEWRAP, profile: Profile::ReadOnly },
     Way {
         name: "bubblewrap, workspace-write",
-        backends: &[Backend::Bubblewrap],
+        backends: BUBBLEWRAP,
         profile: Profile::WorkspaceWrite,
     },
 ];
 
 impl Confinement {
-    pub fn run(self) -> Result<()> {
-        line::say(&format!("{}\n", meter::machine()));
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(self.measure())
-    }
-
-    async fn measure(self) -> Result<()> {
+    pub async fn measure(self) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let workspace = Workspace::open(folder.path())?;
         let launcher = Launcher::through("/proc/self/exe".as_ref())
@@ -65,13 +56,10 @@ impl Confinement {
         }
         for (way, rounds) in WAYS.iter().zip(&rounds) {
             if rounds.is_empty() {
-                line::say(&format!("{:<30} cannot be had here", way.name));
+                Line::new(way.name, "not available").print();
                 continue;
             }
-            let took = Samples::new(rounds.iter().map(|(took, _)| *took).collect());
-            let ratio = Samples::ratios(rounds);
-            let (took, ratio) = (took.shown(seconds), ratio.shown(times));
-            line::say(&format!("{:<30} {took}   {ratio} of a bare start", way.name));
+            Line::compared(way.name, rounds, seconds).against("bare").print();
         }
         Ok(())
     }
@@ -84,7 +72,7 @@ fn bare() -> Result<f64> {
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// Seconds that it took, or nothing where it cannot be had.
+/// Seconds that it took, or nothing if this machine cannot confine so.
 async fn start(
     launcher: &Launcher,
     workspace: &Arc<Workspace>,
@@ -94,7 +82,7 @@ async fn start(
         Profile::Full => Reach::none(),
         _ => Reach { profile, ..Reach::default() },
     };
-    // Whether it works is found out once, and is not what is measured.
+    // The launcher tries this once, which is not part of the figure.
     if launcher.backend(&confinement).is_err() {
         return Ok(None);
     }

@@ -1,5 +1,5 @@
-//! Counts what is allocated while a stream is decoded: reads the body of a reply from standard
-//! input, and prints how many events it had and what they took.
+//! Counts allocations while a stream is decoded: reads the body of a reply from standard input, and
+//! prints how many events and allocations there were.
 
 use posse::model::sse::Events;
 use posse::model::wire::Wire;
@@ -9,7 +9,7 @@ use std::error::Error;
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a network read brings at most.
+/// The most bytes that a read from the network returns.
 const PIECE: usize = 16 << 10;
 
 struct Counting;
@@ -18,7 +18,7 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 
 #[expect(unsafe_code, reason = "an allocator cannot be written otherwise; it only counts")]
-// SAFETY: everything is left to the allocator below.
+// SAFETY: the allocator below does all the work.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -45,13 +45,7 @@ static ALLOCATOR: Counting = Counting;
 
 #[expect(clippy::print_stdout, reason = "a program for a pipe")]
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
-    let wire = match std::env::args().nth(1).as_deref() {
-        Some("anthropic") => Wire::Anthropic,
-        Some("openai-chat") => Wire::OpenaiChat,
-        Some("openai-responses") => Wire::OpenaiResponses,
-        Some("gemini") => Wire::Gemini,
-        other => return Err(format!("{other:?} is no wire").into()),
-    };
+    let wire: Wire = serde_json::from_str(&std::env::args().nth(1).ok_or("give the wire")?)?;
     let mut body = Vec::new();
     std::io::stdin().read_to_end(&mut body)?;
     let listen = |delta: Delta| drop(delta);

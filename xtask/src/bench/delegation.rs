@@ -3,44 +3,30 @@
 mod definitions;
 mod fan_out;
 mod forks;
-mod memory;
 mod queue;
-mod recording;
 mod shipped;
 mod tree;
-mod tree_raw;
 mod watching;
 
 pub use definitions::Define;
 pub use tree::Tree;
-pub use tree_raw::TreeRaw;
 
-use super::spine::{Effort, again, build};
-use super::{Result, line, meter};
-use recording::Recording;
-
-/// Measures what handing work to others costs
-#[derive(clap::Args)]
-pub struct Delegation {
-    /// Only this figure
-    #[arg(long, value_enum)]
-    only: Option<Figure>,
-    /// One round of each
-    #[arg(long)]
-    quick: bool,
-}
+use super::Result;
+use super::harness::Choice;
+use super::recording::Recording;
+use super::server::Play;
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum Figure {
+pub enum Figure {
     /// A main agent and 10, 100, 1,000 children, against a raw client
     FanOut,
     /// The same through `posse run` as it ships, and through few slots
     Shipped,
     /// Memory of a live child
     Memory,
-    /// What someone gets to see who watches a tree
+    /// The updates that a watcher of a tree gets
     Watching,
-    /// What children bill that take over a conversation
+    /// The cost of children that take over a conversation
     Forks,
     /// Many children through few slots
     Queue,
@@ -50,60 +36,42 @@ enum Figure {
 
 /// Children of one main agent, from few to many.
 const SIZES: [usize; 3] = [10, 100, 1_000];
+const MOST: usize = SIZES[SIZES.len() - 1];
 
-impl Delegation {
-    pub fn run(self) -> Result<()> {
-        if cfg!(debug_assertions) {
-            build()?;
-            return again();
+pub async fn measure(choice: Choice<Figure>) -> Result<()> {
+    let effort = choice.effort;
+    let [fan_out, shipped, memory] =
+        [Figure::FanOut, Figure::Shipped, Figure::Memory].map(|figure| choice.wants(figure));
+    for children in SIZES {
+        let memory = memory && children == MOST;
+        if !fan_out && !shipped && !memory {
+            continue;
         }
-        meter::allow_open_files();
-        line::say(&format!("{}\n", meter::machine()));
-        line::head();
-        let effort = if self.quick { Effort::Quick } else { Effort::Full };
-        let wanted = |figure| self.only.is_none_or(|only| only == figure);
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        for children in SIZES {
-            let fan_out = wanted(Figure::FanOut);
-            let shipped = wanted(Figure::Shipped);
-            let memory = wanted(Figure::Memory) && children == memory::CHILDREN;
-            if !fan_out && !shipped && !memory {
-                continue;
-            }
-            let recording = runtime.block_on(Recording::of_tree(children))?;
-            if fan_out {
-                fan_out::measure(&recording, effort)?;
-            }
-            if shipped {
-                shipped::measure(&recording, effort)?;
-            }
-            if memory {
-                memory::measure(&recording, effort)?;
-            }
+        let recording = Recording::of(Play::Tree(children)).await?;
+        if fan_out {
+            fan_out::measure(&recording, children, effort)?;
         }
-        if wanted(Figure::Shipped) {
-            shipped::measure_queue(effort)?;
+        if shipped {
+            shipped::measure(&recording, children, effort)?;
         }
-        if wanted(Figure::Watching) {
-            watching::measure(effort)?;
+        if memory {
+            fan_out::measure_memory(&recording, children, effort)?;
         }
-        if wanted(Figure::Forks) {
-            runtime.block_on(forks::measure())?;
-        }
-        if wanted(Figure::Queue) {
-            queue::measure(effort)?;
-        }
-        if wanted(Figure::Definitions) {
-            definitions::measure(effort)?;
-        }
-        Ok(())
     }
-}
-
-/// A count as people write it.
-pub(super) fn written(count: usize) -> String {
-    match (count / 1_000, count % 1_000) {
-        (0, rest) => rest.to_string(),
-        (thousands, rest) => format!("{thousands},{rest:03}"),
+    if shipped {
+        shipped::measure_queue(effort)?;
     }
+    if choice.wants(Figure::Watching) {
+        watching::measure(effort)?;
+    }
+    if choice.wants(Figure::Forks) {
+        forks::measure().await?;
+    }
+    if choice.wants(Figure::Queue) {
+        queue::measure(effort)?;
+    }
+    if choice.wants(Figure::Definitions) {
+        definitions::measure(effort)?;
+    }
+    Ok(())
 }

@@ -1,37 +1,73 @@
-//! Many runs at once: each reads three files, one a turn, and answers.
+//! Runtimes that are measured; and many runs at once, each of which reads three files, one a turn, and
+//! answers.
 
 use super::Result;
-use super::line::say;
-use super::meter::{Cost, Meter};
-use super::process::next_order;
-use super::serve::FOLLOW;
-use posse::store::Filter;
-use posse::{Keys, Outcome, Pacing, RunSpec, Runtime, RuntimeConfig};
+use super::meter::Cost;
+use super::part::ready;
+use super::server::FOLLOW;
+use posse::store::{Filter, Kin};
+use posse::{Keys, Pacing, RunSpec, Runtime, RuntimeConfig};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-/// Executes many runs at once
-#[derive(clap::Args)]
-pub struct Load {
-    /// The base URL
-    #[arg(long)]
-    url: String,
-    /// The database
-    #[arg(long)]
-    db: PathBuf,
-    /// The folder with the files
-    #[arg(long)]
-    workspace: PathBuf,
-    /// How many at once
-    #[arg(long)]
-    runs: usize,
+/// How long a new runtime takes at most to look for runs that others left. New runs wait for that,
+/// which is part of another figure.
+pub const SETTLED: Duration = Duration::from_millis(300);
+
+/// A runtime on `database` whose model is at `url`.
+pub fn config(database: &Path, url: &str, max_concurrent: usize) -> RuntimeConfig {
+    let keys = Keys::default().with("ANTHROPIC_API_KEY", "any").with("ANTHROPIC_BASE_URL", url);
+    let mut config = RuntimeConfig::new(database, keys);
+    config.models.model = Some("anthropic/claude-sonnet-4-5".to_owned());
+    config.scheduling.max_concurrent = max_concurrent;
+    // The server takes all requests, and these figures are not about how Posse finds that out.
+    config.models.pacing = Pacing::Adaptive { first_width: max_concurrent };
+    config.scheduling.shutdown_after = Duration::from_secs(5);
+    config
 }
 
-/// By then a runtime has looked for runs that others left. New ones wait for that, which is part
-/// of another figure.
-pub const SETTLED: Duration = Duration::from_millis(300);
+/// Such a runtime in a new folder, when it has settled.
+pub async fn open(url: &str, max_concurrent: usize) -> Result<(Runtime, TempDir)> {
+    open_with(url, max_concurrent, |_| ()).await
+}
+
+/// The same, with a changed configuration.
+pub async fn open_with(
+    url: &str,
+    max_concurrent: usize,
+    change: impl FnOnce(&mut RuntimeConfig),
+) -> Result<(Runtime, TempDir)> {
+    let folder = tempfile::tempdir()?;
+    let mut config = config(&folder.path().join("runs.db"), url, max_concurrent);
+    change(&mut config);
+    let runtime = Runtime::open(config).await?;
+    tokio::time::sleep(SETTLED).await;
+    Ok((runtime, folder))
+}
+
+/// A run in `workspace`.
+pub fn spec(prompt: &str, workspace: &Path) -> Result<RunSpec> {
+    Ok(RunSpec::new("general-purpose".parse()?, prompt, workspace))
+}
+
+/// How many runs have completed, as the store has it.
+pub async fn completed(runtime: &Runtime, kin: Kin) -> Result<usize> {
+    let outcome = Some("completed".to_owned());
+    let filter = Filter { kin, outcome, limit: 1_000_000, ..Filter::default() };
+    Ok(runtime.list(&filter).await?.len())
+}
+
+/// Executes many runs at once.
+#[derive(Serialize, Deserialize)]
+pub struct Load {
+    pub url: String,
+    /// The folder with the files.
+    pub workspace: PathBuf,
+    pub runs: usize,
+}
 
 /// What many runs came to.
 #[derive(Serialize, Deserialize)]
@@ -43,52 +79,26 @@ pub struct Loaded {
     pub stored: usize,
 }
 
-/// A runtime on `database` whose model is at `url`.
-pub fn config(database: &Path, url: &str, max_concurrent: usize) -> RuntimeConfig {
-    let keys = Keys::default().with("ANTHROPIC_API_KEY", "any").with("ANTHROPIC_BASE_URL", url);
-    {
-        let mut config: RuntimeConfig = RuntimeConfig::new(database, keys);
-        config.models.model = Some("anthropic/claude-sonnet-4-5".to_owned());
-        config.scheduling.max_concurrent = max_concurrent;
-        // The server takes all, and these figures are about everything but finding that out.
-        config.models.pacing = Pacing::Adaptive { first_width: max_concurrent };
-        config.scheduling.shutdown_after = Duration::from_secs(5);
-        config
-    }
-}
-
-/// A run in `workspace`.
-pub fn spec(workspace: &Path) -> Result<RunSpec> {
-    Ok(RunSpec::new("general-purpose".parse()?, FOLLOW, workspace))
-}
-
 impl Load {
-    pub async fn run(self) -> Result<()> {
-        let runtime = Runtime::open(config(&self.db, &self.url, self.runs)).await?;
-        let spec = spec(&self.workspace)?;
-        tokio::time::sleep(SETTLED).await;
-        say("\"ready\"");
-        next_order().await?;
-        let meter = Meter::start();
+    pub async fn run(self) -> Result<Loaded> {
+        let (runtime, _folder) = open(&self.url, self.runs).await?;
+        let spec = spec(FOLLOW, &self.workspace)?;
+        let meter = ready().await?;
         let mut tasks = JoinSet::new();
         for _ in 0..self.runs {
             let (runtime, spec) = (runtime.clone(), spec.clone());
             tasks.spawn(async move { runtime.start(spec).await?.outcome().await });
         }
-        let mut completed = 0;
+        let mut ended = 0;
         while let Some(done) = tasks.join_next().await {
             match done?? {
-                Outcome::Completed { .. } => completed += 1,
+                outcome if outcome.is_completed() => ended += 1,
                 other => return Err(format!("a run ended otherwise: {other}").into()),
             }
         }
         let cost = meter.read();
-        let all = Filter { limit: self.runs + 1, ..Filter::default() };
-        let rows = runtime.list(&all).await?;
-        let ended = rows.iter().filter(|row| row.state.outcome.as_deref() == Some("completed"));
-        let stored = ended.count();
+        let stored = completed(&runtime, Kin::All).await?;
         runtime.shutdown().await;
-        say(&serde_json::to_string(&Loaded { cost, completed, stored })?);
-        Ok(())
+        Ok(Loaded { cost, completed: ended, stored })
     }
 }

@@ -12,7 +12,7 @@ pub struct Cost {
     pub cpu: f64,
 }
 
-/// Measures from its making on.
+/// Measures from its start.
 pub struct Meter {
     began: Instant,
     cpu: Duration,
@@ -38,12 +38,12 @@ pub fn cpu() -> Duration {
     )
 }
 
-/// Memory of the process `pid` that is resident now, in KiB.
+/// Resident memory of the process `pid` now, in KiB.
 pub fn resident_kib(pid: u32) -> super::Result<f64> {
     status(pid, "VmRSS:")
 }
 
-/// The most memory of the process `pid` that was ever resident, in KiB.
+/// The most resident memory that the process `pid` ever had, in KiB.
 pub fn peak_kib(pid: u32) -> super::Result<f64> {
     status(pid, "VmHWM:")
 }
@@ -55,16 +55,21 @@ fn status(pid: u32, field: &str) -> super::Result<f64> {
     Ok(number.ok_or("the kernel does not tell how much memory is resident")?.parse()?)
 }
 
+/// The threads that a benchmark and its parts run on.
+pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
 /// Allows as many open files as the system lets us: thousands of connections are open at once.
 pub fn allow_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // If it is refused, whatever runs out of files says so.
+    // If the system refuses, the program that runs out of files says so.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// The machine in a few words: no names.
+/// The machine in a few words, without names.
 pub fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, |count| count.get());
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -74,7 +79,7 @@ pub fn machine() -> String {
         .and_then(|rest| rest.split_whitespace().next()?.parse().ok());
     let gib = kib.unwrap_or_default() as f64 / f64::from(1 << 20);
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    // What follows the version proper names a build, not a kernel.
+    // The rest of the text after the version names a build.
     let release = release.split(['-', '\n']).next().unwrap_or_default();
     format!("{cores} cores, {gib:.0} GiB of memory, Linux {release}")
 }

@@ -3,31 +3,17 @@
 mod allocations;
 mod flood;
 mod hear;
-mod replies;
-mod server;
 mod suites;
 mod wires;
 
 pub use flood::Flood;
-pub use hear::{Hear, HearRaw};
-pub use server::SayText;
+pub use hear::Hear;
 
-use super::spine::{Effort, again, build};
-use super::{Result, line, meter};
-
-/// Measures what talking to models costs, and counts what holds
-#[derive(clap::Args)]
-pub struct Model {
-    /// Only this figure
-    #[arg(long, value_enum)]
-    only: Option<Figure>,
-    /// One round of each, without the grid of faults and the question set
-    #[arg(long)]
-    quick: bool,
-}
+use super::Result;
+use super::harness::Choice;
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum Figure {
+pub enum Figure {
     /// Processor time of a streamed reply and of a megabyte of deltas, against a raw client;
     /// connections of 3,000 requests
     Replies,
@@ -35,40 +21,29 @@ enum Figure {
     Allocations,
     /// Requests a second that the fake model answers
     Fake,
-    /// Cells of the grid of faults that pass, for each wire
+    /// Cells of the grid of faults that pass, for each wire; quick: only if it is named
     Grid,
-    /// Questions that the offline model answers rightly
+    /// Questions that the offline model answers rightly; quick: only if it is named
     Questions,
 }
 
-impl Model {
-    pub fn run(self) -> Result<()> {
-        if cfg!(debug_assertions) {
-            build()?;
-            return again();
-        }
-        meter::allow_open_files();
-        line::say(&format!("{}\n", meter::machine()));
-        line::head();
-        let effort = if self.quick { Effort::Quick } else { Effort::Full };
-        let wanted = |figure| self.only.is_none_or(|only| only == figure);
-        // What takes minutes is left out when time is short, unless it is asked for.
-        let has_time = |figure| wanted(figure) && (!self.quick || self.only == Some(figure));
-        if wanted(Figure::Replies) {
-            replies::measure(effort)?;
-        }
-        if wanted(Figure::Allocations) {
-            allocations::measure()?;
-        }
-        if wanted(Figure::Fake) {
-            flood::measure(effort)?;
-        }
-        if has_time(Figure::Grid) {
-            suites::grid()?;
-        }
-        if has_time(Figure::Questions) {
-            suites::questions()?;
-        }
-        Ok(())
+pub async fn measure(choice: Choice<Figure>) -> Result<()> {
+    let effort = choice.effort;
+    let named = |figure| choice.only == Some(figure) || (choice.wants(figure) && !effort.quick);
+    if choice.wants(Figure::Replies) {
+        hear::measure(effort)?;
     }
+    if choice.wants(Figure::Allocations) {
+        allocations::measure().await?;
+    }
+    if choice.wants(Figure::Fake) {
+        flood::measure(effort)?;
+    }
+    if named(Figure::Grid) {
+        suites::grid()?;
+    }
+    if named(Figure::Questions) {
+        suites::questions()?;
+    }
+    Ok(())
 }

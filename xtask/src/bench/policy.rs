@@ -1,8 +1,8 @@
-//! The benchmark of rules: what it takes to decide about a call that a thousand rules may be about.
+//! The benchmark of rules: how long a decision about a call takes that a thousand rules may be about.
 
-use super::line::{Goal, Line, Samples, seconds, times};
-use super::spine::{Effort, again, build};
-use super::{Result, line, meter};
+use super::Result;
+use super::harness::Effort;
+use super::line::{Line, Samples, seconds};
 use posse::agents::built_in_tools;
 use posse::policy::{Policy, Today};
 use posse::protocol::{CallId, Effect, Extra, Grant, Mode, Profile, ToolCall, ToolSpec};
@@ -11,60 +11,34 @@ use serde_json::{Value, json};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Measures what a decision about a call costs
-#[derive(clap::Args)]
-pub struct PolicyBench {
-    /// One round of each
-    #[arg(long)]
-    quick: bool,
-}
-
-/// Rules that a call is held against.
+/// Rules that a call is checked against.
 const RULES: usize = 1_000;
-/// What a decision may take, in seconds.
+/// Seconds that a decision may take.
 const GOAL: f64 = 20e-6;
 /// Decisions of a round.
 const DECISIONS: u32 = 20_000;
 
-impl PolicyBench {
-    pub fn run(self) -> Result<()> {
-        if cfg!(debug_assertions) {
-            build()?;
-            return again();
-        }
-        line::say(&format!("{}\n", meter::machine()));
-        line::head();
-        let rounds = match if self.quick { Effort::Quick } else { Effort::Full } {
-            Effort::Quick => 1,
-            Effort::Full => 7,
+pub async fn measure(effort: Effort) -> Result<()> {
+    let (full, bare) = (policy(RULES)?, policy(0)?);
+    for (name, effect, input) in calls() {
+        let tool = if name.starts_with("Bash") { "Bash" } else { name };
+        let rounds: Vec<(f64, f64)> = (0..effort.pick(1, 7))
+            .map(|_| (time(&full, tool, effect, &input), time(&bare, tool, effect, &input)))
+            .collect();
+        let shown = |time: f64| match time < 10e-6 {
+            true => format!("{:.2} µs", time * 1e6),
+            false => seconds(time),
         };
-        let (full, bare) = (policy(RULES)?, policy(0)?);
-        for (name, effect, input) in calls() {
-            let tool = if name.starts_with("Bash") { "Bash" } else { name };
-            let measured: Vec<(f64, f64)> = (0..rounds)
-                .map(|_| (time(&full, tool, effect, &input), time(&bare, tool, effect, &input)))
-                .collect();
-            let column =
-                |pick: fn(&(f64, f64)) -> f64| Samples::new(measured.iter().map(pick).collect());
-            let (ours, without) = (column(|pair| pair.0), column(|pair| pair.1));
-            let shown = |time: f64| match time < 10e-6 {
-                true => format!("{:.2} µs", time * 1e6),
-                false => seconds(time),
-            };
-            Line {
-                name: format!("decision: {name}, 1,000 rules"),
-                posse: ours.shown(shown),
-                raw: format!("{} without rules", without.shown(shown)),
-                ratio: Samples::ratios(&measured).shown(times),
-                goal: Goal::at_most("under 20 µs", ours.median(), GOAL),
-            }
+        let median = Samples::new(rounds.iter().map(|round| round.0)).median();
+        Line::compared(format!("decision: {name}, 1,000 rules"), &rounds, shown)
+            .against("without rules")
+            .goal("under 20 µs", median <= GOAL)
             .print();
-        }
-        Ok(())
     }
+    Ok(())
 }
 
-/// Calls that no rule decides but the last ones, so that all have to be looked at.
+/// Calls that no rule decides, so that Posse looks at all rules.
 fn calls() -> [(&'static str, Effect, Value); 4] {
     let long = "cd src && git diff --stat HEAD~1 -- a.rs 2>&1 | head -50; cargo test -p x";
     [

@@ -1,71 +1,95 @@
-//! Many conversations by a raw client: the same requests as those of runs, streamed, read to the
-//! end, and understood no further than it takes to find the tool calls.
+//! Recorded requests by a raw client, which reads each reply to its end and understands no more of it
+//! than it needs to find the tool calls.
 
-use super::line::say;
-use super::meter::Meter;
-use super::process::next_order;
-use super::{Result, client, requests};
+use super::meter::Cost;
+use super::part::ready;
+use super::recording::Bodies;
+use super::{Result, client};
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::task::JoinSet;
 
-/// Makes the requests of many runs at once
-#[derive(clap::Args)]
+/// Makes the requests of many runs.
+#[derive(Serialize, Deserialize)]
 pub struct Raw {
-    /// The base URL
-    #[arg(long)]
-    url: String,
-    /// The folder with the bodies
-    #[arg(long)]
-    bodies: PathBuf,
-    /// How many at once
-    #[arg(long)]
-    runs: usize,
+    pub url: String,
+    /// The folder with the bodies.
+    pub bodies: PathBuf,
+    /// How many runs.
+    pub runs: usize,
+    /// How many of them at a time.
+    pub abreast: usize,
 }
 
 impl Raw {
-    pub async fn run(self) -> Result<()> {
+    pub async fn run(self) -> Result<Cost> {
         let client = client::build()?;
-        let bodies: Arc<[Bytes]> =
-            requests::bodies(&self.bodies)?.into_iter().map(Bytes::from).collect();
-        let url: Arc<str> = self.url.into();
-        say("\"ready\"");
-        next_order().await?;
-        let meter = Meter::start();
-        let mut tasks = JoinSet::new();
-        for _ in 0..self.runs {
-            let (client, bodies, url) = (client.clone(), bodies.clone(), url.clone());
-            tasks.spawn(async move {
-                converse(&client, &url, &bodies).await.map_err(|error| error.to_string())
-            });
-        }
-        let mut calls = 0;
-        while let Some(done) = tasks.join_next().await {
-            calls += done??;
-        }
+        let bodies = Bodies::read(&self.bodies);
+        let (turns, is_tree) = (bodies.run.len(), bodies.lead.is_some());
+        let meter = ready().await?;
+        let found = converse(&client, &self.url, bodies, self.runs, self.abreast).await?;
         let cost = meter.read();
-        if calls != self.runs * (bodies.len() - 1) {
-            return Err(format!("{calls} tool calls were found").into());
-        }
-        say(&serde_json::to_string(&cost)?);
-        Ok(())
+        let tasks = if is_tree { self.runs } else { 0 };
+        let expected = Found { tasks, reads: self.runs * (turns - 1), more: 0 };
+        if found == expected { Ok(cost) } else { Err(format!("found {found:?}").into()) }
     }
 }
 
-/// Sends one body after the other. Returns how many files the replies ask to read.
-pub async fn converse(client: &reqwest::Client, url: &str, bodies: &[Bytes]) -> Result<usize> {
-    let mut calls = 0;
-    for body in bodies {
-        calls += ask(client, url, body.clone(), "Read").await?;
+/// Tool calls in replies.
+#[derive(Debug, Default, PartialEq)]
+pub struct Found {
+    /// Children that the main agent called.
+    tasks: usize,
+    /// Files that runs read.
+    reads: usize,
+    /// Children that the main agent called in the end.
+    more: usize,
+}
+
+/// Makes the requests of `runs`, so many of them `abreast`. If the bodies have those of a main agent,
+/// its first one goes before all others, and its last one after them.
+pub async fn converse(
+    client: &reqwest::Client,
+    url: &str,
+    bodies: Bodies,
+    runs: usize,
+    abreast: usize,
+) -> Result<Found> {
+    let mut found = Found::default();
+    let (first, last) = bodies.lead.unzip();
+    if let Some(first) = first {
+        found.tasks = ask(client, url, first, "Task").await?;
     }
-    Ok(calls)
+    let (url, bodies): (Arc<str>, Arc<[Bytes]>) = (url.into(), bodies.run.into());
+    let (begun, mut tasks) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
+    for _ in 0..abreast {
+        let (client, bodies) = (client.clone(), bodies.clone());
+        let (url, begun) = (url.clone(), begun.clone());
+        tasks.spawn(async move {
+            let mut reads = 0;
+            while begun.fetch_add(1, Ordering::Relaxed) < runs {
+                for body in &*bodies {
+                    reads += ask(&client, &url, body.clone(), "Read").await?;
+                }
+            }
+            Ok::<usize, Box<dyn std::error::Error + Send + Sync>>(reads)
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        found.reads += done??;
+    }
+    if let Some(last) = last {
+        found.more = ask(client, &url, last, "Task").await?;
+    }
+    Ok(found)
 }
 
 /// Sends a body. Returns how many calls of `tool` are in the reply.
-pub async fn ask(client: &reqwest::Client, url: &str, body: Bytes, tool: &str) -> Result<usize> {
+async fn ask(client: &reqwest::Client, url: &str, body: Bytes, tool: &str) -> Result<usize> {
     let mut response = client::post(client, url, body).await?;
     let mut finder = Finder::default();
     while let Some(chunk) = response.chunk().await? {

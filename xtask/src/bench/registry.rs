@@ -1,9 +1,9 @@
 //! Lists and searches of runs in a database of a million, against a bare `SELECT` by the primary
 //! key in the same database.
 
-use super::line::{Goal, Line, seconds, times};
-use super::spine::{again, build};
-use super::{Result, line, meter};
+use super::Result;
+use super::harness::Effort;
+use super::line::{Line, Samples, note};
 use posse::RunId;
 use posse::store::{
     By, Filter, Inspection, Kin, Leftover, Leftovers, Options, SpendingQuery, SqliteStore, Store,
@@ -23,12 +23,12 @@ pub struct Registry {
     /// How often each is asked
     #[arg(long, default_value_t = 200)]
     times: usize,
-    /// In the build that this is, optimised or not
+    /// Measure this build, optimised or not
     #[arg(long)]
     as_built: bool,
 }
 
-/// One run in so many is a root; the others stand below it.
+/// One run in so many is a root; the others are its children.
 const TREE: u64 = 10;
 /// One run in so many has not ended.
 const OPEN: u64 = 1_000;
@@ -38,24 +38,17 @@ const FOLDERS: u64 = 100;
 const BATCH: u64 = 500;
 
 impl Registry {
-    pub fn run(self) -> Result<()> {
-        if cfg!(debug_assertions) && !self.as_built {
-            build()?;
-            return again();
-        }
-        line::say(&format!("{}\n", meter::machine()));
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(self.measure())
+    pub fn effort(&self) -> Effort {
+        Effort { quick: false, as_built: self.as_built }
     }
 
-    async fn measure(self) -> Result<()> {
+    pub async fn measure(self) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("runs.db");
         let store = SqliteStore::open(Options::new(&path)).await?;
         let began = Instant::now();
         fill(&path, self.runs).await?;
-        line::note(&format!("{} runs filled in in {:.1?}", self.runs, began.elapsed()));
-        line::head();
+        note(&format!("added {} runs in {:.1?}", self.runs, began.elapsed()));
         let raw = self.bare(&path).await?;
         let pick = |turn: usize| id(spread(turn, self.runs));
         let root = |turn: usize| id(spread(turn, self.runs) / TREE * TREE);
@@ -115,63 +108,42 @@ impl Registry {
     async fn ask(
         &self,
         name: &str,
-        raw: &Times,
+        raw: &Samples,
         ask: impl AsyncFn(usize) -> Result<usize>,
     ) -> Result<()> {
-        let mut times = Vec::with_capacity(self.times);
-        for turn in 0..self.times {
-            let began = Instant::now();
-            if ask(turn).await? == 0 {
-                return Err(format!("{name} found nothing").into());
-            }
-            times.push(began.elapsed().as_secs_f64());
-        }
-        let posse = Times::new(times);
-        Line {
-            name: name.to_owned(),
-            posse: posse.shown(),
-            raw: raw.shown(),
-            ratio: self::times(posse.median / raw.median),
-            goal: Goal::None,
-        }
-        .print();
+        let posse = self.times(async |turn| match ask(turn).await? {
+            0 => Err(format!("{name} found nothing").into()),
+            _ => Ok(()),
+        });
+        let posse = posse.await?;
+        let line = Line::new(name, posse.spread()).raw(raw.spread());
+        line.ratio_of(posse.median(), raw.median()).print();
         Ok(())
     }
 
     /// A bare `SELECT` of one row by its primary key.
-    async fn bare(&self, path: &Path) -> Result<Times> {
+    async fn bare(&self, path: &Path) -> Result<Samples> {
         let mut connection = connect(path).await?;
-        let mut times = Vec::with_capacity(self.times);
-        for turn in 0..self.times {
-            let began = Instant::now();
+        let times = self.times(async |turn| {
             let query = sqlx::query("SELECT * FROM runs WHERE id = $1");
             let wanted = id(spread(turn, self.runs)).to_string();
             query.bind(wanted).fetch_one(&mut connection).await?;
+            Ok(())
+        });
+        let times = times.await?;
+        connection.close().await?;
+        Ok(times)
+    }
+
+    /// How long each call of `ask` takes.
+    async fn times(&self, mut ask: impl AsyncFnMut(usize) -> Result<()>) -> Result<Samples> {
+        let mut times = Vec::with_capacity(self.times);
+        for turn in 0..self.times {
+            let began = Instant::now();
+            ask(turn).await?;
             times.push(began.elapsed().as_secs_f64());
         }
-        connection.close().await?;
-        Ok(Times::new(times))
-    }
-}
-
-/// The middle and the worst but one in a hundred.
-struct Times {
-    median: f64,
-    worst: f64,
-}
-
-impl Times {
-    fn new(mut times: Vec<f64>) -> Self {
-        times.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let place = (times.len() as f64 * share) as usize;
-            times.get(place.min(times.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
-        };
-        Times { median: at(0.5), worst: at(0.99) }
-    }
-
-    fn shown(&self) -> String {
-        format!("p50 {}, p99 {}", seconds(self.median), seconds(self.worst))
+        Ok(Samples::new(times))
     }
 }
 
@@ -179,18 +151,18 @@ async fn connect(path: &Path) -> Result<SqliteConnection> {
     Ok(SqliteConnectOptions::new().filename(path).connect().await?)
 }
 
-/// The ids of the runs: made one after the other, with ends that look random, as they do.
+/// The ids of the runs: in order, with ends that look random, as those of real runs.
 fn id(number: u64) -> RunId {
     let end = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     RunId::from_u128(u128::from(1_700_000_000_000 + number) << 80 | 7 << 76 | u128::from(end))
 }
 
-/// A run for a turn, anywhere among them but the first, which has none before it.
+/// Some run for a turn; never the first, which has none before it.
 fn spread(turn: usize, runs: u64) -> u64 {
     1 + (turn as u64).wrapping_mul(7_919) % runs.saturating_sub(1).max(1)
 }
 
-/// Adds runs as rows, each with one model call, without logs: nothing here reads those.
+/// Adds runs as rows, each with one model call, without logs, which nothing here reads.
 async fn fill(path: &Path, runs: u64) -> Result<()> {
     let mut connection = connect(path).await?;
     sqlx::query("PRAGMA synchronous = OFF").execute(&mut connection).await?;
@@ -204,7 +176,9 @@ async fn fill(path: &Path, runs: u64) -> Result<()> {
              updated_at, last_seq, last_hash, version, epoch, runnable, ready_at, outcome, note, \
              archived, turns, tool_calls, input_tokens, output_tokens, cost, reserved_input, \
              reserved_output, reserved_cost, parent, root, depth, label, finished_at) \
-             VALUES {}; INSERT INTO model_calls VALUES {}; COMMIT",
+             VALUES {}; INSERT INTO model_calls (run, seq, at, root, agent, model, label, purpose, \
+             ending, calls, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, \
+             reasoning_tokens, cost) VALUES {}; COMMIT",
             rows.join(", "),
             calls.join(", ")
         );
@@ -245,4 +219,20 @@ fn call(number: u64) -> String {
         "('{own}', 8, {at}, '{root}', 'code', 'test/model', 'label {label}', 'turn', 'replied', 1, \
          500, 0, 0, 50, 0, 900)"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_rows_fit_the_schema_of_today() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.db");
+        let store = SqliteStore::open(Options::new(&path)).await.unwrap();
+        fill(&path, 2 * BATCH).await.unwrap();
+        let roots = Filter { kin: Kin::Roots, limit: usize::MAX, ..Filter::default() };
+        assert_eq!(store.list(&roots).await.unwrap().len() as u64, 2 * BATCH / TREE);
+        store.close().await;
+    }
 }

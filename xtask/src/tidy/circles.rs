@@ -1,10 +1,10 @@
-//! Finds imports between the top-level modules of a crate that run in circles or upwards.
+//! Finds imports between the top-level modules of a crate that form a circle or lead to a higher floor.
 
 use super::{read, rust_files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What each top-level module imports of the others.
+/// For each top-level module, the other modules that it imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// No crate has a circle of imports between its top-level modules.
@@ -72,7 +72,7 @@ fn imports(source: &Path, problems: &mut Vec<String>) -> Imports {
     imports
 }
 
-/// What the root of the crate exports by name, and the modules that it comes from.
+/// The names that the root of the crate exports, and the modules that define them.
 fn exported(root: &Path, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
     let text = std::fs::read_to_string(root).unwrap_or_default();
     let mut exported = BTreeMap::new();
@@ -86,14 +86,14 @@ fn exported(root: &Path, modules: &BTreeSet<String>) -> BTreeMap<String, String>
     exported
 }
 
-/// The part of a file that is compiled outside of tests, without comments.
+/// A file without its tests and comments.
 fn without_tests(text: &str) -> String {
     let text = text.split("#[cfg(test)]").next().unwrap_or_default();
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The first names of paths that begin with `crate::`, also of those in braces.
+/// The first names after `crate::` in all paths, with those in braces.
 fn named(text: String) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for rest in text.split("crate::").skip(1) {
@@ -120,7 +120,7 @@ fn named(text: String) -> BTreeSet<String> {
     found
 }
 
-/// The groups of modules that lead back to themselves.
+/// The groups of modules that import each other.
 fn circles(imports: &Imports) -> Vec<Vec<String>> {
     let reached = |from: &String| {
         let mut reached: BTreeSet<&String> = BTreeSet::new();

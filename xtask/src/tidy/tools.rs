@@ -1,15 +1,15 @@
-//! A tool that comes with Posse is a file and a line: no other source names it.
+//! A built-in tool is one file and one line in a list. No other source may name it.
 
 use super::{read, rust_files};
 use std::path::Path;
 
-/// The crates that must know no tool. The offline model knows those that it calls.
+/// The crates that must not name tools. The offline model names the tools that it calls.
 const CRATES: [&str; 5] = ["protocol", "agent", "tools", "runtime", "cli"];
-/// Names of tools that are words of the language of rules too, and where these are defined.
+/// Names of tools that are also words of rules, and the files that define these words.
 const WORDS: [&str; 3] = ["Read", "Write", "Edit"];
 const LANGUAGE: [&str; 2] = ["protocol/src/grant.rs", "runtime/src/policy/rule.rs"];
 
-/// Finds sources that name a tool of Posse.
+/// Finds sources that name a built-in tool.
 pub fn check(root: &Path, problems: &mut Vec<String>) {
     let names: Vec<String> = posse_tools::specs().map(|spec| spec.name.clone()).collect();
     for path in CRATES.iter().flat_map(|name| rust_files(&root.join(name).join("src"))) {
@@ -34,7 +34,7 @@ pub fn check(root: &Path, problems: &mut Vec<String>) {
     }
 }
 
-/// True when a text in `line`, which is no comment, is `name` or a rule about it.
+/// True when `line` is not a comment and has a text that is `name` or a rule about it.
 fn names_it(line: &str, name: &str) -> bool {
     let is_comment = line.trim_start().starts_with("//");
     let texts = [format!("\"{name}\""), format!("\"{name}({{")];

@@ -1,6 +1,6 @@
 //! One content block while it is being received, and the part it becomes.
 //!
-//! Text grows in place. What has no meaning here stays as it came, to be sent back.
+//! Text grows in place. Unknown fields are kept, to be sent back.
 
 use super::NAME;
 use crate::fault::{Fault, Kind};
@@ -24,7 +24,7 @@ enum Body {
     Opaque,
 }
 
-/// What is to become of a tool call that is the last block of its reply.
+/// What happens to a tool call that is the last block of its reply.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum LastCall {
     /// The model stopped of its own accord: the call is whole.
@@ -67,7 +67,7 @@ impl Block {
         self.stopped = true;
     }
 
-    /// What it shows of what it started with.
+    /// The delta for the content that it started with.
     pub(super) fn first_delta(&self) -> Option<Delta> {
         match &self.body {
             Body::Text(text) if !text.is_empty() => Some(Delta::Text { text: text.clone() }),
@@ -127,9 +127,9 @@ impl Block {
         }
     }
 
-    /// Adds a delta of a type nobody knows, by its fields: a string goes on where a string of
-    /// that name is, anything else takes its place. That is how every delta known so far works.
-    /// Returns whether anything has changed by it.
+    /// Adds a delta of an unknown type, field by field: a string is appended to the string of that
+    /// name, anything else replaces it. All known deltas work like that. Returns whether anything
+    /// has changed by it.
     pub(super) fn push_unknown(&mut self, delta: Map<String, Value>) -> bool {
         let mut changed = false;
         for (key, value) in delta {
@@ -156,18 +156,18 @@ impl Block {
         matches!(self.body, Body::ToolUse { .. }) && !self.stopped
     }
 
-    /// The part it became. `None` when it was cut off and half of it is of no use.
+    /// The part it became. `None` when it was cut off and half of it is useless.
     pub(super) fn into_part(mut self, last_call: LastCall) -> Option<Part> {
         match self.body {
             Body::Text(text) if text.is_empty() && self.fields.is_empty() => None,
             Body::Text(text) => Some(Part::Text(Text { text, extra: Extra::from(self.fields) })),
             Body::Thinking { text, signature } => {
-                // A signature that was cut off proves nothing; the provider would refuse it.
+                // The provider would refuse a signature that was cut off.
                 let signature = (self.stopped && !signature.is_empty()).then_some(signature);
                 let extra = Extra::from(self.fields);
                 Some(Part::Thinking(Thinking { text, signature, extra }))
             }
-            // Half a call must never be executed, nor half of another block be sent back.
+            // Half a call must not be executed, and half of another block must not be sent back.
             Body::ToolUse { .. } | Body::Opaque if !self.stopped => None,
             Body::ToolUse { id, name } => {
                 let given = self.fields.shift_remove("input");

@@ -41,8 +41,8 @@ pub(super) fn contents(messages: &[Arc<Message>]) -> Vec<Content<'_>> {
     let mut marks = MARKED_TURNS;
     if let Some(last) = of_user.next() {
         last.marked = last.said.iter().rposition(|said| !is_opaque(said));
-        // Where something is said after something else, the former may be the same for several
-        // runs: a conversation that they take over, each with a task of its own at the end.
+        // If a turn ends with two texts, the first may be the same for several runs: they take over
+        // a conversation, each with its own task at the end.
         last.also_marked = last.marked.and_then(|at| {
             let before = at.checked_sub(1)?;
             (is_text(&last.said[at]) && is_text(&last.said[before])).then_some(before)
@@ -128,7 +128,7 @@ impl Serialize for Block<'_> {
             Said::Note(text) => TextBlock { text, mark }.serialize(serializer),
             Said::Part { part: Part::Opaque { value, .. }, .. } => value.serialize(serializer),
             Said::Part { part, origin } => {
-                // Only what the provider itself had put into a block goes back to it.
+                // Only fields from the provider itself go back to it.
                 let own = self.role == Role::Assistant && origin == Origin::Here;
                 let mut map = serializer.serialize_map(None)?;
                 write_part(part, if own { Extras::Sent } else { Extras::Kept }, &mut map)?;
@@ -145,7 +145,7 @@ impl Serialize for Block<'_> {
     }
 }
 
-/// What becomes of the fields that have no meaning here.
+/// What happens to unknown fields.
 #[derive(Clone, Copy, PartialEq)]
 enum Extras {
     Sent,
@@ -201,7 +201,7 @@ fn write_extra<M: SerializeMap>(
     if extras == Extras::Kept {
         return Ok(());
     }
-    // Marks are ours to set: there is a most of them.
+    // Only Posse sets marks, because their number is limited.
     let written = |key: &str| !known.contains(&key) && key != "cache_control";
     for (key, value) in extra.iter().filter(|(key, _)| written(key)) {
         map.serialize_entry(key, value)?;

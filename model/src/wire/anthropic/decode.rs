@@ -1,7 +1,7 @@
 //! Reads a reply from its events.
 //!
-//! Deltas, of which there are many, are read into borrowed fields; only block starts and what
-//! nobody knows become JSON values.
+//! Deltas are frequent, so they are read into borrowed fields. Only block starts and unknown events
+//! become JSON values.
 
 use super::NAME;
 use super::block::{Block, LastCall, malformed};
@@ -25,7 +25,7 @@ pub struct Decoder {
     stop_reason: Option<String>,
     usage: Usage,
     service_tier: Option<String>,
-    /// What was said about the reply: which reasoning was not taken back, why it was refused.
+    /// Information about the reply: rejected reasoning, the reason of a refusal.
     about: Map<String, Value>,
 }
 
@@ -194,7 +194,7 @@ impl Decode for Decoder {
         }
         let Document { id, usage, input_transformations, .. } = document;
         let content = document.content.ok_or_else(|| malformed("the reply has no content"))?;
-        // It has come to its end, so a provider that gives no reason was not cut off.
+        // The reply has ended, so a missing reason does not mean that it was cut off.
         let calls =
             content.iter().any(|block| block.get("type").is_some_and(|it| it == "tool_use"));
         let usual = if calls { "tool_use" } else { "end_turn" };
@@ -349,7 +349,7 @@ impl Decoder {
         Ok(ended || self.usage != counted)
     }
 
-    /// Takes why the message ends. Returns whether that is new.
+    /// Takes the reason for the end. Returns whether that is new.
     fn end(&mut self, ending: Ending) -> bool {
         let mut is_new = false;
         if ending.stop_reason.is_some() {
@@ -396,7 +396,7 @@ fn read<'a, T: Deserialize<'a>>(what: &str, data: &'a [u8]) -> Result<T, Fault> 
         .map_err(|error| malformed(format!("{what} cannot be read: {error}")))
 }
 
-/// The fault that an error of the provider tells of, whether it names its type or not.
+/// The fault of an error of the provider, with or without a type.
 fn fault_of(error: &Value) -> Fault {
     let kind = error["type"].as_str().unwrap_or("api_error");
     Fault::of_error_event(kind, &error_words(error).unwrap_or_else(|| error.to_string()))
@@ -406,7 +406,7 @@ fn stop_of(reason: &str) -> Stop {
     match reason {
         "end_turn" | "stop_sequence" => Stop::End,
         "tool_use" => Stop::ToolUse,
-        // The window was full before the cap was reached: cut off all the same.
+        // The window was full before the cap was reached, so the reply was cut off, too.
         "max_tokens" | "model_context_window_exceeded" => Stop::MaxTokens,
         "refusal" => Stop::Refusal,
         other => Stop::Other(shorten(other, 100)),

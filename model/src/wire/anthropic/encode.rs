@@ -69,7 +69,7 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// How the model is told to think.
+/// The setting for thinking.
 #[derive(serde::Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Thinking {
@@ -77,22 +77,22 @@ enum Thinking {
         budget_tokens: u64,
     },
     Adaptive {
-        /// Later models keep their thoughts to themselves unless asked.
+        /// Newer models return their thoughts only on request.
         display: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         block_binding: Option<Binding>,
     },
 }
 
-/// What becomes of reasoning that comes back after other words than it followed.
+/// What the provider does with reasoning that follows a changed prefix.
 #[derive(serde::Serialize)]
 struct Binding {
     prefix_mismatch_behavior: &'static str,
 }
 
 impl Binding {
-    /// The provider drops it and goes on. Without this it refuses the request, and every run would
-    /// end there whose transcript was compacted or whose instructions have changed.
+    /// The provider drops it and continues. Otherwise it refuses the request, and each run with a
+    /// compacted transcript or changed instructions would end there.
     const LENIENT: Binding = Binding { prefix_mismatch_behavior: "drop_block" };
 }
 
@@ -100,7 +100,7 @@ impl Thinking {
     fn of(request: &Request, dialect: &Dialect, contents: &[Content<'_>]) -> Option<Thinking> {
         match dialect.effort {
             EffortStyle::ThinkingBudget => {
-                // Thoughts count as output: an answer must fit in beside them.
+                // Thoughts count as output, so the cap must leave room for an answer.
                 let budget_tokens = budget(request.effort?).min(request.max_tokens / 4 * 3);
                 let possible = budget_tokens >= MIN_BUDGET && !is_amid_unthought_calls(contents);
                 possible.then_some(Thinking::Enabled { budget_tokens })
@@ -114,8 +114,8 @@ impl Thinking {
     }
 }
 
-/// True when the model is amid calls that it made without thinking first, or that another model
-/// made. The provider would refuse a budget for thinking then; after the next answer it will not.
+/// True when the last calls were made without thinking, or by another model. The provider refuses a
+/// budget for thinking until the next answer.
 fn is_amid_unthought_calls(contents: &[Content<'_>]) -> bool {
     let last = contents.iter().rfind(|content| content.role == Role::Assistant);
     last.is_some_and(|content| {
@@ -137,7 +137,7 @@ fn budget(effort: Effort) -> u64 {
     }
 }
 
-/// What is said about the answer.
+/// The settings for the answer.
 #[derive(serde::Serialize)]
 struct OutputConfig {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,13 +1,13 @@
-//! A JSON Schema in the part of the language that the provider takes for answers.
+//! Reduces a JSON Schema to the keywords that the provider accepts for answers.
 //!
-//! It refuses a request whose schema has anything else. What is left out here only ever allows
-//! more: whoever asked for the answer checks it against the schema as it was.
+//! The provider refuses a request whose schema has other keywords. Without them, the schema only
+//! allows more; Posse checks the answer against the original schema.
 
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
-/// Words that the provider does not know and that can be left out: they narrow a value, or tell
-/// about it.
+/// Keywords that the provider does not know and that can be left out: they restrict or describe a
+/// value.
 const NARROWING: &[&str] = &[
     "$schema",
     "minimum",
@@ -46,8 +46,8 @@ const NESTED: &[&str] = &["items", "anyOf", "allOf"];
 const FORMATS: &[&str] =
     &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
-/// The schema as the provider takes it. `None` when that is not possible: for an object with names
-/// that are not known beforehand, for a schema that contains itself.
+/// The schema for the provider. `None` for an object with unknown names, and for a recursive
+/// schema.
 pub(super) fn strict(schema: &Value) -> Option<Value> {
     let root = strict_object(schema.as_object()?)?;
     // The root must be an object, or say where one is.
@@ -70,7 +70,8 @@ fn contains_itself(root: &Value) -> bool {
             _ => {}
         }
     }
-    /// Follows a reference. `open` are those on the way here, `closed` those that lead nowhere bad.
+    /// Follows a reference. `open` are the references on the way here, `closed` those without a
+    /// circle.
     fn leads_back<'a>(
         root: &'a Value,
         reference: &'a str,
@@ -102,13 +103,13 @@ fn strict_object(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
         match word.as_str() {
             word if NARROWING.contains(&word) => {}
             "additionalProperties" | "unevaluatedProperties" => {
-                // A schema or `true` makes a map, which the provider cannot hold an answer to.
+                // A schema or `true` means a map, which the provider does not support.
                 if value.as_bool() != Some(false) {
                     return None;
                 }
             }
             "patternProperties" | "prefixItems" => return None,
-            // Objects that must be several things at once cannot each be closed.
+            // Objects in `allOf` cannot each be closed.
             "allOf" if value.as_array().is_none_or(|all| all.len() != 1) => return None,
             "minItems" if value.as_u64().is_none_or(|count| count > 1) => {}
             "format" if value.as_str().is_none_or(|format| !FORMATS.contains(&format)) => {}
@@ -129,7 +130,7 @@ fn strict_object(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
         }
     }
     if is_object_type(&out) {
-        // An object of which nothing is said is a map, too.
+        // An object without properties is a map, too.
         out.get("properties")?;
         out.insert("additionalProperties".to_owned(), Value::Bool(false));
     }

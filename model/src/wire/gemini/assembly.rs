@@ -1,7 +1,7 @@
 //! The parts of a reply while they arrive, and what they become.
 //!
-//! Text and reasoning grow in place; a call comes whole. A part that carries a signature keeps to
-//! itself when the reply is sent back, so where each part of a text ended is noted.
+//! Text and reasoning grow in place; a call comes whole. A part with a signature must go back as
+//! its own part, so the lengths of all parts of a text are kept.
 
 use super::chunk::WirePart;
 use super::{FUNCTION_CALL, MADE_ID, NAME, PART, PIECES, SIGNATURE};
@@ -12,7 +12,7 @@ use posse_protocol::{CallId, Delta, Extra, Part, Text, Thinking, ToolCall};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-/// The longest id of a reply that is taken into ids of calls: some providers take 40 characters.
+/// The longest id of a reply within ids of calls: some providers accept 40 characters.
 const MAX_STEM: usize = 28;
 
 /// What has arrived of a reply's content.
@@ -34,7 +34,7 @@ struct Piece {
     fields: Map<String, Value>,
 }
 
-/// What is to become of a call that is the last part of its reply.
+/// What happens to a call that is the last part of its reply.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum LastCall {
     /// The model stopped of its own accord: the call is whole.
@@ -66,7 +66,7 @@ impl Assembly {
             self.parts.push(Arriving::Call { call, fields });
             return Ok(true);
         }
-        // A signature without anything it signs belongs to an empty text.
+        // A signature without content belongs to an empty text.
         let signature_alone = fields.len() == 1 && fields.contains_key(SIGNATURE);
         let text = match text {
             Some(text) => text,
@@ -210,9 +210,8 @@ fn name_calls(parts: &mut [Part], stem: impl FnOnce(&[Part]) -> String) {
     }
 }
 
-/// What tells the calls of one reply from those of another: the provider's id of the reply. A
-/// provider that sends none is likely to count tokens, of which there are more every turn: those
-/// and all that was said take its place.
+/// Distinguishes the calls of one reply from those of another: the provider's id of the reply.
+/// Without it, the counts of tokens, which grow every turn, and the content.
 pub(super) fn stem(response_id: Option<&str>, tokens: u64, parts: &[Part]) -> String {
     let is_plain = |id: &&str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -225,7 +224,7 @@ pub(super) fn stem(response_id: Option<&str>, tokens: u64, parts: &[Part]) -> St
     }
 }
 
-/// A call must name its function, and be whole: nobody asked for arguments in pieces.
+/// A call must name its function and be whole: Posse does not ask for arguments in pieces.
 fn check(call: &Map<String, Value>) -> Result<(), Fault> {
     let malformed = |reason| Err(Fault::new(Kind::Malformed, reason));
     match call.get("name").and_then(Value::as_str) {

@@ -1,6 +1,6 @@
 //! One chunk of a reply as the provider writes it.
 //!
-//! Text, of which there is much, is borrowed. Fields without a meaning here become JSON values.
+//! Text is frequent, so it is borrowed. Unknown fields become JSON values.
 
 use super::SIGNATURE;
 use crate::wire::count::Count;
@@ -51,7 +51,7 @@ pub(super) struct Counts<'a> {
     /// Cached ones included.
     pub(super) prompt_token_count: Count,
     pub(super) cached_content_token_count: Count,
-    /// What tools that run at the provider gave the model to read.
+    /// Results of tools that run at the provider.
     pub(super) tool_use_prompt_token_count: Count,
     /// Thoughts not included.
     pub(super) candidates_token_count: Count,
@@ -104,7 +104,7 @@ impl<'de: 'a, 'a> Visitor<'de> for WirePartVisitor<'a> {
                 "functionCall" => part.function_call = map.next_value()?,
                 SIGNATURE => {
                     let signature = map.next_value::<Value>()?;
-                    // An empty one proves nothing, and a part with it is like one without.
+                    // An empty signature counts as none.
                     if signature.as_str() != Some("") && !signature.is_null() {
                         part.fields.insert(key.into_owned(), signature);
                     }

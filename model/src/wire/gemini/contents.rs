@@ -1,4 +1,4 @@
-//! The transcript as the wire wants it: what is sent, and where each thing goes.
+//! The transcript in the form of the wire: what is sent, and in which place.
 
 use super::{NAME, PART, SIGNATURE};
 use crate::wire::dialect::Gemini;
@@ -16,7 +16,7 @@ pub(super) struct Content<'a> {
 
 /// Something that is sent, as one part of the wire or, if it came in several, as those.
 pub(super) enum Item<'a> {
-    /// Words that nobody said, to tell what follows.
+    /// Words of Posse that explain what follows.
     Note(String),
     Part {
         part: &'a Part,
@@ -35,11 +35,11 @@ pub(super) enum Item<'a> {
     },
 }
 
-/// What is done about a call without a signature.
+/// How a call without a signature is sent.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Unsigned {
     Leave,
-    /// The provider wants one, and has a word for calls that never had any.
+    /// The provider wants one, and has a special value for calls without one.
     Excuse,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn contents<'a>(messages: &'a [Arc<Message>], rules: Gemini) -> Vec<C
 
 /// What the model said.
 fn spoken(said: Vec<Said<'_>>, rules: Gemini) -> Vec<Item<'_>> {
-    // Of calls that are made side by side, only the first is ever signed.
+    // Of parallel calls, only the first has a signature.
     let mut wants_signature = rules == Gemini::Three;
     let items = said.into_iter().map(|said| match said {
         Said::Part { part: Part::ToolCall(call), origin } => {

@@ -24,7 +24,7 @@ pub struct Decoder {
     response_id: Option<String>,
     tokens: Tokens,
     service_tier: Option<String>,
-    /// What was said about the reply: by its name, each time it came.
+    /// Information about the reply, by its name, in the order of arrival.
     about: Map<String, Value>,
     /// A proxy has said that nothing follows.
     done: bool,
@@ -96,8 +96,8 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    /// Takes one chunk, or a list of them: that is how the wire streams to those who do not ask
-    /// for events, and how it sends some errors.
+    /// Takes one chunk, or a list of them: the wire sends a list to clients that do not ask for
+    /// events, and for some errors.
     fn chunks(&mut self, data: &[u8], deltas: DeltaSink<'_>) -> Result<Progress, Fault> {
         let unreadable =
             |error| Fault::new(Kind::Malformed, format!("a chunk cannot be read: {error}"));
@@ -127,7 +127,7 @@ impl Decoder {
             self.blocked |= feedback.get("blockReason").is_some_and(Value::is_string);
             moved |= self.note("promptFeedback", Some(feedback.into()));
         }
-        // Only one is asked for; a provider that sends more must not have them mixed up.
+        // Posse asks for one candidate. Further ones must not be mixed into it.
         let candidates = chunk.candidates.into_iter().flatten();
         for candidate in candidates.filter(|candidate| candidate.index.unwrap_or(0) == 0) {
             moved |= self.candidate(candidate, deltas)?;
@@ -179,7 +179,7 @@ impl Decoder {
         grown
     }
 
-    /// Keeps what was said about the reply. Returns whether it is new.
+    /// Keeps information about the reply. Returns whether it is new.
     fn note(&mut self, name: &str, value: Option<Value>) -> bool {
         let Some(value) = value else { return false };
         match self.about.get_mut(name) {
@@ -223,8 +223,7 @@ fn stop_of(reason: &str, messages: Option<&Value>) -> Result<Stop, Fault> {
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
         | "IMAGE_RECITATION" => Stop::Refusal,
-        // The provider threw away what the model wrote: there is nothing to answer to, and the
-        // model may do better next time.
+        // The provider discarded the output of the model, so there is no reply. A retry may work.
         "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" => {
             return fault(Kind::Malformed);
         }
@@ -233,8 +232,7 @@ fn stop_of(reason: &str, messages: Option<&Value>) -> Result<Stop, Fault> {
     })
 }
 
-/// The fault that an error inside a stream tells of: it is the error of an answer that failed, and
-/// has its status.
+/// The fault of an error inside a stream, which has the form and the status of a failed answer.
 fn fault_of(error: Value) -> Fault {
     let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
     let code = code.filter(|code| (400..600).contains(code));

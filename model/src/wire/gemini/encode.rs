@@ -1,7 +1,7 @@
 //! Writes a request: borrowed from the transcript, keys in a fixed order, straight into bytes.
 //!
-//! What changes from turn to turn comes last, so that a request begins with the request before it,
-//! and the provider finds it in its cache.
+//! The transcript comes last, so that a request begins like the request before it, and the provider
+//! finds that in its cache.
 
 use super::contents::contents;
 use crate::wire::bytes_of;
@@ -80,8 +80,8 @@ impl Serialize for Declaration<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", &tool.name)?;
         map.serialize_entry("description", &tool.description)?;
-        // `parameters` beside it takes a part of OpenAPI and refuses whatever it does not know,
-        // `$schema` for one; this field takes any JSON Schema.
+        // `parameters` accepts only a part of OpenAPI and refuses other keywords such as `$schema`.
+        // This field accepts any JSON Schema.
         if tool.schema.is_object() {
             map.serialize_entry("parametersJsonSchema", &tool.schema)?;
         }
@@ -112,7 +112,7 @@ impl Serialize for Config<'_> {
 
 impl Config<'_> {
     /// The schema of the answer, where the provider takes one. Older models refuse one beside
-    /// tools: the agent then gets its tools, and its answer is checked when it is there.
+    /// tools. Then only the tools are sent, and Posse checks the answer.
     fn schema(&self) -> Option<&Value> {
         let taken = self.request.tools.is_empty() || self.dialect.gemini == Gemini::Three;
         let schema = self.request.output_schema.as_deref();
@@ -131,14 +131,14 @@ struct Thinking {
 }
 
 impl Thinking {
-    /// For a model that thinks: its thoughts are asked for, and how hard to think if someone said
-    /// so. One that does not think would refuse the field.
+    /// For a model that thinks: asks for its thoughts, and sets the effort if there is one. Other
+    /// models refuse the field.
     fn of(request: &Request, style: EffortStyle) -> Option<Thinking> {
         let (mut thinking_budget, mut thinking_level) = (None, None);
         match style {
             EffortStyle::ThinkingBudget => {
                 let wanted = request.effort.map(budget);
-                // Thoughts count as output: an answer must fit in beside them.
+                // Thoughts count as output, so the cap must leave room for an answer.
                 let budget = wanted.map(|wanted| wanted.min(request.max_tokens / 4 * 3));
                 thinking_budget = budget.filter(|budget| *budget >= MIN_BUDGET);
             }
@@ -149,7 +149,7 @@ impl Thinking {
     }
 }
 
-/// Tokens for thinking, all within what every model with a budget takes.
+/// Tokens for thinking, within the limits of every model with a budget.
 fn budget(effort: Effort) -> u64 {
     match effort {
         Effort::Low => 1_024,

@@ -8,7 +8,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The provider's word for a call that was never signed, because another model made it.
+/// The provider's signature for a call of another model.
 const EXCUSE: &str = "skip_thought_signature_validator";
 
 impl Serialize for Content<'_> {
@@ -97,7 +97,7 @@ impl Serialize for Words<'_> {
     }
 }
 
-/// The parts that `text` came in. `None` when it was text alone, or when what was noted does not
+/// The parts that `text` came in. `None` when it was text alone, or when the stored lengths do not
 /// fit it.
 pub(super) fn pieces(text: &Text) -> Option<Vec<Words<'_>>> {
     let noted = field(&text.extra, PIECES)?.as_array()?;
@@ -185,8 +185,8 @@ struct RawInput<'a> {
     raw_input: &'a Value,
 }
 
-/// The id the provider gave to a call, which its result names too. One that it did not give is not
-/// sent: results are matched by their order then.
+/// The id the provider gave to a call, which its result names too. An id that Posse made is not
+/// sent: the provider matches results by their order then.
 fn wire_id(call: &ToolCall, origin: Origin) -> Option<&str> {
     let id = call.id.0.as_str();
     Some(id).filter(|id| origin == Origin::Here && !id.starts_with(MADE_ID) && !id.is_empty())
@@ -239,7 +239,7 @@ impl Serialize for Outcome<'_> {
     }
 }
 
-/// All text of a result, with a line break between two, written without being put together first.
+/// All text of a result, with a line break between two, written without a copy.
 struct JoinedText<'a>(&'a [Part]);
 
 impl fmt::Display for JoinedText<'_> {
@@ -311,7 +311,7 @@ fn field<'a>(extra: &'a Extra, key: &str) -> Option<&'a Value> {
     extra.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
-/// Writes what else the provider had put into a part.
+/// Writes the other fields of the provider's part.
 fn write_fields<M: SerializeMap>(
     fields: Option<&Map<String, Value>>,
     map: &mut M,

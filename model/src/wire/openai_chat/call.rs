@@ -1,8 +1,7 @@
 //! Tool calls while they arrive, and the parts they become.
 //!
-//! Vendors tell the pieces of one call from those of another in many ways: by index, by id, by a
-//! name that comes only once, or by sending calls whole. Arguments grow in place and are parsed
-//! once, at the end.
+//! Vendors mark the pieces of one call in many ways: by index, by id, by a name that comes only
+//! once, or by sending calls whole. Arguments grow in place and are parsed once, at the end.
 
 use super::chunk::{CallPiece, Field};
 use super::{EXTRA_CONTENT, ids};
@@ -94,8 +93,8 @@ impl Calls {
         }
         let differs = |new: &str, old: &str| !new.is_empty() && !old.is_empty() && new != old;
         match index {
-            // Some count every call as the first: with a name, another id begins another call.
-            // Others make up an id for each piece: without a name, it says nothing.
+            // Some vendors give every call the first index: with a name, another id begins another
+            // call. Others make up an id for each piece: without a name, an id says nothing.
             Some(_) => find(&|call| {
                 let other = match id.is_empty() {
                     true => differs(name, &call.name),
@@ -108,9 +107,9 @@ impl Calls {
         }
     }
 
-    /// The parts they became. `seed` tells this reply from others, for calls without an id.
+    /// The parts they became. `seed` distinguishes this reply from others, for calls without an id.
     ///
-    /// A call that nothing was said of is none: some vendors end with one.
+    /// A call without content is ignored: some vendors end with one.
     pub(super) fn into_parts(self, ending: Ending, seed: &str) -> Result<Vec<Part>, Fault> {
         let mut taken = HashSet::new();
         let mut parts = Vec::with_capacity(self.0.len());

@@ -1,7 +1,7 @@
-//! What comes over the wire, borrowed from the event it came in.
+//! The data of an event, borrowed from it.
 //!
-//! A chunk of a stream and a whole reply have the same form but for `delta` and `message`. Fields
-//! that only describe may have any type, since vendors differ; what is said may not.
+//! A chunk of a stream and a whole reply have the same form but for `delta` and `message`.
+//! Descriptive fields may have any type, since vendors differ; content may not.
 
 use super::usage::Counts;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
@@ -24,12 +24,12 @@ pub(super) struct Chunk<'a> {
     pub(super) x_groq: Option<Groq>,
     #[serde(borrow, default)]
     pub(super) service_tier: Words<'a>,
-    /// Addresses that the text refers to: all of them, again and again.
+    /// Addresses that the text refers to; every chunk repeats all of them.
     pub(super) citations: Option<Vec<Value>>,
     pub(super) error: Option<Value>,
 }
 
-/// Where Groq puts what it tells of a stream.
+/// Where Groq puts the usage of a stream.
 #[derive(serde::Deserialize)]
 pub(super) struct Groq {
     pub(super) usage: Option<Counts>,
@@ -114,11 +114,11 @@ impl Words<'_> {
     }
 }
 
-/// A number that says where something belongs; none where there is something else.
+/// An index; none for anything else.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Index(pub(super) Option<u64>);
 
-/// A list that nearly always has one element, or none: that one needs no memory of its own.
+/// A list that nearly always has one element or none, and needs no allocation for it.
 pub(super) struct Few<T> {
     first: Option<T>,
     rest: Vec<T>,

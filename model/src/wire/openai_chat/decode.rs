@@ -1,7 +1,7 @@
 //! Reads a reply from its chunks.
 //!
-//! Says that the reply is complete only at `[DONE]`, since usage comes after the reason to stop;
-//! a stream that ends between the two is complete all the same.
+//! A reply is complete at `[DONE]`, since usage comes after the reason to stop. A stream that ends
+//! between the two is complete, too.
 
 use super::call::{Calls, Ending};
 use super::chunk::{Choice, Chunk, Content, Field, Fields, Piece};
@@ -24,7 +24,7 @@ pub struct Decoder {
     service_tier: Option<String>,
     thinking: String,
     details: Details,
-    /// Text, and blocks nobody interprets.
+    /// Text, and unknown blocks.
     content: Vec<Part>,
     /// The text, or its end, is a refusal.
     refused: bool,
@@ -83,7 +83,7 @@ impl Decode for Decoder {
 
     fn finish(self: Box<Self>, price: &Price) -> Result<Reply, Fault> {
         let reason = self.finish_reason.as_deref();
-        // Some vendors never say why they stopped, and then their `[DONE]` must do.
+        // Some vendors give no reason for stopping, and then `[DONE]` is enough.
         let says_something = !self.content.is_empty() || !self.calls.is_empty();
         match self.state {
             State::BeforeStart => return Err(Fault::new(Kind::Cut, "it ended before it began")),
@@ -152,7 +152,7 @@ impl Decoder {
         if let Some(citations) = chunk.citations {
             self.citations = citations;
         }
-        // One choice was asked for; a vendor that gives more is not paid attention to.
+        // Posse asks for one choice and ignores further ones.
         let choice = chunk.choices.into_iter().find(|choice| choice.index.0.unwrap_or(0) == 0);
         let moved = match choice {
             Some(choice) => self.choose(choice, deltas)?,
@@ -192,7 +192,7 @@ impl Decoder {
             moved |= self.think(&reasoning.0, deltas);
         }
         for fragment in piece.reasoning_details {
-            // What it shows has been told by name, if the vendor has a name for it.
+            // If the vendor has a field for this text, it was shown already.
             if reasoning.is_none() {
                 self.think(detail::shown(&fragment), deltas);
             }
@@ -272,7 +272,7 @@ fn read(data: &[u8]) -> Result<Chunk<'_>, Fault> {
         .map_err(|error| malformed(format!("a chunk cannot be read: {error}")))
 }
 
-/// The fault that a whole event tells of.
+/// The fault of an error event.
 fn fault_in(data: &[u8]) -> Fault {
     fault_of(&serde_json::from_slice(data).unwrap_or_default())
 }
@@ -315,7 +315,7 @@ fn stop_of(reason: &str) -> Stop {
     }
 }
 
-/// True when a reason to stop says that the provider broke down: such a reply is none.
+/// True when the reason to stop is an error of the provider: then there is no reply.
 fn is_failure(reason: &str) -> bool {
     matches!(reason, "error" | "network_error" | "insufficient_system_resource")
 }

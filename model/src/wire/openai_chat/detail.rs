@@ -1,15 +1,15 @@
 //! The details of reasoning, which come in fragments and go back whole.
 //!
-//! A signature proves the whole text of its block: fragments that were sent back as they came
-//! would be refused. Everything else in a block stays as it was.
+//! A signature is for the whole text of its block, so providers refuse single fragments. Everything
+//! else in a block stays the same.
 
 use super::chunk::{Field, Fields};
 use serde_json::{Map, Value};
 
-/// How far back the block is looked for that a fragment belongs to.
+/// How many blocks back to look for the block of a fragment.
 const LOOK_BACK: usize = 8;
 
-/// The fields that grow; the others are told whole.
+/// The fields that grow; the others come whole.
 const GROWING: [&str; 2] = ["text", "summary"];
 
 /// The blocks of a reply so far.

@@ -1,6 +1,7 @@
 //! Writes a request: borrowed from the transcript, keys in a fixed order, straight into bytes.
 //!
-//! Owns what is said beside the messages: caps, effort, the form of the answer, tools.
+//! This module writes the settings beside the messages: caps, effort, the form of the answer,
+//! tools.
 
 use super::message::Messages;
 use crate::wire::bytes_of;
@@ -83,7 +84,7 @@ fn write_effort<M: SerializeMap>(
         (Effort::Max, TopEffort::Xhigh) => "xhigh",
         (Effort::Max, TopEffort::Max) => "max",
     };
-    // A model that can only be told whether to think is not to think when it should do so hardly.
+    // A model that can only switch thinking on or off does not think at minimal effort.
     let thinks = effort > Effort::Low;
     match dialect.effort {
         EffortStyle::ReasoningEffort => map.serialize_entry("reasoning_effort", name),
@@ -93,7 +94,7 @@ fn write_effort<M: SerializeMap>(
             map.serialize_entry("thinking", &Thinking { r#type })
         }
         EffortStyle::EnableThinking => map.serialize_entry("enable_thinking", &thinks),
-        // The last two are words of other wires.
+        // The last two are values of other wires.
         EffortStyle::None | EffortStyle::ThinkingBudget | EffortStyle::ThinkingLevel => Ok(()),
     }
 }

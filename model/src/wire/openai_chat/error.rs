@@ -1,9 +1,9 @@
-//! Errors that a provider tells of inside an answer that had begun well.
+//! Errors inside an answer with a good status.
 
 use crate::fault::{Fault, Kind, error_words, is_overflow};
 use serde_json::Value;
 
-/// The fault that `error` tells of: an object with `message`, `type` and `code`, or a text.
+/// The fault of `error`: an object with `message`, `type` and `code`, or a text.
 pub(super) fn fault_of(error: &Value) -> Fault {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let words = error_words(error).unwrap_or_else(|| error.to_string());
@@ -20,8 +20,7 @@ pub(super) fn fault_of(error: &Value) -> Fault {
 
 /// What an error is by its code (a status, or a name), the name of its type, and its words.
 ///
-/// One that says nothing of the kind is taken for trouble of the provider: it had accepted the
-/// request.
+/// Any other error counts as trouble of the provider, because it had accepted the request.
 fn kind_of(code: &str, name: &str, words: &str) -> Kind {
     let names = [code.to_lowercase(), name.to_lowercase()];
     let names_any =
@@ -36,7 +35,7 @@ fn kind_of(code: &str, name: &str, words: &str) -> Kind {
     } else if names_any(&["auth", "api_key", "permission"]) {
         Kind::Unauthorised
     } else if names_any(&["tool_use_failed", "json_validate_failed"]) {
-        // The model's own slip, which the provider would not pass on: it may do better next time.
+        // The model made a mistake, and the provider does not send its output. A retry may work.
         Kind::Malformed
     } else if let Some(status) = status {
         Kind::of_status(status, None, words)

@@ -1,6 +1,6 @@
-//! Ids of tool calls: those that a provider will not take, and those that are missing.
+//! Ids of tool calls: replaces those that a provider does not accept, and adds missing ones.
 //!
-//! Pure functions of what they are made from, so that a call and its result always agree.
+//! An id depends only on its input, so that a call and its result always agree.
 
 use crate::wire::CallIds;
 use crate::wire::hash::hash;
@@ -12,8 +12,8 @@ const MAX_LENGTH: usize = 40;
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What `id` is called towards a provider that takes `ids`. A provider on this wire knows its own,
-/// however long.
+/// The form of `id` for a provider that accepts `ids`. A provider of this wire accepts its own ids
+/// of any length.
 pub(super) fn wire_id(id: &str, origin: Origin, ids: CallIds) -> Cow<'_, str> {
     let fits = match ids {
         CallIds::NineAlphanumeric => {

@@ -1,8 +1,8 @@
 //! How the messages of a request are written.
 //!
-//! Texts go out as one string each, as every vendor takes them; a list of parts is written for
-//! pictures and documents, and for vendors with cache marks, where marks may then come and go
-//! without changing the form of what they stand on.
+//! Texts are written as one string each, as every vendor accepts them. A list of parts is written
+//! for pictures and documents, and for vendors with cache marks, so that adding or removing a mark
+//! does not change the form of a text.
 
 use super::ids::wire_id;
 use super::speech::AssistantMessage;
@@ -102,7 +102,7 @@ fn write_text<M: SerializeMap>(map: &mut M, text: impl Display) -> Result<(), M:
     map.serialize_entry("text", &Shown(text))
 }
 
-/// What `T` shows, as a string.
+/// The output of `T`, as a string.
 pub(super) struct Shown<T>(pub(super) T);
 
 impl<T: Display> Serialize for Shown<T> {

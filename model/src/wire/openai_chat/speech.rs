@@ -1,4 +1,4 @@
-//! How a message of the model is written, with what its vendor wants back.
+//! How a message of the model is written, with the fields that its vendor wants back.
 
 use super::ids::wire_id;
 use super::message::{Shown, TextPart, Texts};
@@ -14,8 +14,8 @@ use std::fmt::{self, Display};
 /// The longest name of a function that OpenAI takes.
 const MAX_NAME: usize = 64;
 
-/// What stands for reasoning where there is none and the vendor insists: Moonshot takes an empty
-/// text for a missing one.
+/// A placeholder for missing reasoning, for vendors that require it: Moonshot treats an empty text
+/// as missing.
 const NO_REASONING: &str = " ";
 
 pub(super) struct AssistantMessage<'a> {
@@ -67,7 +67,7 @@ fn kept<'a>(extra: &'a Extra, key: &str) -> Option<&'a Value> {
     extra.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
-/// Content with blocks that nobody interprets, each in its place.
+/// Content with unknown blocks, each in its place.
 struct Blocks<'a>(&'a [&'a Part]);
 
 impl Serialize for Blocks<'_> {
@@ -131,8 +131,8 @@ impl Serialize for Call<'_> {
     }
 }
 
-/// The name of a function as the wire allows it: models make up others, and a provider that let
-/// one out does not take it back.
+/// The name of a function as the wire allows it. Models make up other names, and a provider may
+/// send such a name but refuse it in a request.
 struct Name<'a>(&'a str);
 
 impl Display for Name<'_> {

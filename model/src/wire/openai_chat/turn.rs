@@ -1,7 +1,7 @@
-//! The transcript as the messages of this wire: what is sent, and where it stands.
+//! The transcript as messages of this wire: what is sent, and in which place.
 //!
-//! Results are messages of their own, right after their calls; they hold text alone, so what else
-//! a tool gave follows them as words of the user.
+//! Results are messages of their own, right after their calls. They contain only text, so pictures
+//! and documents of a result follow in a message of the user.
 
 use super::NAME;
 use crate::wire::Dialect;
@@ -39,7 +39,7 @@ pub(super) enum Line<'a> {
     User(Vec<Item<'a>>, Mark),
     Assistant(Speech<'a>),
     Result(Answer<'a>, Mark),
-    /// A word of the assistant between results and the user, for those that want one.
+    /// A message of the assistant between results and the user, for providers that want one.
     Bridge,
 }
 
@@ -63,7 +63,7 @@ pub(super) enum Item<'a> {
 #[derive(Default)]
 pub(super) struct Speech<'a> {
     pub(super) thinking: Vec<&'a Thinking>,
-    /// Text, and blocks of this wire that nobody interprets.
+    /// Text, and unknown blocks of this wire.
     pub(super) content: Vec<&'a Part>,
     pub(super) calls: Vec<(&'a ToolCall, Origin)>,
 }

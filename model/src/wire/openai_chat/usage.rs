@@ -1,10 +1,10 @@
-//! Tokens, as vendors count them, taken apart into counts that do not overlap.
+//! Reads the token counts of vendors into counts that do not overlap.
 
 use crate::wire::count::Count;
 use posse_protocol::Usage;
 use serde::Deserialize;
 
-/// The counts in one chunk. What a vendor does not tell is zero.
+/// The counts in one chunk. Missing counts are zero.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Counts {
@@ -67,9 +67,9 @@ impl Tally {
     /// What was spent; its cost is not known here.
     pub(super) fn usage(self) -> Usage {
         let cached = self.cache_read + self.cache_write;
-        // More cached than sent: then this vendor counts what was cached beside the rest.
+        // More cached than sent: this vendor does not include cached tokens in its sum.
         let input_tokens = self.prompt.checked_sub(cached).unwrap_or(self.prompt);
-        // xAI counts reasoning beside the completion, and its total shows it.
+        // xAI does not include reasoning in the completion, as its total shows.
         let beside = self.total >= self.prompt + self.completion + self.reasoning
             || self.reasoning > self.completion;
         let output_tokens = self.completion + if beside { self.reasoning } else { 0 };

@@ -1,8 +1,8 @@
 //! Reads a reply from its events.
 //!
-//! Deltas, of which there are many, are read into borrowed fields; only items and what nobody
-//! knows become JSON values. Providers differ in how well they number and name their items, so
-//! an event that fits nowhere changes nothing.
+//! Deltas are frequent, so they are read into borrowed fields. Only items and unknown events become
+//! JSON values. Some providers number and name their items badly, so an event that fits nowhere
+//! changes nothing.
 
 use super::error::fault;
 use super::event::{
@@ -50,7 +50,7 @@ impl Decode for Decoder {
             return Ok(Progress::Complete);
         }
         let data = &*event.data;
-        // Not an event of this wire, but gateways add it.
+        // Not an event of this wire, but some gateways add it.
         if data == b"[DONE]" {
             return Ok(Progress::None);
         }
@@ -176,9 +176,9 @@ impl Decoder {
         Ok(true)
     }
 
-    /// Gives `fields` to the item whose end they tell: the one of that id, or else the open one of
-    /// that place, for some providers give ids that change, and others do not count. An end that
-    /// is told twice is the same end; one whose start was not told is an item all the same.
+    /// Ends an item with `fields`: the item of that id, or else the open item of that place,
+    /// because some providers change ids, and others do not count. A second end of an item changes
+    /// nothing. An end without a start is an item, too.
     fn item_end(
         &mut self,
         index: Option<u64>,
@@ -202,8 +202,8 @@ impl Decoder {
         item.finish(fields, deltas)
     }
 
-    /// The item that a delta of `list` belongs to; one that nobody announced is begun. `None` when
-    /// there is one of that place and it has ended.
+    /// The item of a delta of `list`; an unknown one is started. `None` when the item of that place
+    /// has ended.
     fn open_item(&mut self, index: Option<u64>, list: List) -> Result<Option<&mut Item>, Fault> {
         let is_here = |item: &Item| index.is_none_or(|index| item.index == index);
         let open = self.items.iter().rposition(|item| is_here(item) && item.is_open());
@@ -229,19 +229,19 @@ impl Decoder {
 
     fn end(&mut self, status: &str, data: &[u8], deltas: DeltaSink<'_>) -> Result<(), Fault> {
         let ResponseEvent::<Response> { response } = read("the end of the reply", data)?;
-        // What the event says holds unless the reply itself knows worse.
+        // The status of the event counts, unless the status of the reply is worse.
         let own = response.status.clone();
         let own = own.filter(|own| matches!(&**own, "incomplete" | "failed" | "cancelled"));
         self.conclude(own.as_deref().unwrap_or(status), response)?;
         if self.items.is_empty() || self.items.iter().any(Item::is_open) {
-            // The last event repeats all items; a second look is for those that were left open.
+            // The last event repeats all items. Only those that are still open are read again.
             let ResponseEvent { response: Output { output } } = read("the end of the reply", data)?;
             self.catch_up(output.unwrap_or_default(), deltas)?;
         }
         Ok(())
     }
 
-    /// Ends the items whose end was not told, as the reply itself has them.
+    /// Ends the items without an end, with the fields of the reply.
     fn catch_up(
         &mut self,
         output: Vec<Map<String, Value>>,
@@ -290,7 +290,7 @@ impl Decoder {
     }
 }
 
-/// Gives calls that share an id ids of their own: results could not be told apart otherwise.
+/// Gives calls with the same id different ids, so that their results can be distinguished.
 fn tell_apart(parts: &mut [Part]) {
     let mut taken = HashSet::new();
     for part in parts {
@@ -307,7 +307,7 @@ fn tell_apart(parts: &mut [Part]) {
     }
 }
 
-/// Why a model ended its reply: the wire does not say, but what is in it does.
+/// Why a model ended its reply. The wire does not say it, but it follows from the content.
 fn stop_of(parts: &[Part]) -> Stop {
     let is_refusal = |part: &Part| match part {
         Part::Text(text) => text.extra.iter().any(|(key, _)| key == REFUSAL),

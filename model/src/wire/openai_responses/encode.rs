@@ -1,8 +1,8 @@
 //! Writes a request: borrowed from the transcript, keys in a fixed order, straight into bytes.
 //!
-//! The provider is asked to keep nothing, so all it needs to go on from is sent each time, and it
-//! gives its reasoning encrypted, to be sent back. Its cache works by prefixes and without marks:
-//! the transcript comes last and only grows at its end.
+//! The request asks the provider to store nothing. So each request has the whole transcript, and
+//! the provider returns its reasoning encrypted, to be sent back. Its cache works by prefixes and
+//! without marks, so the transcript comes last and only grows at its end.
 
 use super::input::{is_visible, items};
 use crate::wire::bytes_of;
@@ -103,9 +103,9 @@ impl<'a> Format<'a> {
     }
 }
 
-/// What keeps the requests of a run on the machine that has their prefix in its cache: a mark of
-/// how the transcript begins. Runs of one agent share their first tokens, and would crowd one
-/// machine without it.
+/// A key that sends the requests of a run to the machine that has their prefix in its cache. It
+/// depends on the beginning of the transcript. Without it, all runs of one agent, which share their
+/// first tokens, would go to one machine.
 fn cache_key(request: &Request) -> String {
     let first = request.messages.first().map(|message| message.parts.as_slice());
     let texts = first.unwrap_or_default().iter().filter_map(|part| match part {
@@ -132,7 +132,7 @@ impl Serialize for Tools<'_> {
             name: &tool.name,
             description: &tool.description,
             parameters: Parameters(&tool.schema),
-            // Strict schemas must require every argument; ours do not.
+            // Strict schemas must require every argument; those of tools do not.
             strict: false,
         }))
     }

@@ -1,4 +1,4 @@
-//! One entry of a request's input, as it is written.
+//! How one entry of a request's input is written.
 
 use super::input::is_shown;
 use super::reasoning;
@@ -43,9 +43,9 @@ pub(super) enum Content<'a> {
 pub(super) enum Origin {
     /// Of a provider on this wire.
     Own,
-    /// The same, but what its items are called is not to be said.
+    /// The same, but without the ids of its items.
     OwnWithoutIds,
-    /// Of anybody else.
+    /// Of another provider.
     #[default]
     Foreign,
 }
@@ -133,7 +133,7 @@ impl Serialize for Entry<'_> {
     }
 }
 
-/// What a call is called here. Ids of other providers can be of any length.
+/// The id of a call in this wire. Ids of other providers can be of any length.
 fn call_id(id: &CallId) -> Cow<'_, str> {
     match id.0.chars().count() {
         1..=MAX_LENGTH => Cow::Borrowed(&id.0),
@@ -141,7 +141,7 @@ fn call_id(id: &CallId) -> Cow<'_, str> {
     }
 }
 
-/// What a tool is called here. Models of other providers make up names that the wire refuses.
+/// The name of a tool in this wire. Models of other providers make up names that it refuses.
 fn tool_name(name: &str, origin: Origin) -> Cow<'_, str> {
     let fits = |each: char| each.is_ascii_alphanumeric() || each == '_' || each == '-';
     match name {
@@ -155,7 +155,7 @@ fn tool_name(name: &str, origin: Origin) -> Cow<'_, str> {
     }
 }
 
-/// The arguments as text: as they came, if they still mean the same.
+/// The arguments as text: the original text, if it still means the same.
 fn arguments<'a>(input: &Value, head: &Head<'a>) -> serde_json::Result<Cow<'a, str>> {
     #[derive(serde::Serialize)]
     struct RawInput<'a> {
@@ -248,7 +248,7 @@ fn write_spoken<M: SerializeMap>(map: &mut M, text: &Text, origin: Origin) -> Re
     Ok(())
 }
 
-/// What a document is called here: the provider goes by the ending of its name.
+/// The file name of a document: the provider uses its ending.
 fn file_name<'a>(name: &'a str, media_type: &str) -> Cow<'a, str> {
     let name = if name.is_empty() { "document" } else { name };
     match media_type {
@@ -287,8 +287,8 @@ impl Serialize for Output<'_> {
     }
 }
 
-/// The texts of a result, with a line break between two. The wire has no other way to say that
-/// they tell of an error.
+/// The texts of a result, with a line break between two. The wire has no field for an error, so the
+/// text says it.
 struct Words<'a>(&'a ToolResult);
 
 impl fmt::Display for Words<'_> {

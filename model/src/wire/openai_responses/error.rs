@@ -1,10 +1,10 @@
-//! Errors that come inside an answer of status 200, told apart by what can be done about them.
+//! Errors inside an answer with status 200, sorted by what can be done about them.
 
 use crate::fault::{Fault, Kind, is_overflow, retry_after};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The fault that an error event, a failed reply or an error document tells of.
+/// The fault of an error event, a failed reply or an error document.
 ///
 /// The detail is under `error`, or, as the wire's own description has it, beside the type.
 pub(super) fn fault(told: &Value) -> Fault {
@@ -36,7 +36,7 @@ pub(super) fn fault(told: &Value) -> Fault {
     Fault::new(kind, reason)
 }
 
-/// What a code or type of error means, where that is known. Some gateways give a status code.
+/// The meaning of a code or type of error, if it is known. Some gateways give a status code.
 fn kind_of(name: &str, message: &str) -> Option<Kind> {
     Some(match name {
         "rate_limit_exceeded" | "rate_limit_error" | "too_many_requests" | "429" => {

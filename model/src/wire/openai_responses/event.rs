@@ -1,5 +1,4 @@
-//! The events of a stream, as they are read: only the fields that matter, borrowed where they
-//! are many.
+//! The events of a stream: only the fields that matter, borrowed in frequent events.
 
 use super::item::{List, malformed};
 use crate::fault::Fault;
@@ -11,8 +10,8 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// What the events of tools begin with that run at the provider. The items they belong to tell
-/// all there is to tell; they themselves only show that something moves.
+/// The beginnings of events of tools that run at the provider. Their items have all the content;
+/// the events themselves only show progress.
 const AT_THE_PROVIDER: [&[u8]; 8] = [
     b"response.web_search_call",
     b"response.file_search_call",
@@ -39,7 +38,7 @@ pub(super) enum Subject {
     Error,
     /// Something goes on.
     Movement,
-    /// A ping, or what nobody knows.
+    /// A ping, or an unknown event.
     Nothing,
 }
 
@@ -161,7 +160,7 @@ impl TextDone {
 }
 
 impl Counts {
-    /// The counts as Posse keeps them: the wire's input has what was cached in it.
+    /// The counts as Posse keeps them. The wire's input includes cached tokens.
     pub(super) fn into_usage(self) -> Usage {
         let details = self.input_tokens_details.unwrap_or_default();
         let input = self.input_tokens.0;
@@ -182,7 +181,7 @@ impl Counts {
 
 /// What `event` is about.
 pub(super) fn subject(event: &Event<'_>) -> Result<Subject, Fault> {
-    // The name saves a look into the data; some gateways leave it out.
+    // The name makes parsing the data unnecessary; some gateways leave it out.
     let kind = match event.name {
         b"" | b"message" => {
             let Typed { kind, error } = read("an event", &event.data)?;

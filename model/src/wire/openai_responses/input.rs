@@ -1,6 +1,6 @@
 //! The transcript as the entries of a request's input: what is sent, and in which order.
 //!
-//! Each message is decided on for itself, so that a longer transcript only adds entries.
+//! The entries of a message do not depend on later ones, so a longer transcript only adds entries.
 
 use super::entry::{Content, Entry, Head, Origin, Said};
 use super::{ITEM, NAME};
@@ -33,8 +33,8 @@ pub(super) fn items<'a>(messages: &'a [Arc<Message>], dialect: &Dialect) -> Vec<
     entries
 }
 
-/// What the user's side says, but for results that were `given` to their calls. What it has of
-/// this wire's own stands for itself.
+/// The content of a user message, without results that were `given` to their calls. Opaque parts of
+/// this wire are entries of their own.
 fn hear<'a>(parts: &'a [Part], given: &[&'a ToolResult], entries: &mut Vec<Entry<'a>>) {
     let mut content = Vec::new();
     for part in parts {
@@ -73,7 +73,7 @@ fn speak<'a>(message: &'a Message, dialect: &Dialect, entries: &mut Vec<Entry<'a
         _ => false,
     });
     let origin = match message.wire.as_deref() {
-        // An item that is named is asked for the reasoning it came with.
+        // The provider wants the reasoning of an item that has an id.
         None | Some(NAME) if lacks_reasoning => Origin::OwnWithoutIds,
         None | Some(NAME) => Origin::Own,
         Some(_) => Origin::Foreign,
@@ -83,7 +83,7 @@ fn speak<'a>(message: &'a Message, dialect: &Dialect, entries: &mut Vec<Entry<'a
         match part {
             Part::Text(text) => {
                 let head = Head::of(origin, &text.extra);
-                // Text that the provider made an item of goes back with it, visible or not.
+                // Text of an item goes back, even without visible characters.
                 if head.is_known() || is_visible(&text.text) {
                     say(head, Content::Part(part), start, entries);
                 }
@@ -111,7 +111,7 @@ fn speak<'a>(message: &'a Message, dialect: &Dialect, entries: &mut Vec<Entry<'a
             | Part::Document { .. } => {}
         }
     }
-    // Reasoning belongs to what comes after it, and is refused without.
+    // Reasoning belongs to the next item, and the provider refuses it without one.
     while matches!(entries.last(), Some(Entry::Reasoning { .. })) {
         entries.pop();
     }
@@ -129,8 +129,8 @@ fn say<'a>(head: Head<'a>, content: Content<'a>, start: usize, entries: &mut Vec
     }
 }
 
-/// Gives each call its output, from what the user's side says next, and returns the results that
-/// were given. Of several calls with one id, each gets the next result with that id.
+/// Gives each call its output from the next user message, and returns the results that were given.
+/// Of several calls with one id, each gets the next result with that id.
 fn answer<'a>(
     calls: &mut Vec<&'a ToolCall>,
     after: &'a [Arc<Message>],

@@ -1,7 +1,7 @@
 //! One output item while it is being received.
 //!
-//! Texts grow in place, as the deltas say. What the item is in the end is for its `done` to say;
-//! deltas count only for an item that never got there.
+//! Texts grow with the deltas. The `done` event has the final fields; deltas count only for an item
+//! without it.
 
 use super::part::{self, Ending};
 use super::reasoning::{self, BETWEEN};
@@ -54,7 +54,7 @@ struct Piece {
     place: Place,
     text: String,
     annotations: Vec<Value>,
-    /// The provider has said what the whole of it is.
+    /// The provider has sent the whole text.
     whole: bool,
 }
 
@@ -83,7 +83,7 @@ impl Place {
         }
     }
 
-    /// Shows what of `whole` comes after `shown`; nothing if something else was shown.
+    /// Shows the part of `whole` after `shown`; nothing if another text was shown.
     fn show_rest(self, shown: &str, whole: &str, deltas: DeltaSink<'_>) {
         self.show(shown, whole.strip_prefix(shown).unwrap_or_default(), deltas);
     }
@@ -96,14 +96,14 @@ impl Item {
         Ok(Item { body, fields, ..Item::unknown(index) })
     }
 
-    /// An item of which only the place is known.
+    /// An item with only its place.
     pub(super) fn unknown(index: u64) -> Self {
         let (body, fields, pieces) = (Body::Opaque, Map::new(), Vec::new());
         Item { index, body, fields, pieces, done: false }
     }
 
-    /// An item whose start was never told, from the list of its first delta. A call is none: it
-    /// would have no name.
+    /// An item without a start, from the list of its first delta. Not for calls, which would have
+    /// no name.
     pub(super) fn implied(index: u64, list: List) -> Option<Self> {
         let body = list.body();
         (body != Body::Call).then(|| Item { body, ..Item::unknown(index) })
@@ -113,8 +113,8 @@ impl Item {
         !self.done
     }
 
-    /// True when `fields` are those of an item of the same type and id. Some providers give all
-    /// their items one id; calls can be told apart all the same.
+    /// True when `fields` belong to an item of the same type and id. Some providers give all items
+    /// the same id, but calls have an id of their own.
     pub(super) fn has_id_of(&self, fields: &Map<String, Value>) -> bool {
         let same_id = id(&self.fields).is_some_and(|own| id(fields) == Some(own));
         let same_call = self.fields.get("call_id") == fields.get("call_id");
@@ -164,7 +164,7 @@ impl Item {
         Ok(true)
     }
 
-    /// Takes what the item is in the end, and shows what of it no delta has told.
+    /// Takes the final fields, and shows text that no delta has shown.
     pub(super) fn finish(
         &mut self,
         fields: Map<String, Value>,
@@ -224,8 +224,8 @@ impl Item {
         Ok(self.pieces.get_mut(position))
     }
 
-    /// Adds the parts it became to `parts`. Half of a call, or of an item that nobody knows, is of
-    /// no use and is left out. `call_id` is for a call that came without an id.
+    /// Adds the parts it became to `parts`. Half of a call or of an unknown item is left out.
+    /// `call_id` is for a call that came without an id.
     ///
     /// # Errors
     /// When half of a call is in a reply that claims to be whole.
@@ -251,7 +251,7 @@ impl Item {
             Body::Message => part::push_message(self.fields, parts),
             Body::Reasoning => {
                 if cut {
-                    // Half a signature proves nothing; the provider would refuse it.
+                    // The provider would refuse half a signature.
                     self.fields.shift_remove("encrypted_content");
                 }
                 parts.push(Part::Thinking(reasoning::thinking(self.fields)));
@@ -264,8 +264,7 @@ impl Item {
         Ok(())
     }
 
-    /// Makes up from its deltas the fields of an item that was never done. False when there is
-    /// nothing to be made of them.
+    /// Makes the fields of an unfinished item from its deltas. False when there are none.
     fn assemble(&mut self, ending: Ending) -> bool {
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.sort_by_key(|piece| piece.place.index);

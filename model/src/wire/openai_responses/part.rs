@@ -1,4 +1,4 @@
-//! The parts that output items become. Fields without meaning here are kept beside them.
+//! The parts that output items become. Unknown fields are kept beside them.
 
 use super::{ARGUMENTS, ITEM, NAME, REFUSAL};
 use posse_protocol::{CallId, Extra, Part, Text, ToolCall};
@@ -33,7 +33,7 @@ fn content_part(piece: Value, item: &Map<String, Value>) -> Part {
     let key = match piece.get("type").and_then(Value::as_str) {
         Some("output_text") if piece["text"].is_string() => "text",
         Some("refusal") if piece["refusal"].is_string() => "refusal",
-        // Without a type of its own: that tells it from an item.
+        // Without a type, which distinguishes it from an item.
         _ => {
             let fields = [("content".to_owned(), piece), (ITEM.to_owned(), item)];
             return opaque(Map::from_iter(fields));
@@ -91,8 +91,8 @@ pub(super) fn opaque(fields: Map<String, Value>) -> Part {
     Part::Opaque { wire: NAME.to_owned(), value: Value::Object(fields) }
 }
 
-/// What is kept of an item's fields: all but its type, and but those that are null. A null says
-/// no more than a field that is absent, but is not taken back everywhere.
+/// The fields of an item that are kept: all except its type and nulls. A null means the same as an
+/// absent field, but some providers refuse it.
 pub(super) fn head(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields.retain(|key, value| key != "type" && !value.is_null());
     fields

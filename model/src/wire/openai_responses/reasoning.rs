@@ -1,5 +1,5 @@
-//! Reasoning items, from the wire and back. A text that stands in an item alone is stored once,
-//! as the text of the part, and put back into its place.
+//! Reads and writes reasoning items. The only text of an item is stored once, as the text of the
+//! part, and is put back into the item.
 
 use super::part::{beside, head, is_empty, take_string};
 use posse_protocol::Thinking;
@@ -43,7 +43,7 @@ pub(super) fn write<M: SerializeMap>(
         (None, Some(text)) if content.is_none_or(is_empty) => {
             map.serialize_entry("summary", &[Alone { r#type: "summary_text", text }])?;
         }
-        // The wire insists on it.
+        // The wire requires it.
         (None, _) => map.serialize_entry("summary", &[(); 0])?,
     }
     match (content, text) {

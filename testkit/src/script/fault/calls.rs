@@ -4,7 +4,7 @@ use super::anatomy;
 use super::draft::Draft;
 use super::expectation::{Expectation, Failure, Needs};
 use super::plan::Plan;
-use super::{Deed, Fault, Wire, fault};
+use super::{Deed, Fault, Wire, fault, spoilt};
 use crate::script::{Block, Body, Template};
 use serde_json::{Value, json};
 
@@ -116,39 +116,25 @@ pub(super) static FAULTS: &[Fault] = &[
             calls(body).for_each(|call| *call.id = Some("call_twin".to_owned()));
         }),
     ),
-    fault(
-        "duplicate-index",
-        "the same number for everything in the reply",
-        TwoCalls,
-        EITHER,
-        Deed::Bytes(|draft| reindexed(draft, |_| json!(0))),
-    )
+    spoilt("duplicate-index", "the same number for everything in the reply", EITHER, |draft| {
+        reindexed(draft, |_| json!(0))
+    })
+    .needing(TwoCalls)
     .only_on(NUMBERED),
-    fault(
-        "swapped-index",
-        "the numbers 0 and 1 in the wrong order",
-        TwoCalls,
-        EITHER,
-        Deed::Bytes(|draft| {
-            reindexed(draft, |index| json!(if index < 2 { 1 - index } else { index }))
-        }),
-    )
+    spoilt("swapped-index", "the numbers 0 and 1 in the wrong order", EITHER, |draft| {
+        reindexed(draft, |index| json!(if index < 2 { 1 - index } else { index }))
+    })
+    .needing(TwoCalls)
     .only_on(NUMBERED),
-    fault(
-        "huge-index",
-        "numbers that begin at 4,000,000,000",
-        Call,
-        EITHER,
-        Deed::Bytes(|draft| reindexed(draft, |index| json!(4_000_000_000 + index))),
-    )
+    spoilt("huge-index", "numbers that begin at 4,000,000,000", EITHER, |draft| {
+        reindexed(draft, |index| json!(4_000_000_000 + index))
+    })
+    .needing(Call)
     .only_on(NUMBERED),
-    fault(
-        "negative-index",
-        "the number -1 for everything in the reply",
-        Call,
-        EITHER,
-        Deed::Bytes(|draft| reindexed(draft, |_| json!(-1))),
-    )
+    spoilt("negative-index", "the number -1 for everything in the reply", EITHER, |draft| {
+        reindexed(draft, |_| json!(-1))
+    })
+    .needing(Call)
     .only_on(NUMBERED),
     fault(
         "unknown-index",

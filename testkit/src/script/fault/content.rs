@@ -1,5 +1,5 @@
-//! Faults in what a reply says about itself: usage, reasons for stopping, errors within a stream,
-//! and answers that are no replies at all.
+//! Faults in usage, reasons for stopping and errors within a stream, and answers that are not
+//! replies.
 
 use super::anatomy;
 use super::draft::{Draft, Form};
@@ -7,7 +7,7 @@ use super::expectation::{Expectation, Failure, Needs};
 use super::place::Place;
 use super::plan::Plan;
 use super::trouble::Trouble;
-use super::{Deed, Fault, Wire, fault};
+use super::{Deed, Fault, Wire, fault, spoilt};
 use crate::script::Body;
 use serde_json::{Value, json};
 
@@ -18,21 +18,21 @@ const EITHER: Expectation = Expectation::Tolerated(&[Failure::Malformed]);
 const PAGE: &str = "<!doctype html><html><body><h1>Sign in to the network</h1></body></html>";
 
 pub(super) static FAULTS: &[Fault] = &[
-    plain("missing-usage", "no usage", Expectation::Unharmed, |draft| {
+    spoilt("missing-usage", "no usage", Expectation::Unharmed, |draft| {
         draft.each_json(remove_usage).plan()
     }),
-    plain("huge-usage", "usage of 18446744073709551615 tokens", Expectation::Unharmed, |draft| {
+    spoilt("huge-usage", "usage of 18446744073709551615 tokens", Expectation::Unharmed, |draft| {
         counting(draft, json!(u64::MAX))
     }),
-    plain("negative-usage", "usage of -5 tokens", EITHER, |draft| counting(draft, json!(-5))),
-    plain("text-usage", "usage in words", EITHER, |draft| counting(draft, json!("plenty"))),
-    plain(
+    spoilt("negative-usage", "usage of -5 tokens", EITHER, |draft| counting(draft, json!(-5))),
+    spoilt("text-usage", "usage in words", EITHER, |draft| counting(draft, json!("plenty"))),
+    spoilt(
         "missing-stop-reason",
         "no reason for stopping",
         Expectation::Tolerated(&[Failure::Cut, Failure::Malformed]),
         |draft| stopping(draft, &Value::Null),
     ),
-    plain(
+    spoilt(
         "unknown-stop-reason",
         "a reason for stopping that nobody knows",
         Expectation::Unharmed,
@@ -60,43 +60,37 @@ pub(super) static FAULTS: &[Fault] = &[
             }
         }),
     ),
-    plain("error-first", "an error in place of the first event", DOWN, |draft| {
+    spoilt("error-first", "an error in place of the first event", DOWN, |draft| {
         erring(draft, Place::AfterHeaders, Trouble::Internal)
     }),
-    fault(
-        "overloaded-in-stream",
-        "an error of overload after a piece of text",
-        Needs::Text,
-        DOWN,
-        Deed::Bytes(|draft| erring(draft, Place::AfterText, Trouble::Overload)),
-    ),
-    fault(
+    spoilt("overloaded-in-stream", "an error of overload after a piece of text", DOWN, |draft| {
+        erring(draft, Place::AfterText, Trouble::Overload)
+    })
+    .needing(Needs::Text),
+    spoilt(
         "rate-limit-in-stream",
         "an error of too many requests after a piece of text",
-        Needs::Text,
         Expectation::Retried(&[Failure::RateLimited]),
-        Deed::Bytes(|draft| erring(draft, Place::AfterText, Trouble::RateLimit)),
-    ),
-    fault(
-        "error-after-call",
-        "an error after a complete call",
-        Needs::Call,
-        DOWN,
-        Deed::Bytes(|draft| erring(draft, Place::AfterCall, Trouble::Internal)),
-    ),
-    plain(
+        |draft| erring(draft, Place::AfterText, Trouble::RateLimit),
+    )
+    .needing(Needs::Text),
+    spoilt("error-after-call", "an error after a complete call", DOWN, |draft| {
+        erring(draft, Place::AfterCall, Trouble::Internal)
+    })
+    .needing(Needs::Call),
+    spoilt(
         "rejected-in-stream",
         "an error of a wrong parameter in place of the first event",
         Expectation::Refused(&[Failure::Rejected]),
         |draft| erring(draft, Place::AfterHeaders, Trouble::BadRequest),
     ),
-    plain(
+    spoilt(
         "overflow-in-stream",
         "an error of a transcript that is too long in place of the first event",
         Expectation::Refused(&[Failure::ContextOverflow]),
         |draft| erring(draft, Place::AfterHeaders, Trouble::Overflow),
     ),
-    plain(
+    spoilt(
         "error-with-200",
         "a refusal with status 200",
         Expectation::Retried(&[Failure::Overloaded, Failure::Malformed]),
@@ -112,39 +106,30 @@ pub(super) static FAULTS: &[Fault] = &[
         Expectation::Unharmed,
         Deed::Form,
     ),
-    plain("html", "a page for people with status 200", NO_REPLY, |draft| {
+    spoilt("html", "a page for people with status 200", NO_REPLY, |draft| {
         draft.document(200, "text/html; charset=utf-8", PAGE.to_owned()).plan()
     }),
-    plain("html-as-stream", "a page for people that claims to be a stream", NO_REPLY, |draft| {
+    spoilt("html-as-stream", "a page for people that claims to be a stream", NO_REPLY, |draft| {
         draft.document(200, "text/event-stream", PAGE.to_owned()).plan()
     }),
-    plain("empty", "status 200 and a body of length 0", NO_REPLY, |draft| {
+    spoilt("empty", "status 200 and a body of length 0", NO_REPLY, |draft| {
         let media_type = if draft.is_stream() { "text/event-stream" } else { "application/json" };
         draft.document(200, media_type, String::new()).plan()
     }),
-    plain("no-content", "status 204", NO_REPLY, |draft| {
+    spoilt("no-content", "status 204", NO_REPLY, |draft| {
         let bare = draft.document(204, "text/plain", String::new());
         bare.without_header("content-type").plan()
     }),
-    plain("json-list", "status 200 and a list", NO_REPLY, |draft| {
+    spoilt("json-list", "status 200 and a list", NO_REPLY, |draft| {
         draft.document(200, "application/json", "[]".to_owned()).plan()
     }),
-    plain("wrong-content-type", "a right body as `text/plain`", Expectation::Unharmed, |draft| {
+    spoilt("wrong-content-type", "a right body as `text/plain`", Expectation::Unharmed, |draft| {
         draft.header("content-type", "text/plain; charset=utf-8").plan()
     }),
-    plain("no-content-type", "a right body of no stated type", Expectation::Unharmed, |draft| {
+    spoilt("no-content-type", "a right body of no stated type", Expectation::Unharmed, |draft| {
         draft.without_header("content-type").plan()
     }),
 ];
-
-const fn plain(
-    name: &'static str,
-    about: &'static str,
-    expectation: Expectation,
-    deed: fn(Draft) -> Plan,
-) -> Fault {
-    fault(name, about, Needs::Nothing, expectation, Deed::Bytes(deed))
-}
 
 fn remove_usage(data: &mut Value) {
     match data {
@@ -176,7 +161,7 @@ fn stopping(draft: Draft, reason: &Value) -> Plan {
     draft.each_json(|data| anatomy::restop(wire, data, reason)).plan()
 }
 
-/// Goes on with an error at `place`, and ends. In place of a document it is a refusal.
+/// Sends an error at `place`, and ends. A document becomes a refusal.
 fn erring(mut draft: Draft, place: Place, trouble: Trouble) -> Plan {
     if draft.form == Form::Document {
         return super::refusal::refuse(draft, trouble).plan();

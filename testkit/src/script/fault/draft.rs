@@ -40,7 +40,7 @@ pub(super) enum Form {
     Document,
 }
 
-/// How the client is told where the body ends.
+/// How the client finds the end of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     /// In chunks, with a last one.
@@ -201,7 +201,7 @@ impl Draft {
         if how == Cut::Orderly {
             return self.plan();
         }
-        // What the head promises does not come.
+        // The body is shorter than the head says.
         self.coding = match self.coding {
             Coding::Chunked => Coding::ChunkedWithoutEnd,
             Coding::Length => Coding::ClaimedLength(whole),

@@ -1,14 +1,14 @@
 //! Faults that end a reply too early, at each of its stages.
 //!
 //! `reset-…` resets the connection, `cut-…` closes it with the body unfinished, and `end-…` ends
-//! the body as HTTP wants it, so that only the wire's own rules tell that something is missing.
+//! the body correctly for HTTP, so that only the rules of the wire show that something is missing.
 
 use super::anatomy;
 use super::draft::Cut;
 use super::expectation::{Expectation, Failure, Needs};
 use super::place::Place;
 use super::plan::{Ending, Plan};
-use super::{Deed, Fault, Wire, fault};
+use super::{Deed, Fault, Wire, fault, spoilt};
 use serde_json::Value;
 
 const AGAIN: Expectation = Expectation::Retried(&[Failure::Cut]);
@@ -36,211 +36,132 @@ pub(super) static FAULTS: &[Fault] = &[
         NO_ANSWER,
         Deed::Unread(Ending::Close),
     ),
-    fault(
-        "reset-before-headers",
-        "a reset in place of an answer",
-        Nothing,
-        NO_ANSWER,
-        Deed::Bytes(|_| Plan::nothing().ending(Ending::Reset)),
-    ),
-    fault(
-        "cut-before-headers",
-        "an end in place of an answer",
-        Nothing,
-        NO_ANSWER,
-        Deed::Bytes(|_| Plan::nothing().ending(Ending::Close)),
-    ),
-    fault(
-        "reset-in-headers",
-        "a reset within the headers",
-        Nothing,
-        NO_ANSWER,
-        Deed::Bytes(|draft| half_a_head(draft.head()).ending(Ending::Reset)),
-    ),
-    fault(
-        "cut-in-headers",
-        "an end within the headers",
-        Nothing,
-        NO_ANSWER,
-        Deed::Bytes(|draft| half_a_head(draft.head()).ending(Ending::Close)),
-    ),
-    fault(
-        "reset-after-headers",
-        "a reset before any byte of the body",
-        Nothing,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::AfterHeaders, Cut::Reset)),
-    ),
-    fault(
-        "cut-after-headers",
-        "an end before any byte of the body",
-        Nothing,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::AfterHeaders, Cut::Close)),
-    ),
-    fault(
-        "end-after-headers",
-        "a body without a byte",
-        Nothing,
-        NOTHING_CAME,
-        Deed::Bytes(|draft| draft.cut(Place::AfterHeaders, Cut::Orderly)),
-    ),
-    fault(
-        "reset-before-first-event",
-        "a reset after a comment",
-        Nothing,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::BeforeFirstEvent, Cut::Reset)),
-    ),
-    fault(
-        "cut-before-first-event",
-        "an end after a comment",
-        Nothing,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::BeforeFirstEvent, Cut::Close)),
-    ),
-    fault(
-        "end-before-first-event",
-        "a body that is a comment",
-        Nothing,
-        NOTHING_CAME,
-        Deed::Bytes(|draft| draft.cut(Place::BeforeFirstEvent, Cut::Orderly)),
-    ),
-    fault(
-        "reset-in-line",
-        "a reset in the middle of a line",
-        Nothing,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::InLine, Cut::Reset)),
-    ),
-    fault(
-        "cut-in-line",
-        "an end in the middle of a line",
-        Nothing,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::InLine, Cut::Close)),
-    ),
-    fault(
-        "end-in-line",
-        "a body that ends in the middle of a line",
-        Nothing,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::InLine, Cut::Orderly)),
-    ),
-    fault(
-        "cut-in-character",
-        "an end in the middle of a character",
-        Text,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::InCharacter, Cut::Close)),
-    ),
-    fault(
-        "end-in-character",
-        "a body that ends in the middle of a character",
-        Text,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::InCharacter, Cut::Orderly)),
-    ),
-    fault(
-        "reset-after-text",
-        "a reset after a piece of text",
-        Text,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::AfterText, Cut::Reset)),
-    ),
-    fault(
-        "cut-after-text",
-        "an end after a piece of text",
-        Text,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::AfterText, Cut::Close)),
-    ),
-    fault(
-        "end-after-text",
-        "a body that ends after a piece of text",
-        Text,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::AfterText, Cut::Orderly)),
-    ),
-    fault(
-        "reset-in-arguments",
-        "a reset among the arguments of a call",
-        Call,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::InArguments, Cut::Reset)),
-    ),
-    fault(
-        "cut-in-arguments",
-        "an end among the arguments of a call",
-        Call,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::InArguments, Cut::Close)),
-    ),
-    fault(
-        "end-in-arguments",
-        "a body that ends among the arguments of a call",
-        Call,
-        AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::InArguments, Cut::Orderly)),
-    ),
-    fault(
+    spoilt("reset-before-headers", "a reset in place of an answer", NO_ANSWER, |_| {
+        Plan::nothing().ending(Ending::Reset)
+    }),
+    spoilt("cut-before-headers", "an end in place of an answer", NO_ANSWER, |_| {
+        Plan::nothing().ending(Ending::Close)
+    }),
+    spoilt("reset-in-headers", "a reset within the headers", NO_ANSWER, |draft| {
+        half_a_head(draft.head()).ending(Ending::Reset)
+    }),
+    spoilt("cut-in-headers", "an end within the headers", NO_ANSWER, |draft| {
+        half_a_head(draft.head()).ending(Ending::Close)
+    }),
+    spoilt("reset-after-headers", "a reset before any byte of the body", AGAIN, |draft| {
+        draft.cut(Place::AfterHeaders, Cut::Reset)
+    }),
+    spoilt("cut-after-headers", "an end before any byte of the body", AGAIN, |draft| {
+        draft.cut(Place::AfterHeaders, Cut::Close)
+    }),
+    spoilt("end-after-headers", "a body without a byte", NOTHING_CAME, |draft| {
+        draft.cut(Place::AfterHeaders, Cut::Orderly)
+    }),
+    spoilt("reset-before-first-event", "a reset after a comment", AGAIN, |draft| {
+        draft.cut(Place::BeforeFirstEvent, Cut::Reset)
+    }),
+    spoilt("cut-before-first-event", "an end after a comment", AGAIN, |draft| {
+        draft.cut(Place::BeforeFirstEvent, Cut::Close)
+    }),
+    spoilt("end-before-first-event", "a body that is a comment", NOTHING_CAME, |draft| {
+        draft.cut(Place::BeforeFirstEvent, Cut::Orderly)
+    }),
+    spoilt("reset-in-line", "a reset in the middle of a line", AGAIN, |draft| {
+        draft.cut(Place::InLine, Cut::Reset)
+    }),
+    spoilt("cut-in-line", "an end in the middle of a line", AGAIN, |draft| {
+        draft.cut(Place::InLine, Cut::Close)
+    }),
+    spoilt("end-in-line", "a body that ends in the middle of a line", AGAIN, |draft| {
+        draft.cut(Place::InLine, Cut::Orderly)
+    }),
+    spoilt("cut-in-character", "an end in the middle of a character", AGAIN, |draft| {
+        draft.cut(Place::InCharacter, Cut::Close)
+    })
+    .needing(Text),
+    spoilt("end-in-character", "a body that ends in the middle of a character", AGAIN, |draft| {
+        draft.cut(Place::InCharacter, Cut::Orderly)
+    })
+    .needing(Text),
+    spoilt("reset-after-text", "a reset after a piece of text", AGAIN, |draft| {
+        draft.cut(Place::AfterText, Cut::Reset)
+    })
+    .needing(Text),
+    spoilt("cut-after-text", "an end after a piece of text", AGAIN, |draft| {
+        draft.cut(Place::AfterText, Cut::Close)
+    })
+    .needing(Text),
+    spoilt("end-after-text", "a body that ends after a piece of text", AGAIN, |draft| {
+        draft.cut(Place::AfterText, Cut::Orderly)
+    })
+    .needing(Text),
+    spoilt("reset-in-arguments", "a reset among the arguments of a call", AGAIN, |draft| {
+        draft.cut(Place::InArguments, Cut::Reset)
+    })
+    .needing(Call),
+    spoilt("cut-in-arguments", "an end among the arguments of a call", AGAIN, |draft| {
+        draft.cut(Place::InArguments, Cut::Close)
+    })
+    .needing(Call),
+    spoilt("end-in-arguments", "a body that ends among the arguments of a call", AGAIN, |draft| {
+        draft.cut(Place::InArguments, Cut::Orderly)
+    })
+    .needing(Call),
+    spoilt(
         "unclosed-call",
         "a call whose end is missing, in a reply that goes on to its own",
-        Call,
         AGAIN,
-        Deed::Bytes(|mut draft| {
+        |mut draft| {
             if !draft.is_stream() {
                 return draft.cut(Place::InArguments, Cut::Orderly);
             }
             let is_end = |data: &Value| data["type"] == "content_block_stop";
             draft.pieces.retain(|piece| !anatomy::json(piece).as_ref().is_some_and(is_end));
             draft.plan()
-        }),
+        },
     )
+    .needing(Call)
     .only_on(&[Wire::Anthropic]),
-    fault(
+    spoilt(
         "reset-after-call",
         "a reset after a complete call, before the reason for stopping",
-        Call,
         AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::AfterCall, Cut::Reset)),
-    ),
-    fault(
+        |draft| draft.cut(Place::AfterCall, Cut::Reset),
+    )
+    .needing(Call),
+    spoilt(
         "cut-after-call",
         "an end after a complete call, before the reason for stopping",
-        Call,
         AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::AfterCall, Cut::Close)),
-    ),
-    fault(
+        |draft| draft.cut(Place::AfterCall, Cut::Close),
+    )
+    .needing(Call),
+    spoilt(
         "end-after-call",
         "a body that ends after a complete call, before the reason for stopping",
-        Call,
         AGAIN,
-        Deed::Bytes(|draft| draft.cut(Place::AfterCall, Cut::Orderly)),
-    ),
-    fault(
+        |draft| draft.cut(Place::AfterCall, Cut::Orderly),
+    )
+    .needing(Call),
+    spoilt(
         "reset-before-end",
         "a reset after the reason for stopping, before the mark of the end",
-        Nothing,
         EITHER,
-        Deed::Bytes(|draft| draft.cut(Place::BeforeEnd, Cut::Reset)),
+        |draft| draft.cut(Place::BeforeEnd, Cut::Reset),
     )
     .only_on(WITH_AN_END),
-    fault(
+    spoilt(
         "cut-before-end",
         "an end after the reason for stopping, before the mark of the end",
-        Nothing,
         EITHER,
-        Deed::Bytes(|draft| draft.cut(Place::BeforeEnd, Cut::Close)),
+        |draft| draft.cut(Place::BeforeEnd, Cut::Close),
     )
     .only_on(WITH_AN_END),
-    fault(
+    spoilt(
         "end-before-end",
         "a body that ends after the reason for stopping, without the mark of the end",
-        Nothing,
         EITHER,
-        Deed::Bytes(|draft| draft.cut(Place::BeforeEnd, Cut::Orderly)),
+        |draft| draft.cut(Place::BeforeEnd, Cut::Orderly),
     )
     .only_on(WITH_AN_END),
 ];

@@ -1,8 +1,8 @@
-//! What a good client makes of a fault. Data for grids of behaviours × faults.
+//! What a good client does about a fault. Data for grids of behaviours × faults.
 
 use std::fmt;
 
-/// What a good client makes of a fault.
+/// What a good client does about a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// The reply arrives as if nothing had happened.

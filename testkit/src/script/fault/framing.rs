@@ -1,10 +1,10 @@
 //! Faults of HTTP itself: lengths, chunks, versions, redirects, interim answers, compression.
 
 use super::draft::{Coding, Draft, chunk};
-use super::expectation::{Expectation, Failure, Needs};
+use super::expectation::{Expectation, Failure};
 use super::gzip;
 use super::plan::{Ending, Move, Plan};
-use super::{Deed, Fault, fault};
+use super::{Fault, spoilt};
 use std::time::Duration;
 
 const CUT: Expectation = Expectation::Retried(&[Failure::Cut]);
@@ -14,7 +14,7 @@ const NOT_FOLLOWED: Expectation = Expectation::Refused(&[Failure::Rejected]);
 use Expectation::Unharmed;
 
 pub(super) static FAULTS: &[Fault] = &[
-    framing(
+    spoilt(
         "length-too-long",
         "a content-length beyond the body, and an end",
         Expectation::Tolerated(&[Failure::Cut]),
@@ -23,20 +23,20 @@ pub(super) static FAULTS: &[Fault] = &[
             draft.coded(Coding::ClaimedLength(claimed)).plan().ending(Ending::Close)
         },
     ),
-    framing("length-too-short", "a content-length of half the body", CUT, |draft| {
+    spoilt("length-too-short", "a content-length of half the body", CUT, |draft| {
         let claimed = draft.length() / 2;
         draft.coded(Coding::ClaimedLength(claimed)).plan()
     }),
-    framing("bad-chunk-size", "a chunk whose size is no number", CUT, |draft| {
+    spoilt("bad-chunk-size", "a chunk whose size is no number", CUT, |draft| {
         spoilt_chunk(draft, |good| [b"zz\r\n".as_slice(), good, b"\r\n"].concat())
     }),
-    framing("chunk-too-short", "a chunk that is longer than its size", CUT, |draft| {
+    spoilt("chunk-too-short", "a chunk that is longer than its size", CUT, |draft| {
         spoilt_chunk(draft, |good| {
             let size = format!("{:x}\r\n", good.len() / 2).into_bytes();
             [&size, good, b"\r\n"].concat()
         })
     }),
-    framing(
+    spoilt(
         "chunk-too-long",
         "a chunk that is shorter than its size, and an end",
         Expectation::Tolerated(&[Failure::Cut]),
@@ -48,55 +48,55 @@ pub(super) static FAULTS: &[Fault] = &[
             plan.ending(Ending::Close)
         },
     ),
-    framing("trailers", "headers after the last chunk", Unharmed, |draft| {
+    spoilt("trailers", "headers after the last chunk", Unharmed, |draft| {
         if !draft.is_stream() {
             return draft.plan();
         }
         let plan = draft.coded(Coding::ChunkedWithoutEnd).plan();
         plan.then(Move::Send(b"0\r\nx-checksum: 7\r\n\r\n".to_vec()))
     }),
-    framing("no-length", "a body that ends with the connection", Unharmed, |draft| {
+    spoilt("no-length", "a body that ends with the connection", Unharmed, |draft| {
         draft.coded(Coding::Unsaid).plan()
     }),
-    framing("http-1-0", "an answer of HTTP/1.0", Unharmed, |mut draft| {
+    spoilt("http-1-0", "an answer of HTTP/1.0", Unharmed, |mut draft| {
         draft.version = "HTTP/1.0";
         draft.coded(Coding::Unsaid).plan()
     }),
-    framing(
+    spoilt(
         "closed-after",
         "a connection that is said to stay, and ends after the reply",
         Unharmed,
         |draft| draft.plan().ending(Ending::Close),
     ),
-    framing("early-continue", "`100 Continue` before the answer", Unharmed, |draft| {
+    spoilt("early-continue", "`100 Continue` before the answer", Unharmed, |draft| {
         draft.plan().after(Move::Send(CONTINUE.to_vec()))
     }),
-    framing("early-hints", "`103 Early Hints` before the answer", Unharmed, |draft| {
+    spoilt("early-hints", "`103 Early Hints` before the answer", Unharmed, |draft| {
         let hints = b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n".to_vec();
         draft.plan().after(Move::Send(hints))
     }),
-    framing(
+    spoilt(
         "endless-continue",
         "`100 Continue` every 5 ms, and no answer",
         Expectation::Retried(&[Failure::Stalled, Failure::Unreachable]),
         |_| Plan::nothing().then(Move::Flood(CONTINUE.to_vec(), Duration::from_millis(5))),
     ),
-    framing("not-http", "a greeting of another protocol", NO_ANSWER, |_| {
+    spoilt("not-http", "a greeting of another protocol", NO_ANSWER, |_| {
         Plan::sending(&b"220 mail.example ESMTP ready\r\n"[..]).ending(Ending::Close)
     }),
-    framing("huge-header", "a header of 1 MiB", NO_ANSWER, |draft| {
+    spoilt("huge-header", "a header of 1 MiB", NO_ANSWER, |draft| {
         draft.header("x-huge", &"x".repeat(1 << 20)).plan()
     }),
-    framing("many-headers", "1,000 headers", NO_ANSWER, |mut draft| {
+    spoilt("many-headers", "1,000 headers", NO_ANSWER, |mut draft| {
         let many = (0..1000).map(|number| (format!("x-header-{number}"), "x".to_owned()));
         draft.headers.extend(many);
         draft.plan()
     }),
-    framing("redirect-loop", "a redirect to the same address", NOT_FOLLOWED, |draft| {
+    spoilt("redirect-loop", "a redirect to the same address", NOT_FOLLOWED, |draft| {
         let target = draft.scene.target.clone();
         redirected(draft, &target)
     }),
-    framing(
+    spoilt(
         "redirect-elsewhere",
         "a redirect to another host, which must not get the key",
         NOT_FOLLOWED,
@@ -108,28 +108,19 @@ pub(super) static FAULTS: &[Fault] = &[
             redirected(draft, &target)
         },
     ),
-    framing("gzip", "a compressed body, which nobody asked for", UNREADABLE, |draft| {
+    spoilt("gzip", "a compressed body, which nobody asked for", UNREADABLE, |draft| {
         let body = gzip::packed(&draft.pieces.concat()).unwrap_or_default();
         compressed(draft, body)
     }),
-    framing("gzip-bomb", "a body that unpacks to 256 MiB", UNREADABLE, |draft| {
+    spoilt("gzip-bomb", "a body that unpacks to 256 MiB", UNREADABLE, |draft| {
         compressed(draft, gzip::bomb())
     }),
-    framing("gzip-lie", "a plain body that claims to be compressed", UNREADABLE, |draft| {
+    spoilt("gzip-lie", "a plain body that claims to be compressed", UNREADABLE, |draft| {
         draft.header("content-encoding", "gzip").plan()
     }),
 ];
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-
-const fn framing(
-    name: &'static str,
-    about: &'static str,
-    expectation: Expectation,
-    deed: fn(Draft) -> Plan,
-) -> Fault {
-    fault(name, about, Needs::Nothing, expectation, Deed::Bytes(deed))
-}
 
 /// Sends the first half of the body in good chunks, and the rest in a spoilt one.
 fn spoilt_chunk(mut draft: Draft, spoil: fn(&[u8]) -> Vec<u8>) -> Plan {

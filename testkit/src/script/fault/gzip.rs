@@ -1,4 +1,4 @@
-//! Compressed bodies that nobody asked for.
+//! Compressed bodies that the client did not ask for.
 
 use flate2::write::GzEncoder;
 use flate2::{Compress, Compression, Crc, FlushCompress};

@@ -1,11 +1,11 @@
-//! Faults that are none to a good client: everything that the formats allow and few expect.
+//! Unusual replies that the formats allow, and that a good client accepts.
 
 use super::anatomy::{self, Anatomy};
 use super::draft::Draft;
 use super::expectation::{Expectation, Failure, Needs};
 use super::pace::padded_ping;
 use super::plan::Plan;
-use super::{Deed, Fault, Wire, fault};
+use super::{Fault, Wire, spoilt};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -13,8 +13,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Less than any sane cap on an event.
 const LARGE: usize = 1 << 20;
 
-/// The wires whose replies say that they are over. On the other one, what comes is a part of the
-/// reply.
+/// The wires that mark the end of a reply. In the other wire, later events are part of the reply.
 const WITH_AN_END: &[Wire] = &[Wire::Anthropic, Wire::OpenAiChat, Wire::OpenAiResponses];
 
 pub(super) static FAULTS: &[Fault] = &[
@@ -96,12 +95,11 @@ pub(super) static FAULTS: &[Fault] = &[
         draft.plan()
     })
     .except(&[(Wire::Gemini, Expectation::Tolerated(&[Failure::Malformed]))]),
-    fault(
+    spoilt(
         "invalid-utf-8",
         "a text with bytes that are no UTF-8, split between two chunks",
-        Needs::Text,
         Expectation::Tolerated(&[Failure::Malformed]),
-        Deed::Bytes(|mut draft| {
+        |mut draft| {
             let wire = draft.wire();
             let is_text = |piece: &Vec<u8>| anatomy::marks(wire, piece).text;
             let broken = draft.pieces.iter().position(is_text).unwrap_or_default();
@@ -112,12 +110,13 @@ pub(super) static FAULTS: &[Fault] = &[
                 draft.pieces.insert(broken + 1, [b"\x28".as_slice(), &rest].concat());
             }
             draft.plan()
-        }),
-    ),
+        },
+    )
+    .needing(Needs::Text),
 ];
 
 const fn noise(name: &'static str, about: &'static str, deed: fn(Draft) -> Plan) -> Fault {
-    fault(name, about, Needs::Nothing, Expectation::Unharmed, Deed::Bytes(deed))
+    spoilt(name, about, Expectation::Unharmed, deed)
 }
 
 fn lines(draft: Draft, end: &str) -> Draft {
@@ -151,8 +150,8 @@ fn with_first(mut draft: Draft, event: Vec<u8>) -> Draft {
     draft
 }
 
-/// Adds a field to every object, but for those that are a tool's own, and for Gemini's parts: that
-/// provider takes no part back with a field that it does not know.
+/// Adds a field to every object, except in arguments of tools and in Gemini's parts: that provider
+/// refuses a part with an unknown field.
 fn add_fields(data: &mut Value) {
     match data {
         Value::Object(fields) => {

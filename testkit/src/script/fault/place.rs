@@ -28,7 +28,7 @@ pub(super) enum Place {
 const HALF_A_CHARACTER: &[u8] = &[0xc3];
 
 impl Place {
-    /// Leaves out of the body what comes after this place.
+    /// Removes the body after this place.
     pub(super) fn truncate(self, draft: &mut Draft) {
         if self == Place::AfterHeaders {
             draft.pieces.clear();
@@ -52,7 +52,7 @@ impl Place {
                 let calls: Vec<usize> =
                     (0..marks.len()).filter(|index| marks[*index].call).collect();
                 match *calls {
-                    // All arguments come at once: within them, then.
+                    // All arguments come at once, so the place is within them.
                     [only] => halve(draft, only, &[]),
                     // The first piece can be an empty one, the last makes the arguments whole.
                     [_, second, _, ..] => draft.pieces.truncate(second + 1),
@@ -62,7 +62,7 @@ impl Place {
             }
             Place::AfterCall => {
                 let stop = first(|marks| marks.stop);
-                // A wire may tell the call and the reason in one event.
+                // A wire may send the call and the reason in one event.
                 let more = marks.get(stop).is_some_and(|marks| marks.call || marks.text);
                 let kept = stop + usize::from(more);
                 draft.pieces.truncate(kept);

@@ -1,4 +1,4 @@
-//! What a connection is to do, move by move. Carried out by `connection`.
+//! The steps of a connection, which `connection` carries out.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(crate) enum Ending {
     KeepOpen,
     /// It is closed in an orderly way.
     Close,
-    /// It is reset: the client is told that everything went wrong.
+    /// It is reset: the client gets an error.
     Reset,
 }
 

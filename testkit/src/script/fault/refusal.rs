@@ -4,7 +4,7 @@ use super::draft::{Coding, Draft, chunk};
 use super::expectation::{Expectation, Failure, Needs};
 use super::plan::{Move, Plan};
 use super::trouble::Trouble;
-use super::{Deed, Fault, Wire, fault};
+use super::{Deed, Fault, Wire, fault, spoilt};
 use serde_json::json;
 use std::time::Duration;
 
@@ -72,17 +72,11 @@ pub(super) static FAULTS: &[Fault] = &[
     refusal("server-error-empty", "500 with an empty body", DOWN, |draft| {
         draft.document(500, "text/plain", String::new())
     }),
-    fault(
-        "server-error-endless",
-        "500 with a body that never ends",
-        Needs::Nothing,
-        DOWN,
-        Deed::Bytes(|draft| {
-            let draft = refuse(draft, Trouble::Internal).coded(Coding::Chunked);
-            let more = chunk(" and so on".repeat(1024).as_bytes());
-            Plan::sending(draft.head()).then(Move::Flood(more, Duration::ZERO))
-        }),
-    ),
+    spoilt("server-error-endless", "500 with a body that never ends", DOWN, |draft| {
+        let draft = refuse(draft, Trouble::Internal).coded(Coding::Chunked);
+        let more = chunk(" and so on".repeat(1024).as_bytes());
+        Plan::sending(draft.head()).then(Move::Flood(more, Duration::ZERO))
+    }),
     refusal("bad-gateway", "502 with a page for people", DOWN, |draft| {
         draft.document(502, "text/html", HTML.to_owned())
     }),

@@ -1,41 +1,31 @@
-//! Sessions that start many children in the background, and somebody who looks on meanwhile. Killed
-//! and started again, it goes on.
+//! Sessions that start many children in the background, while lists are read. If it is killed and
+//! started again, it continues.
 
-use super::recording::{Recording, lead};
-use super::told::{Tally, tally};
-use super::{SLOTS, Size};
-use crate::bench::Result;
-use crate::bench::line::say;
-use crate::bench::load::{SETTLED, config};
-use crate::bench::meter::{Cost, Meter, peak_kib};
-use crate::bench::process::{Process, next_order};
+use super::tally::{Tally, tally};
+use super::{LEAD, SLOTS, Size};
+use crate::bench::load::{SETTLED, config, spec};
+use crate::bench::meter::{Cost, peak_kib};
+use crate::bench::part::ready;
+use crate::bench::recording::Recording;
+use crate::bench::server::Server;
+use crate::bench::{Part, Result};
 use posse::protocol::CancelScope;
 use posse::store::{Filter, Kin, Unfinished};
-use posse::{RunId, RunRow, RunSpec, Runtime, RuntimeConfig};
+use posse::{RunId, RunRow, RunSpec, Runtime};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
-/// Executes sessions and their children in the background
-#[derive(clap::Args)]
+/// Executes sessions and their children in the background.
+#[derive(Serialize, Deserialize)]
 pub struct Crowd {
-    /// The base URL
-    #[arg(long)]
     url: String,
-    /// The database
-    #[arg(long)]
-    db: PathBuf,
-    /// The folder with the files
-    #[arg(long)]
+    database: PathBuf,
+    /// The folder with the files.
     workspace: PathBuf,
-    /// How many sessions
-    #[arg(long)]
-    sessions: usize,
-    /// How many children each starts
-    #[arg(long)]
-    children: usize,
-    /// How many children are cancelled
-    #[arg(long, default_value_t = 0)]
+    size: Size,
+    /// How many children are cancelled.
     cancels: usize,
 }
 
@@ -44,33 +34,39 @@ pub struct Crowd {
 pub struct Grown {
     pub cost: Cost,
     pub tally: Tally,
-    /// Seconds that lists took meanwhile.
+    /// Seconds that each list took meanwhile.
     pub lists: Vec<f64>,
     /// The most memory that was resident, in KiB.
     pub peak_kib: f64,
 }
 
-/// How often somebody looks at a list, or cancels somebody.
+/// How often lists are read, and a child cancelled.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// A crowd with its database in `folder`, as a part.
+pub fn part(
+    recording: &Recording,
+    server: &Server,
+    folder: &TempDir,
+    size: Size,
+    cancels: usize,
+) -> Part {
+    let (url, database) = (server.url.clone(), folder.path().join("runs.db"));
+    let workspace = recording.workspace.path().to_owned();
+    Part::Crowd(Crowd { url, database, workspace, size, cancels })
+}
+
 impl Crowd {
-    pub async fn run(self) -> Result<()> {
-        let launcher = Some(posse::launch::Launcher::through("/proc/self/exe".as_ref()));
-        let config = config(&self.db, &self.url, SLOTS);
-        let runtime = Runtime::open({
-            let mut config: RuntimeConfig = config;
-            config.launcher = launcher;
-            config
-        })
-        .await?;
+    pub async fn run(self) -> Result<Grown> {
+        let mut config = config(&self.database, &self.url, SLOTS);
+        config.launcher = Some(posse::launch::Launcher::through("/proc/self/exe".as_ref()));
+        let runtime = Runtime::open(config).await?;
         tokio::time::sleep(SETTLED).await;
-        say("\"ready\"");
-        next_order().await?;
-        let meter = Meter::start();
+        let meter = ready().await?;
         let mut sessions = Vec::new();
-        for number in 0..self.sessions {
+        for number in 0..self.size.sessions {
             let key = Some(format!("session {number}"));
-            let spec = RunSpec { key, ..lead(&self.workspace)? };
+            let spec = RunSpec { key, ..spec(LEAD, &self.workspace)? };
             sessions.push(runtime.start(spec).await?);
         }
         let ids: Vec<RunId> = sessions.iter().map(|session| session.id()).collect();
@@ -86,19 +82,18 @@ impl Crowd {
         };
         tokio::select! {
             ended = ends => ended?,
-            looked = look_on(&runtime, &ids, &mut lists, self.cancels) => looked?,
+            looked = read_lists(&runtime, &ids, &mut lists, self.cancels) => looked?,
         }
         let cost = meter.read();
         let tally = tally(&runtime, &ids).await?;
         runtime.shutdown().await;
         let peak_kib = peak_kib(std::process::id())?;
-        say(&serde_json::to_string(&Grown { cost, tally, lists, peak_kib })?);
-        Ok(())
+        Ok(Grown { cost, tally, lists, peak_kib })
     }
 }
 
-/// Looks at lists until this is dropped, and cancels so many of the children.
-async fn look_on(
+/// Reads lists until this is dropped, and cancels so many of the children.
+async fn read_lists(
     runtime: &Runtime,
     sessions: &[RunId],
     lists: &mut Vec<f64>,
@@ -127,7 +122,7 @@ async fn look_on(
     Ok(())
 }
 
-/// Children that were cancelled before: a process that is started again goes on.
+/// Children that this process cancelled before it was killed and started again.
 async fn stopped(runtime: &Runtime, sessions: &[RunId]) -> Result<usize> {
     let mut count = 0;
     for session in sessions {
@@ -137,24 +132,4 @@ async fn stopped(runtime: &Runtime, sessions: &[RunId]) -> Result<usize> {
         count += runtime.list(&all).await?.iter().filter(is_stopped).count();
     }
     Ok(count)
-}
-
-/// A runtime with its database in `folder`. It says when it is ready to go; what it finds unfinished
-/// it goes on with before.
-pub fn client(
-    recording: &Recording,
-    size: Size,
-    url: &str,
-    folder: &tempfile::TempDir,
-    cancels: usize,
-) -> Result<Process> {
-    let mut arguments = vec![
-        "crowd".to_owned(),
-        format!("--url={url}"),
-        format!("--db={}", folder.path().join("runs.db").display()),
-        format!("--workspace={}", recording.workspace().display()),
-        format!("--cancels={cancels}"),
-    ];
-    arguments.extend(size.arguments());
-    Process::part(&arguments)
 }

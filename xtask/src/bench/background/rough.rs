@@ -1,71 +1,60 @@
-//! Figure 2: the same in rough weather. One of twenty children meets a fault of its provider, one of
-//! a hundred a command that hangs, the process is killed three times, and a hundred are cancelled.
+//! The same with trouble: one of twenty children meets a fault of its provider, one of a hundred a
+//! command that hangs, the process is killed three times, and one of a hundred children is cancelled.
 
-use super::Size;
-use super::crowd::{Grown, client};
-use super::recording::{OF_CHILD, Recording};
-use super::serve::Server;
+use super::crowd::{Grown, part};
 use super::smooth::{exactly_once, memory, spread};
+use super::{OF_CHILD, Size};
 use crate::bench::Result;
-use crate::bench::delegation::written;
-use crate::bench::line::{Goal, Line, note, seconds};
+use crate::bench::line::{Line, note, seconds, written};
 use crate::bench::load::SETTLED;
 use crate::bench::meter::peak_kib;
-use crate::bench::runs::LATENCY;
+use crate::bench::part::Process;
+use crate::bench::recording::Recording;
+use crate::bench::server::{Pace, Play, Server};
 use std::time::{Duration, Instant};
 
 /// When the process is killed: after this share of the requests that are needed, in percent.
 const KILLS: [usize; 3] = [15, 40, 65];
-/// How often it is looked how far it is.
+/// How often the number of requests is read.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long it may take until something is asked again.
+/// How long it may take until the next requests come.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub fn measure(recording: &Recording, size: Size) -> Result<()> {
-    let name = |what: &str| format!("rough: {} runs, {what}", written(size.runs()));
-    let cancels = size.runs() / 100;
-    let mut server = Server::rough(size, LATENCY)?;
+    let name = format!("rough: {} runs", written(size.runs()));
+    let mut server = Server::start(Play::RoughCrowd(size), Pace::Thinking)?;
     let folder = tempfile::tempdir()?;
+    let part = part(recording, &server, &folder, size, size.runs() / 100);
     let began = Instant::now();
     let mut peak = 0.0_f64;
     let mut recoveries = Vec::new();
-    let start = |url: &str| client(recording, size, url, &folder, cancels);
-    let mut posse = start(&server.url)?;
+    let mut posse = Process::start(&part)?;
     for share in KILLS {
         posse.hear::<String>()?;
         posse.tell("go")?;
         until(&mut server, size.runs() * OF_CHILD * share / 100)?;
         peak = peak.max(peak_kib(posse.id())?);
-        // Dropped, it is killed. What it has sent is read before it is counted.
+        // This kills the process. The server needs a moment to read what it has sent.
         drop(posse);
         std::thread::sleep(SETTLED);
         let asked = server.requests()?;
         note(&format!("killed after {asked} requests"));
         let begun = Instant::now();
-        posse = start(&server.url)?;
+        posse = Process::start(&part)?;
         until(&mut server, asked + 1)?;
         recoveries.push(begun.elapsed().as_secs_f64());
     }
     posse.hear::<String>()?;
-    posse.tell("go")?;
-    let grown: Grown = posse.hear()?;
-    posse.wait()?;
+    let grown: Grown = posse.go()?;
     let wall = began.elapsed().as_secs_f64();
-    let seen = server.end()?;
-    if seen.refused > 0 {
-        return Err(format!("{} requests were refused", seen.refused).into());
-    }
-    exactly_once(&name("announced"), size, &grown.tally);
-    memory(&name("memory"), peak.max(grown.peak_kib));
-    Line {
-        name: name("all of it"),
-        posse: format!("{} for {} requests", seconds(wall), written(seen.requests)),
-        raw: format!("{} kills, {} cancelled", KILLS.len(), grown.tally.of("cancelled")),
-        ratio: "–".to_owned(),
-        goal: Goal::None,
-    }
-    .print();
-    spread(&name("restart to first request"), recoveries);
+    let requests = server.end()?.requests;
+    exactly_once(&name, size, &grown.tally);
+    memory(&name, peak.max(grown.peak_kib));
+    let cancelled = grown.tally.outcomes.get("cancelled").copied().unwrap_or_default();
+    let all = format!("{} for {} requests", seconds(wall), written(requests));
+    let line = Line::new(format!("{name}, all of it"), all);
+    line.raw(format!("{} kills, {cancelled} cancelled", KILLS.len())).print();
+    spread(&format!("{name}, restart to first request"), recoveries);
     Ok(())
 }
 

@@ -1,11 +1,11 @@
-//! Figure 3: a parent that sleeps until its child has ended, from the child's last word to the
-//! parent's next request. One at a time, so that nothing else is measured.
+//! A parent that waits until its child has ended: the time from the child's last reply to the parent's
+//! next request. One pair at a time, so that nothing else is measured.
 
 use super::smooth::spread;
 use crate::bench::Result;
-use crate::bench::load::config;
-use crate::bench::spine::Effort;
-use posse::{RunSpec, Runtime, Status};
+use crate::bench::harness::Effort;
+use crate::bench::load::{open, spec};
+use posse::{Runtime, Status};
 use posse_testkit::{Conversation, FakeModel, Gate, Reply, Script, When};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -16,19 +16,18 @@ struct Pair {
     follow: String,
     /// Holds the child's answer.
     child: Gate,
-    /// Holds the reply to what the parent asks when it is woken.
+    /// Holds the reply to the request that the parent makes then.
     parent: Gate,
 }
 
 pub async fn measure(effort: Effort) -> Result<()> {
-    let count = if effort == Effort::Quick { 20 } else { 200 };
     let pair = |number: usize| Pair {
         lead: format!("lead {number}."),
         follow: format!("follow {number}."),
         child: Gate::new(),
         parent: Gate::new(),
     };
-    let pairs: Vec<Pair> = (0..count).map(pair).collect();
+    let pairs: Vec<Pair> = (0..effort.pick(20, 200)).map(pair).collect();
     let script = pairs.iter().fold(Script::new(), |script, pair| {
         let spawn = json!({"task": pair.follow, "agentId": "explore", "announce": "followup"});
         let woken = Reply::text("I have heard of it.").held_by(&pair.parent);
@@ -45,23 +44,20 @@ pub async fn measure(effort: Effort) -> Result<()> {
             )
     });
     let fake = FakeModel::start(script.without_capture().without_cache()).await?;
-    let folder = tempfile::tempdir()?;
-    let runtime =
-        Runtime::open(config(&folder.path().join("runs.db"), &fake.url(), super::SLOTS)).await?;
+    let (runtime, folder) = open(&fake.url(), super::SLOTS).await?;
     let mut times = Vec::new();
     for pair in &pairs {
         times.push(woken(&runtime, pair, folder.path()).await?);
     }
     runtime.shutdown().await;
     fake.shutdown().await;
-    spread("wake: last word to next request", times);
+    spread("wake: last reply to next request", times);
     Ok(())
 }
 
-/// Seconds from the last word of the child to the next request of its parent.
+/// Seconds from the last reply of the child to the next request of its parent.
 async fn woken(runtime: &Runtime, pair: &Pair, workspace: &std::path::Path) -> Result<f64> {
-    let spec = RunSpec::new("general-purpose".parse()?, &pair.lead, workspace);
-    let run = runtime.start(spec).await?;
+    let run = runtime.start(spec(&pair.lead, workspace)?).await?;
     pair.child.wait_for_held(1).await?;
     while runtime.find(&run.id().to_string()).await?.status != Status::Waiting {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,10 +1,9 @@
-//! Figure 5: definitions of agents, from files to a catalog.
+//! Definitions of agents, from files to a catalog.
 
-use super::written;
-use crate::bench::Result;
-use crate::bench::line::{Goal, Line, Samples, say, seconds, times};
-use crate::bench::process::Process;
-use crate::bench::spine::Effort;
+use crate::bench::harness::Effort;
+use crate::bench::line::{Line, Samples, seconds, written};
+use crate::bench::part::{Process, ready};
+use crate::bench::{Part, Result};
 use posse::LiveCatalog;
 use posse::agents::{Level, Sources};
 use serde::{Deserialize, Serialize};
@@ -12,14 +11,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 const FILES: usize = 1_000;
-/// Seconds that it may take.
+/// Seconds that loading may take.
 const MOST: f64 = 0.2;
 
-/// Loads the definitions in a folder
-#[derive(clap::Args)]
+/// Loads the definitions in a folder.
+#[derive(Serialize, Deserialize)]
 pub struct Define {
-    /// The folder
-    #[arg(long)]
     folder: PathBuf,
 }
 
@@ -36,7 +33,8 @@ pub struct Defined {
 }
 
 impl Define {
-    pub fn run(self) -> Result<()> {
+    pub async fn run(self) -> Result<Defined> {
+        ready().await?;
         let began = Instant::now();
         let mut bytes = 0;
         for entry in std::fs::read_dir(&self.folder)? {
@@ -57,43 +55,29 @@ impl Define {
             return Err(problem.reason.clone().into());
         }
         let agents = catalog.entries().iter().filter(|entry| entry.path.is_some()).count();
-        say(&serde_json::to_string(&Defined { read, loaded, looked, agents })?);
-        Ok(())
+        Ok(Defined { read, loaded, looked, agents })
     }
 }
 
 pub fn measure(effort: Effort) -> Result<()> {
     let folder = tempfile::tempdir()?;
     fill(folder.path())?;
-    let mut rounds = Vec::new();
-    for _ in 0..effort.rounds() {
-        let mut part =
-            Process::part(&["define".to_owned(), format!("--folder={}", folder.path().display())])?;
-        let defined: Defined = part.hear()?;
-        part.wait()?;
-        if defined.agents != FILES {
-            return Err(format!("{} of {FILES} agents were found", defined.agents).into());
+    let rounds = effort.rounds(|| {
+        let folder = folder.path().to_owned();
+        let defined: Defined = Process::report(&Part::Define(Define { folder }))?;
+        match defined.agents {
+            FILES => Ok(defined),
+            found => Err(format!("{found} of {FILES} agents were found").into()),
         }
-        rounds.push(defined);
-    }
-    for (what, goal) in [("loaded", Some(MOST)), ("looked at again", None)] {
-        let of = |round: &Defined| if goal.is_some() { round.loaded } else { round.looked };
-        let pairs: Vec<(f64, f64)> = rounds.iter().map(|round| (of(round), round.read)).collect();
-        let samples = Samples::new(pairs.iter().map(|pair| pair.0).collect());
-        let goal =
-            goal.map_or(Goal::None, |most| Goal::at_most("≤ 200 ms", samples.median(), most));
-        Line {
-            name: format!("definitions: {} files, {what}", written(FILES)),
-            posse: samples.shown(seconds),
-            raw: format!(
-                "{} to read them",
-                Samples::new(pairs.iter().map(|pair| pair.1).collect()).shown(seconds)
-            ),
-            ratio: Samples::ratios(&pairs).shown(times),
-            goal,
-        }
-        .print();
-    }
+    })?;
+    let line = |what: &str, of: fn(&Defined) -> f64| {
+        let rounds: Vec<_> = rounds.iter().map(|round| (of(round), round.read)).collect();
+        let name = format!("definitions: {} files, {what}", written(FILES));
+        Line::compared(name, &rounds, seconds).against("to read them")
+    };
+    let median = Samples::new(rounds.iter().map(|round| round.loaded)).median();
+    line("loaded", |round| round.loaded).goal("≤ 200 ms", median <= MOST).print();
+    line("looked at again", |round| round.looked).print();
     Ok(())
 }
 
@@ -101,7 +85,7 @@ pub fn measure(effort: Effort) -> Result<()> {
 fn fill(folder: &Path) -> Result<()> {
     let rule = "- Look at what the change touches, say what you found, and name file and line.\n";
     let instructions = rule.repeat(24);
-    // Written a while ago: what is quite new may change within the same tick of the clock.
+    // A file that is quite new may change again within the same tick of the clock, so these are older.
     let then = SystemTime::now() - Duration::from_secs(60);
     for number in 0..FILES {
         let path = folder.join(format!("reviewer-{number}.md"));

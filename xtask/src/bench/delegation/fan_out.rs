@@ -1,46 +1,44 @@
-//! Figure 1: a main agent that calls many others at once, against a raw client that makes the same
-//! requests.
+//! A main agent that calls many children at once, against a raw client that makes the same requests:
+//! time, and memory of a live child.
 
-use super::recording::Recording;
-use super::tree::{self, Grown, Size, Watcher};
-use super::tree_raw::raw_client;
-use super::written;
+use super::tree::{Grown, Tree, requests};
 use crate::bench::Result;
+use crate::bench::harness::Effort;
+use crate::bench::line::{Line, written};
 use crate::bench::meter::Cost;
-use crate::bench::runs::{LATENCY, compare};
-use crate::bench::serve::Server;
-use crate::bench::spine::Effort;
+use crate::bench::recording::Recording;
+use crate::bench::server::{Pace, Play, Server};
+use crate::bench::spine::{beyond, per_run};
 
-pub fn measure(recording: &Recording, effort: Effort) -> Result<()> {
-    let mut rounds = Vec::new();
-    for _ in 0..effort.rounds() {
-        rounds.push((raw(recording)?, posse(recording)?));
-    }
-    let name = |what: &str| format!("fan-out: {} children, {what}", written(recording.children));
-    compare(&name("wall"), &rounds, |cost| cost.wall, Some(("≤ 1.2 × raw", 1.2)));
-    compare(&name("processor"), &rounds, |cost| cost.cpu, Some(("≤ 8 × raw", 8.0)));
+pub fn measure(recording: &Recording, children: usize, effort: Effort) -> Result<()> {
+    let rounds = effort.rounds(|| {
+        let raw = raw(recording, children)?;
+        let grown: Grown =
+            Tree::at_once(recording.workspace.path(), children).grow(Pace::Thinking)?;
+        Ok((grown.cost, raw))
+    })?;
+    let [wall, processor] =
+        Line::costs(&format!("fan-out: {} children", written(children)), &rounds);
+    wall.at_most(1.2, "raw").print();
+    processor.at_most(8.0, "raw").print();
     Ok(())
 }
 
-pub fn raw(recording: &Recording) -> Result<Cost> {
-    let server = Server::of_tree(recording.children, LATENCY)?;
-    let mut client = raw_client(recording, &server.url)?;
-    client.tell("go")?;
-    let cost = client.hear()?;
-    client.wait()?;
-    server.end(recording.requests())?;
-    Ok(cost)
+/// What the same requests cost a raw client.
+pub fn raw(recording: &Recording, children: usize) -> Result<Cost> {
+    let part = |url| recording.raw(url, children, children);
+    Server::round(Play::Tree(children), Pace::Thinking, requests(children), part)
 }
 
-fn posse(recording: &Recording) -> Result<Cost> {
-    let server = Server::of_tree(recording.children, LATENCY)?;
-    let folder = tempfile::tempdir()?;
-    let (workspace, children) = (recording.workspace(), recording.children);
-    let mut client =
-        tree::client(&workspace, Size::at_once(children), &server.url, &folder, Watcher::Nobody)?;
-    client.tell("go")?;
-    let grown: Grown = client.hear()?;
-    client.wait()?;
-    server.end(recording.requests())?;
-    Ok(grown.cost)
+/// Measures while the server holds the last reply of every child. The memory of the main agent, which
+/// waits for them, is divided among them.
+pub fn measure_memory(recording: &Recording, children: usize, effort: Effort) -> Result<()> {
+    let (play, requests) = (Play::Tree(children), requests(children));
+    let rounds = effort.rounds(|| {
+        let raw = per_run(play, children, requests, &|url| recording.raw(url, children, children))?;
+        let tree = Tree::at_once(recording.workspace.path(), children);
+        Ok((per_run(play, children, requests, &|url| tree.part(url))?, raw))
+    })?;
+    beyond(&format!("memory: child of {}", written(children)), &rounds);
+    Ok(())
 }

@@ -1,8 +1,8 @@
-//! Figure 4: what children bill that take over a long conversation. Tokens are counted as a
-//! provider with a prompt cache does, not timed: it is the same on every machine.
+//! What children cost that take over a long conversation. Tokens are counted as a provider with a
+//! prompt cache does, and nothing is timed: the figure is the same on every machine.
 
 use crate::bench::Result;
-use crate::bench::line::{Goal, Line};
+use crate::bench::line::{Line, times};
 use crate::bench::load::config;
 use posse::protocol::{Context, Event};
 use posse::store::{Filter, Kin};
@@ -14,26 +14,24 @@ use std::time::Duration;
 /// Files that the parent reads, together about 50,000 tokens.
 const FILES: usize = 10;
 const CHILDREN: usize = 8;
-/// What a token costs that is written to the cache or read from it, against one that is neither.
+/// The price of a token that is written to the cache or read from it, against one that is neither.
 const WRITTEN: f64 = 1.25;
 const READ: f64 = 0.1;
 
 pub async fn measure() -> Result<()> {
     for (whose, agent, most) in [("the same agent", "lead", 1.2), ("another agent", "other", 2.1)] {
         let Bill { contexts, tokens } = bill(agent).await?;
-        Line {
-            name: format!("forks: {CHILDREN} for {whose}"),
-            posse: format!("{contexts:.2} contexts"),
-            raw: format!("{CHILDREN} of {tokens} tokens without a cache"),
-            ratio: format!("{:.2}", contexts / CHILDREN as f64),
-            goal: Goal::at_most(&format!("≤ {most} contexts"), contexts, most),
-        }
-        .print();
+        let line =
+            Line::new(format!("forks: {CHILDREN} for {whose}"), format!("{contexts:.2} contexts"));
+        line.raw(format!("{CHILDREN} of {tokens} tokens without a cache"))
+            .ratio(times(contexts / CHILDREN as f64))
+            .goal(format!("≤ {most} contexts"), contexts <= most)
+            .print();
     }
     Ok(())
 }
 
-/// What children have cost.
+/// The cost of the children.
 struct Bill {
     /// In prices of one context without a cache.
     contexts: f64,
@@ -95,7 +93,7 @@ fn script(agent: &str) -> Script {
     });
     let calls = calls.fold(Reply::empty(), |reply, call| reply.and_tool_call("Task", call));
     let replies = reads.chain([calls, Reply::text("All is done.")]);
-    // Children that do not wait for each other have all asked before the first is answered.
+    // If children did not wait for each other, all would have asked before the first is answered.
     let part = Reply::text("My part is done.").latency(Duration::from_secs(1));
     Script::new()
         .rule(Rule::when(When::any().last_user_contains("Your part")).reply(part))

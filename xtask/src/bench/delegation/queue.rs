@@ -1,46 +1,25 @@
 //! What waiting for a slot costs: many children through few slots, against the same children all at
-//! once.
+//! once. Replies take no time, so that what is left is the runtime's own.
 
-use super::recording::requests;
-use super::tree::{self, Grown, Size, Watcher};
-use super::written;
+use super::tree::Tree;
 use crate::bench::Result;
-use crate::bench::meter::Cost;
-use crate::bench::requests::fill;
-use crate::bench::runs::compare;
-use crate::bench::serve::Server;
-use crate::bench::spine::Effort;
-use std::path::Path;
-use std::time::Duration;
+use crate::bench::harness::Effort;
+use crate::bench::line::{Line, written};
+use crate::bench::recording::workspace;
+use crate::bench::server::Pace;
 
-/// How many children.
 const CHILDREN: usize = 2_000;
-/// The same through few slots.
-const FEW: Size = Size { children: CHILDREN, slots: 128 };
+const FEW_SLOTS: usize = 128;
 
 pub fn measure(effort: Effort) -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let workspace = folder.path().join("work");
-    fill(&workspace)?;
-    let mut rounds = Vec::new();
-    for _ in 0..effort.rounds() {
-        rounds.push((cost(&workspace, Size::at_once(CHILDREN))?, cost(&workspace, FEW)?));
-    }
-    let name =
-        |what: &str| format!("queue: {} through {} slots, {what}", written(CHILDREN), FEW.slots);
-    compare(&name("wall"), &rounds, |cost| cost.wall, None);
-    compare(&name("processor"), &rounds, |cost| cost.cpu, None);
+    let workspace = workspace()?;
+    let at_once = Tree::at_once(workspace.path(), CHILDREN);
+    let queued = Tree { slots: FEW_SLOTS, ..at_once.clone() };
+    let rounds = effort.rounds(|| {
+        let at_once = at_once.grow(Pace::AtOnce)?.cost;
+        Ok((queued.grow(Pace::AtOnce)?.cost, at_once))
+    })?;
+    let name = format!("queue: {} through {FEW_SLOTS} slots", written(CHILDREN));
+    Line::costs(&name, &rounds).into_iter().for_each(Line::print);
     Ok(())
-}
-
-/// Requests take no time, so that what is left is the runtime's own.
-fn cost(workspace: &Path, size: Size) -> Result<Cost> {
-    let server = Server::of_tree(CHILDREN, Duration::ZERO)?;
-    let folder = tempfile::tempdir()?;
-    let mut client = tree::client(workspace, size, &server.url, &folder, Watcher::Nobody)?;
-    client.tell("go")?;
-    let grown: Grown = client.hear()?;
-    client.wait()?;
-    server.end(requests(CHILDREN))?;
-    Ok(grown.cost)
 }

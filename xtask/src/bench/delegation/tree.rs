@@ -1,37 +1,32 @@
-//! A main agent and those it calls: each of them reads three files, one a turn, and answers.
+//! A main agent and its children, each of which reads three files, one a turn, and answers.
 
-use super::recording::lead;
-use crate::bench::Result;
-use crate::bench::line::say;
-use crate::bench::load::{SETTLED, config};
-use crate::bench::meter::{Cost, Meter};
-use crate::bench::process::{Process, next_order};
-use posse::store::{Filter, Kin};
-use posse::{Runtime, TreeEvents, Update};
+use crate::bench::load::{completed, open, spec};
+use crate::bench::meter::Cost;
+use crate::bench::part::ready;
+use crate::bench::server::{FILES, LEAD, Pace, Play, Server};
+use crate::bench::{Part, Result};
+use posse::store::Kin;
+use posse::{TreeEvents, Update};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Executes a main agent that calls many others at once
-#[derive(clap::Args)]
+/// Executes a main agent that calls many children at once.
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Tree {
-    /// The base URL
-    #[arg(long)]
-    url: String,
-    /// The database
-    #[arg(long)]
-    db: PathBuf,
-    /// The folder with the files
-    #[arg(long)]
-    workspace: PathBuf,
-    /// How many it calls
-    #[arg(long)]
-    children: usize,
-    /// How many are executed at a time
-    #[arg(long)]
-    slots: usize,
-    /// Watch the whole tree
-    #[arg(long)]
-    watch: bool,
+    pub url: String,
+    /// The folder with the files.
+    pub workspace: PathBuf,
+    pub children: usize,
+    /// How many runs are executed at a time.
+    pub slots: usize,
+    pub watcher: Watcher,
+}
+
+/// Whether a watcher follows the tree.
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Watcher {
+    Nobody,
+    Someone,
 }
 
 /// What a tree came to.
@@ -42,16 +37,35 @@ pub struct Grown {
     pub updates: usize,
 }
 
+/// Requests of a main agent with so many children.
+pub fn requests(children: usize) -> usize {
+    2 + children * (FILES.len() + 1)
+}
+
 impl Tree {
-    pub async fn run(self) -> Result<()> {
-        let runtime = Runtime::open(config(&self.db, &self.url, self.slots)).await?;
-        let spec = lead(&self.workspace)?;
-        tokio::time::sleep(SETTLED).await;
-        say("\"ready\"");
-        next_order().await?;
-        let meter = Meter::start();
+    /// A tree with slots for all runs, which nobody watches.
+    pub fn at_once(workspace: &Path, children: usize) -> Self {
+        let (url, workspace) = (String::new(), workspace.to_owned());
+        Tree { url, workspace, children, slots: children + 1, watcher: Watcher::Nobody }
+    }
+
+    /// With the model at `url`.
+    pub fn part(&self, url: String) -> Part {
+        Part::Tree(Tree { url, ..self.clone() })
+    }
+
+    /// Executes it against a new fake model.
+    pub fn grow(&self, pace: Pace) -> Result<Grown> {
+        let (play, requests) = (Play::Tree(self.children), requests(self.children));
+        Server::round(play, pace, requests, |url| self.part(url))
+    }
+
+    pub async fn run(self) -> Result<Grown> {
+        let (runtime, _folder) = open(&self.url, self.slots).await?;
+        let spec = spec(LEAD, &self.workspace)?;
+        let meter = ready().await?;
         let mut updates = 0;
-        let run = if self.watch {
+        let run = if self.watcher == Watcher::Someone {
             let (begun, events) = runtime.start_and_watch(spec).await?;
             let run = runtime.handle(begun.run());
             let mut tree = TreeEvents::new(run.clone(), events);
@@ -65,65 +79,12 @@ impl Tree {
         };
         let outcome = run.outcome().await?;
         let cost = meter.read();
-        let kin = Kin::ChildrenOf(run.id());
-        let below = Filter { kin, limit: self.children + 1, ..Filter::default() };
-        let rows = runtime.list(&below).await?;
-        let ended =
-            rows.iter().filter(|row| row.state.outcome.as_deref() == Some("completed")).count();
+        let (ended, children) =
+            (completed(&runtime, Kin::ChildrenOf(run.id())).await?, self.children);
         runtime.shutdown().await;
-        if !outcome.is_completed() || ended != self.children {
-            return Err(format!(
-                "the main agent: {outcome}; {ended} of {} children completed",
-                self.children
-            )
-            .into());
+        if !outcome.is_completed() || ended != children {
+            return Err(format!("main agent: {outcome}; {ended} of {children} completed").into());
         }
-        say(&serde_json::to_string(&Grown { cost, updates })?);
-        Ok(())
+        Ok(Grown { cost, updates })
     }
-}
-
-/// Whether anybody looks on.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Watcher {
-    Nobody,
-    Someone,
-}
-
-/// How many a main agent calls, and how many of them are executed at a time.
-#[derive(Clone, Copy)]
-pub struct Size {
-    pub children: usize,
-    pub slots: usize,
-}
-
-impl Size {
-    /// All of them at once.
-    pub fn at_once(children: usize) -> Self {
-        Size { children, slots: children + 1 }
-    }
-}
-
-/// A runtime with its database in `folder`, ready to go.
-pub fn client(
-    workspace: &Path,
-    size: Size,
-    url: &str,
-    folder: &tempfile::TempDir,
-    watcher: Watcher,
-) -> Result<Process> {
-    let mut arguments = vec![
-        "tree".to_owned(),
-        format!("--url={url}"),
-        format!("--db={}", folder.path().join("runs.db").display()),
-        format!("--workspace={}", workspace.display()),
-        format!("--children={}", size.children),
-        format!("--slots={}", size.slots),
-    ];
-    if watcher == Watcher::Someone {
-        arguments.push("--watch".to_owned());
-    }
-    let mut client = Process::part(&arguments)?;
-    client.hear::<String>()?;
-    Ok(client)
 }

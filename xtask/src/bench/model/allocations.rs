@@ -1,13 +1,13 @@
-//! Figure 2: allocations for each event of a stream.
+//! Allocations for each event of a stream.
 //!
-//! Counted by a little binary with an allocator that counts, so that no other figure pays for it.
+//! A small program with an allocator that counts does the counting, so that no other figure pays for it.
 
 use super::hear::fetch;
-use super::server::Server;
 use super::wires::WIRES;
 use crate::bench::Result;
-use crate::bench::line::{Goal, Line};
-use crate::bench::process::{command, sibling};
+use crate::bench::line::Line;
+use crate::bench::part::sibling;
+use crate::bench::server::{Pace, Play, Server};
 use serde::Deserialize;
 use std::io::Write;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use std::process::Stdio;
 /// The text that is said: a thousand deltas.
 const TEXT: usize = 16_000;
 
-/// What the binary tells.
+/// What the program prints.
 #[derive(Deserialize)]
 struct Counted {
     events: f64,
@@ -23,14 +23,13 @@ struct Counted {
     bytes: f64,
 }
 
-pub fn measure() -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+pub async fn measure() -> Result<()> {
     for wire in WIRES {
-        let server = Server::saying(TEXT)?;
-        let body = runtime.block_on(fetch(wire, &server.url))?;
-        server.end()?;
-        let mut counter = command(sibling("count-allocations")?);
-        counter.arg(wire.name()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let server = Server::start(Play::Text(TEXT), Pace::AtOnce)?;
+        let body = fetch(wire, &server.url).await?;
+        server.end_after(1)?;
+        let mut counter = sibling("count-allocations")?;
+        counter.arg(serde_json::to_string(&wire)?).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = counter.spawn()?;
         child.stdin.take().ok_or("a process without an input")?.write_all(&body)?;
         let output = child.wait_with_output()?;
@@ -38,14 +37,9 @@ pub fn measure() -> Result<()> {
             return Err("count-allocations failed; see above".into());
         }
         let Counted { events, allocations, bytes } = serde_json::from_slice(&output.stdout)?;
-        Line {
-            name: format!("allocations: {}, an event", wire.name()),
-            posse: format!("{:.2}, {:.0} bytes", allocations / events, bytes / events),
-            raw: format!("{events} events"),
-            ratio: "–".to_owned(),
-            goal: Goal::None,
-        }
-        .print();
+        let posse = format!("{:.2}, {:.0} bytes", allocations / events, bytes / events);
+        let line = Line::new(format!("allocations: {}, an event", wire.name()), posse);
+        line.raw(format!("{events} events")).print();
     }
     Ok(())
 }

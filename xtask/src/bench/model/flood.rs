@@ -1,43 +1,41 @@
-//! Figure 4: how many requests the fake model answers in a second.
+//! How many requests the fake model answers in a second.
 
-use super::server::Server;
-use super::wires::{HEADERS, Spoken, WIRES};
-use crate::bench::Result;
-use crate::bench::line::{Goal, Line, Samples, Verdict, rate, say};
-use crate::bench::process::Process;
-use crate::bench::spine::Effort;
+use super::wires::{self, HEADERS, WIRES};
+use crate::bench::harness::Effort;
+use crate::bench::line::{Line, Samples, rate};
+use crate::bench::part::{Process, ready};
+use crate::bench::server::{Pace, Play, Server};
+use crate::bench::{Part, Result};
+use posse::model::wire::Wire;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// Connections that ask at once.
+/// Connections at a time.
 const CONNECTIONS: usize = 32;
-/// What is answered.
+/// Bytes of the text of each answer.
 const TEXT: usize = 32;
 /// How a streamed body ends.
 const END: &[u8] = b"0\r\n\r\n";
-/// What is wanted.
+/// Requests a second.
 const GOAL: f64 = 20_000.0;
 
-/// Asks a server as fast as it answers
-#[derive(clap::Args)]
+/// Sends requests as fast as the server answers. Reports how many were answered.
+#[derive(Serialize, Deserialize)]
 pub struct Flood {
-    /// Its address
-    #[arg(long)]
-    url: String,
-    /// Which wire
-    #[arg(long, value_enum)]
-    wire: Spoken,
-    /// For how long
-    #[arg(long)]
+    /// The address of the server.
+    address: String,
+    wire: Wire,
     seconds: u64,
 }
 
 impl Flood {
-    pub async fn run(self) -> Result<()> {
-        let address = self.url.trim_start_matches("http://").to_owned();
-        let request = request(self.wire, &self.url)?;
+    pub async fn run(self) -> Result<usize> {
+        let address = self.address.trim_start_matches("http://").to_owned();
+        let request = request(self.wire, &self.address)?;
+        ready().await?;
         let end = Instant::now() + Duration::from_secs(self.seconds);
         let mut asking = JoinSet::new();
         for _ in 0..CONNECTIONS {
@@ -48,16 +46,15 @@ impl Flood {
         while let Some(count) = asking.join_next().await {
             answered += count??;
         }
-        say(&answered.to_string());
-        Ok(())
+        Ok(answered)
     }
 }
 
-/// A request as bytes on a connection. What wraps them costs nothing then.
-fn request(wire: Spoken, address: &str) -> Result<Vec<u8>> {
-    let url = wire.url(address);
+/// A request as bytes on a connection, so that no HTTP client shares the time.
+fn request(wire: Wire, address: &str) -> Result<Vec<u8>> {
+    let url = wires::url(wire, address);
     let path = url.strip_prefix(address).ok_or("a URL of another server")?;
-    let body = wire.body()?;
+    let body = wires::body(wire)?;
     let mut head = format!("POST {path} HTTP/1.1\r\nhost: bench\r\n");
     for (name, value) in HEADERS {
         head.push_str(&format!("{name}: {value}\r\n"));
@@ -87,33 +84,21 @@ async fn ask(address: &str, request: &[u8], end: Instant) -> std::io::Result<usi
 }
 
 pub fn measure(effort: Effort) -> Result<()> {
-    let length = if effort == Effort::Quick { 1 } else { 3 };
+    let seconds = effort.pick(1, 3);
     for wire in WIRES {
-        let (mut shared, mut own) = (Vec::new(), Vec::new());
-        for _ in 0..effort.rounds() {
-            let server = Server::saying(TEXT)?;
-            let mut flood = Process::part(&[
-                "flood".to_owned(),
-                format!("--url={}", server.url),
-                format!("--wire={}", wire.name()),
-                format!("--seconds={length}"),
-            ])?;
-            let answered: f64 = flood.hear()?;
-            flood.wait()?;
-            let seen = server.end()?;
-            shared.push(answered / length as f64);
-            own.push(answered / (seen.cpu / 2.0));
-        }
-        let own = Samples::new(own);
-        let verdict = if own.median() >= GOAL { Verdict::Met } else { Verdict::NotMet };
-        Line {
-            name: format!("fake model: {}", wire.name()),
-            posse: own.shown(rate),
-            raw: format!("{} beside the asker", Samples::new(shared).shown(rate)),
-            ratio: "–".to_owned(),
-            goal: Goal::Stated("≥ 20,000/s on 2 cores".to_owned(), verdict),
-        }
-        .print();
+        let rounds: Vec<(f64, f64)> = effort.rounds(|| {
+            let server = Server::start(Play::Text(TEXT), Pace::AtOnce)?;
+            let address = server.url.clone();
+            let answered = Process::report(&Part::Flood(Flood { address, wire, seconds }))?;
+            let seen = server.end_after(answered)?;
+            Ok((answered as f64 / (seen.cpu / 2.0), answered as f64 / seconds as f64))
+        })?;
+        let own = Samples::new(rounds.iter().map(|round| round.0));
+        let line = Line::compared(format!("fake model: {}", wire.name()), &rounds, rate);
+        line.against("beside the client")
+            .ratio("–")
+            .goal("≥ 20,000/s on 2 cores", own.median() >= GOAL)
+            .print();
     }
     Ok(())
 }

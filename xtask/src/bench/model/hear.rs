@@ -1,48 +1,39 @@
-//! Hearing streamed replies, one after the other: by a model of Posse, and by a raw client.
+//! What a streamed reply costs a model of Posse and a raw client, one reply after the other; and how
+//! many connections 3,000 replies take.
 
-use super::wires::{HEADERS, Spoken, request};
-use crate::bench::line::say;
-use crate::bench::meter::{Cost, Meter};
-use crate::bench::{Result, client};
+use super::wires::{self, HEADERS, WIRES, request};
+use crate::bench::harness::Effort;
+use crate::bench::line::{Line, seconds};
+use crate::bench::part::{Process, ready};
+use crate::bench::server::{Pace, Play, Server};
+use crate::bench::{Part, Result, client};
 use bytes::Bytes;
+use posse::model::wire::Wire;
 use posse::protocol::Delta;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
 
-/// Calls a model again and again
-#[derive(clap::Args)]
+/// Replies to hear, and the bytes of the text of each: forty deltas, and a megabyte of them.
+const SHORT: (usize, usize) = (3_000, 640);
+const LONG: (usize, usize) = (10, 1_000_000);
+
+/// Calls a model again and again. Reports the seconds of processor time for each reply.
+#[derive(Serialize, Deserialize)]
 pub struct Hear {
-    #[command(flatten)]
-    what: What,
-}
-
-/// Makes the same requests by a raw client
-#[derive(clap::Args)]
-pub struct HearRaw {
-    #[command(flatten)]
-    what: What,
-}
-
-#[derive(clap::Args)]
-struct What {
-    /// The address of the server
-    #[arg(long)]
-    url: String,
-    /// Which wire
-    #[arg(long, value_enum)]
-    wire: Spoken,
-    /// How many replies, after one that opens the connection
-    #[arg(long)]
+    /// The address of the server.
+    address: String,
+    wire: Wire,
+    /// How many replies, after one that opens the connection.
     replies: usize,
-    /// The length of each text
-    #[arg(long)]
+    /// The length of each text.
     bytes: usize,
 }
 
 impl Hear {
-    pub async fn run(self) -> Result<()> {
-        let What { url, wire, replies, bytes } = self.what;
-        let model = wire.model(&url)?;
+    pub async fn run(self) -> Result<f64> {
+        let Hear { address, wire, replies, bytes } = self;
+        let model = wires::model(wire, &address)?;
         let heard = AtomicUsize::new(0);
         let listen = |delta: Delta| {
             if let Delta::Text { text } = delta {
@@ -51,7 +42,7 @@ impl Hear {
         };
         let never = CancellationToken::new();
         model.call(request(), &listen, &never).await?;
-        let meter = Meter::start();
+        let meter = ready().await?;
         for _ in 0..replies {
             let reply = model.call(request(), &listen, &never).await?;
             if reply.message.text().len() != bytes {
@@ -62,57 +53,82 @@ impl Hear {
         if heard.into_inner() != (replies + 1) * bytes {
             return Err("a delta was lost".into());
         }
-        tell(cost, replies)
+        Ok(cost.cpu / replies as f64)
     }
-}
 
-impl HearRaw {
-    pub async fn run(self) -> Result<()> {
-        let What { url, wire, replies, bytes } = self.what;
+    /// The same requests by a raw client, which reads each reply and understands nothing of it.
+    pub async fn run_raw(self) -> Result<f64> {
         let client = client::build()?;
-        let (url, body) = (wire.url(&url), Bytes::from(wire.body()?));
-        read(&client, &url, body.clone()).await?;
-        let meter = Meter::start();
-        for _ in 0..replies {
-            if read(&client, &url, body.clone()).await? < bytes {
+        let (url, body) =
+            (wires::url(self.wire, &self.address), Bytes::from(wires::body(self.wire)?));
+        read(&client, &url, body.clone(), |_| ()).await?;
+        let meter = ready().await?;
+        for _ in 0..self.replies {
+            let mut count = 0;
+            read(&client, &url, body.clone(), |chunk| count += chunk.len()).await?;
+            if count < self.bytes {
                 return Err("a reply is not what was said".into());
             }
         }
-        tell(meter.read(), replies)
+        Ok(meter.read().cpu / self.replies as f64)
     }
 }
 
-fn tell(cost: Cost, replies: usize) -> Result<()> {
-    let count = replies as f64;
-    let each = Cost { wall: cost.wall / count, cpu: cost.cpu / count };
-    say(&serde_json::to_string(&each)?);
+/// Makes a request and reads the reply to its end.
+async fn read(
+    client: &reqwest::Client,
+    url: &str,
+    body: Bytes,
+    mut each: impl FnMut(&[u8]),
+) -> Result<()> {
+    let request =
+        HEADERS.iter().fold(client.post(url), |it, (name, value)| it.header(*name, *value));
+    let mut response = request.body(body).send().await?.error_for_status()?;
+    while let Some(chunk) = response.chunk().await? {
+        each(&chunk);
+    }
     Ok(())
 }
 
-/// Reads a reply to its end, and understands nothing of it: how many bytes it has.
-async fn read(client: &reqwest::Client, url: &str, body: Bytes) -> Result<usize> {
-    let mut response = post(client, url, body).await?;
-    let mut count = 0;
-    while let Some(chunk) = response.chunk().await? {
-        count += chunk.len();
-    }
-    Ok(count)
-}
-
-async fn post(client: &reqwest::Client, url: &str, body: Bytes) -> Result<reqwest::Response> {
-    let request = HEADERS
-        .iter()
-        .fold(client.post(url), |request, (name, value)| request.header(*name, *value));
-    Ok(request.body(body).send().await?.error_for_status()?)
-}
-
 /// The whole body of one reply of the server at `address`.
-pub async fn fetch(wire: Spoken, address: &str) -> Result<Vec<u8>> {
-    let client = client::build()?;
-    let mut response = post(&client, &wire.url(address), wire.body()?.into()).await?;
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        body.extend_from_slice(&chunk);
-    }
+pub async fn fetch(wire: Wire, address: &str) -> Result<Vec<u8>> {
+    let (url, mut body) = (wires::url(wire, address), Vec::new());
+    let request = wires::body(wire)?.into();
+    read(&client::build()?, &url, request, |chunk| body.extend_from_slice(chunk)).await?;
     Ok(body)
+}
+
+pub fn measure(effort: Effort) -> Result<()> {
+    for wire in WIRES {
+        let name = wire.name();
+        let mut connections = 0;
+        let (mut short, mut long) = (Vec::new(), Vec::new());
+        effort.rounds(|| {
+            for (size, rounds) in [(SHORT, &mut short), (LONG, &mut long)] {
+                let (posse, opened) = hear(Part::Hear, wire, size)?;
+                let (raw, _) = hear(Part::HearRaw, wire, size)?;
+                rounds.push((posse, raw));
+                connections = if size == SHORT { opened.max(connections) } else { connections };
+            }
+            Ok(())
+        })?;
+        Line::compared(format!("replies: {name}, 40 deltas"), &short, seconds).print();
+        Line::compared(format!("replies: {name}, 1 MB of deltas"), &long, seconds).print();
+        Line::new(format!("connections: {name}, 3,000 requests"), connections.to_string())
+            .goal("1", connections <= 1)
+            .print();
+    }
+    Ok(())
+}
+
+/// What one reply took, and how many connections the server saw.
+fn hear(
+    part: fn(Hear) -> Part,
+    wire: Wire,
+    (replies, bytes): (usize, usize),
+) -> Result<(f64, usize)> {
+    let server = Server::start(Play::Text(bytes), Pace::AtOnce)?;
+    let hear = Hear { address: server.url.clone(), wire, replies, bytes };
+    let took = Process::report(&part(hear))?;
+    Ok((took, server.end_after(replies + 1)?.connections))
 }

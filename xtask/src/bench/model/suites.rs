@@ -1,14 +1,13 @@
-//! Figures 5 and 6: what the tests of the command line count, which print it themselves.
+//! What the tests of the command line count and print.
 
 use crate::bench::Result;
-use crate::bench::line::{Goal, Line, Verdict, note};
-use crate::bench::process::command;
+use crate::bench::line::{Line, note};
+use crate::bench::part::command;
 use serde::Deserialize;
-use std::path::PathBuf;
 use std::process::Stdio;
 
 /// The share of answers that must be right, in percent.
-const GOAL: usize = 100;
+const GOAL: f64 = 100.0;
 
 /// The line of a wire.
 #[derive(Deserialize)]
@@ -28,15 +27,10 @@ pub fn grid() -> Result<()> {
         return Err("the grid printed no counts; `cargo test -p posse-cli grid::` shows why".into());
     }
     for Grid { grid, passed, total, seconds } in lines {
-        let verdict = if passed == total { Verdict::Met } else { Verdict::NotMet };
-        Line {
-            name: format!("grid: {grid}"),
-            posse: format!("{passed} of {total} cells"),
-            raw: format!("in {seconds:.0} s"),
-            ratio: "–".to_owned(),
-            goal: Goal::Stated("all".to_owned(), verdict),
-        }
-        .print();
+        Line::new(format!("grid: {grid}"), format!("{passed} of {total} cells"))
+            .raw(format!("in {seconds:.0} s"))
+            .goal("all", passed == total)
+            .print();
     }
     Ok(())
 }
@@ -47,15 +41,10 @@ pub fn questions() -> Result<()> {
     let (right, total) = score(&said).ok_or(
         "the question set printed no score; `cargo test -p posse-cli questions::` shows why",
     )?;
-    let verdict = if right * 100 >= total * GOAL { Verdict::Met } else { Verdict::NotMet };
-    Line {
-        name: "offline model: questions".to_owned(),
-        posse: format!("{right} of {total} ({:.0} %)", right as f64 * 100.0 / total as f64),
-        raw: "–".to_owned(),
-        ratio: "–".to_owned(),
-        goal: Goal::Stated(format!("≥ {GOAL} %"), verdict),
-    }
-    .print();
+    let share = right as f64 * 100.0 / total as f64;
+    Line::new("offline model: questions", format!("{right} of {total} ({share:.0} %)"))
+        .goal(format!("≥ {GOAL} %"), share >= GOAL)
+        .print();
     Ok(())
 }
 
@@ -71,7 +60,7 @@ fn score(said: &str) -> Option<(usize, usize)> {
 /// What the tests of the command line that begin with `filter` print. They need no optimised
 /// build: they count and do not measure. A test that fails has still counted.
 fn tests(filter: &str) -> Result<String> {
-    let mut cargo = command(PathBuf::from(env!("CARGO")));
+    let mut cargo = command(env!("CARGO"));
     cargo.args(["test", "--quiet", "-p", "posse-cli", "--test", "it", "--", filter]);
     cargo.args(["--nocapture", "--test-threads=1"]).stderr(Stdio::inherit());
     let output = cargo.output()?;

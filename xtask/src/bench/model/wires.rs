@@ -8,75 +8,44 @@ use posse_agent::Request;
 use std::sync::Arc;
 
 /// All of them, in the order in which they are shown.
-pub const WIRES: [Spoken; 4] =
-    [Spoken::Anthropic, Spoken::OpenaiChat, Spoken::OpenaiResponses, Spoken::Gemini];
+pub const WIRES: [Wire; 4] =
+    [Wire::Anthropic, Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Gemini];
 
 /// What the provider calls the model.
 const MODEL: &str = "model-1";
 
-/// A wire, as the command line of a part names it.
-#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
-pub enum Spoken {
-    Anthropic,
-    OpenaiChat,
-    OpenaiResponses,
-    Gemini,
+fn base(wire: Wire, address: &str) -> String {
+    let path = match wire {
+        Wire::Anthropic => "",
+        Wire::OpenaiChat | Wire::OpenaiResponses => "/v1",
+        Wire::Gemini => "/v1beta",
+    };
+    format!("{address}{path}")
 }
 
-impl Spoken {
-    pub fn name(self) -> &'static str {
-        match self {
-            Spoken::Anthropic => "anthropic",
-            Spoken::OpenaiChat => "openai-chat",
-            Spoken::OpenaiResponses => "openai-responses",
-            Spoken::Gemini => "gemini",
-        }
-    }
+/// Where requests go at the server at `address`.
+pub fn url(wire: Wire, address: &str) -> String {
+    format!("{}{}", base(wire, address), wire.path(MODEL))
+}
 
-    fn wire(self) -> Wire {
-        match self {
-            Spoken::Anthropic => Wire::Anthropic,
-            Spoken::OpenaiChat => Wire::OpenaiChat,
-            Spoken::OpenaiResponses => Wire::OpenaiResponses,
-            Spoken::Gemini => Wire::Gemini,
-        }
-    }
+/// A model that is served at `address`.
+pub fn model(wire: Wire, address: &str) -> Result<Arc<dyn posse::Model>> {
+    let settings = format!(
+        "[vendors.bench]\nbase_url = \"{}\"\nwire = \"{}\"\nkey_variable = \"BENCH_KEY\"\n",
+        base(wire, address),
+        wire.name()
+    );
+    let catalog = Catalog::with(toml::from_str(&settings)?)?;
+    let keys = Keys::default().with("BENCH_KEY", "any");
+    let models = Models::new(catalog, keys, Options::default());
+    Ok(models.resolve(&format!("bench/{MODEL}"))?)
+}
 
-    fn base(self, address: &str) -> String {
-        let path = match self {
-            Spoken::Anthropic => "",
-            Spoken::OpenaiChat | Spoken::OpenaiResponses => "/v1",
-            Spoken::Gemini => "/v1beta",
-        };
-        format!("{address}{path}")
-    }
-
-    /// Where requests go at the server at `address`.
-    pub fn url(self, address: &str) -> String {
-        format!("{}{}", self.base(address), self.wire().path(MODEL))
-    }
-
-    /// A model that is served at `address`.
-    pub fn model(self, address: &str) -> Result<Arc<dyn posse::Model>> {
-        let settings = format!(
-            "[vendors.bench]\nbase_url = \"{}\"\nwire = \"{}\"\nkey_variable = \"BENCH_KEY\"\n",
-            self.base(address),
-            self.name()
-        );
-        let catalog = Catalog::with(toml::from_str(&settings)?)?;
-        let keys = Keys::default().with("BENCH_KEY", "any");
-        let models = Models::new(catalog, keys, Options::default());
-        Ok(models.resolve(&format!("bench/{MODEL}"))?)
-    }
-
-    /// The body of [`request`].
-    pub fn body(self) -> Result<Vec<u8>> {
-        let dialect = Dialect::default();
-        Ok(self.wire().encode(
-            &request(),
-            Target { model: MODEL, dialect: &dialect, written: &Written::default() },
-        )?)
-    }
+/// The body of [`request`].
+pub fn body(wire: Wire) -> Result<Vec<u8>> {
+    let (dialect, written) = (Dialect::default(), Written::default());
+    let target = Target { model: MODEL, dialect: &dialect, written: &written };
+    Ok(wire.encode(&request(), target)?)
 }
 
 /// What the model is asked.
@@ -91,7 +60,7 @@ pub fn request() -> Request {
     }
 }
 
-/// The headers that some wire or other wants of a client, as lines.
+/// The headers that clients of these wires send.
 pub const HEADERS: [(&str, &str); 6] = [
     ("content-type", "application/json"),
     ("accept", "text/event-stream"),

@@ -1,15 +1,15 @@
-//! Figure 4: appends in a second, each acknowledged when it is on the disk, against bare SQLite
-//! with a transaction for each.
+//! Appends in a second, each acknowledged when it is on the disk, against bare SQLite with a
+//! transaction for each.
 
-use super::Result;
-use super::fill::started;
-use super::line::{Goal, Line, Samples, rate, times};
-use super::spine::Effort;
+use super::fill::{append, started};
+use crate::bench::Result;
+use crate::bench::harness::Effort;
+use crate::bench::line::{Line, rate};
 use posse::RunId;
 use posse::protocol::{CallId, Ending, Event, Extra, ToolFinished, ToolOutput};
-use posse::store::{Append, Guard, Logs, Options, Ownership, Reserve, SqliteStore, Store};
+use posse::store::{Guard, Logs, Options, Ownership, SqliteStore, Store};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, SqliteConnection};
+use sqlx::{ConnectOptions, Connection};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,19 +25,12 @@ pub async fn measure(effort: Effort) -> Result<()> {
         ("appends: 10,000 writers", 10_000),
     ] {
         let mut rounds = Vec::new();
-        for _ in 0..effort.rounds() {
+        for _ in 0..effort.pick(1, 3) {
             let folder = tempfile::tempdir()?;
             let bare = bare(&folder.path().join("bare.db")).await?;
             rounds.push((grouped(&folder.path().join("runs.db"), writers).await?, bare));
         }
-        Line {
-            name: name.to_owned(),
-            posse: Samples::new(rounds.iter().map(|round| round.0).collect()).shown(rate),
-            raw: Samples::new(rounds.iter().map(|round| round.1).collect()).shown(rate),
-            ratio: Samples::ratios(&rounds).shown(times),
-            goal: Goal::None,
-        }
-        .print();
+        Line::compared(name, &rounds, rate).print();
     }
     Ok(())
 }
@@ -55,7 +48,7 @@ fn event() -> Event {
     })
 }
 
-/// Appends in a second to a table of events, nothing else, a transaction each.
+/// Appends in a second to a table of events alone, with a transaction for each.
 async fn bare(path: &Path) -> Result<f64> {
     let mut connection = SqliteConnectOptions::new()
         .filename(path)
@@ -74,42 +67,23 @@ async fn bare(path: &Path) -> Result<f64> {
     let mut count: u32 = 0;
     while began.elapsed() < TIME {
         count += 1;
-        insert(&mut connection, &run, count, &body).await?;
+        let row = sqlx::query("INSERT INTO events VALUES ($1, $2, 0, 1, $3, $4)");
+        // The last value is as long as a hash.
+        let row = row.bind(&run).bind(count).bind(&body).bind("0".repeat(64));
+        row.execute(&mut connection).await?;
     }
     let per_second = f64::from(count) / began.elapsed().as_secs_f64();
     connection.close().await?;
     Ok(per_second)
 }
 
-async fn insert(connection: &mut SqliteConnection, run: &str, seq: u32, body: &str) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO events (run, seq, at, version, body, hash) VALUES ($1, $2, $3, $4, $5, $6)",
-    )
-    .bind(run)
-    .bind(seq)
-    .bind(0)
-    .bind(1)
-    .bind(body)
-    // As long as a hash.
-    .bind("0".repeat(64))
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-/// Appends in a second to the logs of as many runs as there are `writers`, each by its owner, who
-/// waits for the acknowledgement.
+/// Appends in a second to the logs of so many runs. Each has one writer, which waits for the
+/// acknowledgement.
 async fn grouped(path: &Path, writers: usize) -> Result<f64> {
     let store = Arc::new(SqliteStore::open(Options::new(path)).await?);
     let runs: Vec<RunId> = (0..writers).map(|_| RunId::new()).collect();
     for runs in runs.chunks(256) {
-        let create = |run: &RunId| Append {
-            run: *run,
-            events: started().into(),
-            guard: Guard::Create(Ownership::Mine),
-            reserve: Reserve::Leave,
-            outbox: Vec::new(),
-        };
+        let create = |run: &RunId| append(*run, started().into(), Guard::Create(Ownership::Mine));
         store.append(runs.iter().map(create).collect()).await?;
     }
     let began = Instant::now();
@@ -120,14 +94,7 @@ async fn grouped(path: &Path, writers: usize) -> Result<f64> {
             let mut count: u64 = 0;
             while began.elapsed() < TIME {
                 let guard = Guard::Owner { epoch: 1, last: None, then: Ownership::Mine };
-                let append = Append {
-                    run,
-                    events: [event()].into(),
-                    guard,
-                    reserve: Reserve::Leave,
-                    outbox: Vec::new(),
-                };
-                store.append(vec![append]).await?;
+                store.append(vec![append(run, [event()].into(), guard)]).await?;
                 count += 1;
             }
             Ok::<u64, posse::store::StoreError>(count)

@@ -1,7 +1,7 @@
-//! Fills a database with runs, as a runtime that has worked for long and then died leaves it.
+//! A database with many runs, as a runtime leaves it that has worked for long and then died.
 
-use super::Result;
-use super::line::say;
+use crate::bench::Result;
+use crate::bench::part::ready;
 use posse::protocol::{
     AgentSpec, CallId, Event, Extra, Grant, Message, MessageReceived, ModelCalled, ModelReplied,
     Outcome, Part, Purpose, Role, RunFinished, RunStarted, Seq, Stop, ToolCall, ToolStarted, Usage,
@@ -10,42 +10,45 @@ use posse::store::{
     Append, Durability, Guard, Logs, Options, Ownership, Reserve, SqliteStore, Store, StoreError,
 };
 use posse::{AgentCatalog, RunId};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// Adds runs to a database
-#[derive(clap::Args)]
+/// Adds runs to a database.
+#[derive(Serialize, Deserialize)]
 pub struct Fill {
-    /// The database
-    #[arg(long)]
-    db: PathBuf,
-    /// Runs that have ended
-    #[arg(long)]
-    finished: usize,
-    /// Runs that were at work
-    #[arg(long)]
-    unfinished: usize,
+    pub database: PathBuf,
+    /// Runs that have ended.
+    pub finished: usize,
+    /// Runs that were at work.
+    pub unfinished: usize,
 }
 
 /// Runs of one append.
 const BATCH: usize = 256;
-/// Appends that wait side by side, so that several are committed at once.
+/// Appends that wait at a time, so that the store commits several together.
 const ABREAST: usize = 8;
 
 impl Fill {
     pub async fn run(self) -> Result<()> {
-        let options = Options { durability: Durability::Process, ..Options::new(&self.db) };
+        let options = Options { durability: Durability::Process, ..Options::new(&self.database) };
         let store = Arc::new(SqliteStore::open(options).await?);
+        ready().await?;
         add(&store, self.finished, Guard::Create(Ownership::Waiting), finished()).await?;
         add(&store, self.unfinished, Guard::Create(Ownership::Mine), interrupted()).await?;
         if self.unfinished == 0 {
             store.close().await;
         }
-        say("\"filled\"");
-        // Not closed: what was at work stays as a killed process leaves it.
-        std::process::exit(0);
+        // Unfinished runs stay as a killed process leaves them.
+        std::mem::forget(store);
+        Ok(())
     }
+}
+
+/// An append of `events`, without a reservation and without webhooks.
+pub fn append(run: RunId, events: Arc<[Event]>, guard: Guard) -> Append {
+    Append { run, events, guard, reserve: Reserve::Leave, outbox: Vec::new() }
 }
 
 async fn add(store: &Arc<SqliteStore>, count: usize, guard: Guard, log: Vec<Event>) -> Result<()> {
@@ -62,13 +65,7 @@ async fn add(store: &Arc<SqliteStore>, count: usize, guard: Guard, log: Vec<Even
         }
         let (store, log) = (store.clone(), log.clone());
         tasks.spawn(async move {
-            let create = |_| Append {
-                run: RunId::new(),
-                events: log.clone(),
-                guard,
-                reserve: Reserve::Leave,
-                outbox: Vec::new(),
-            };
+            let create = |_| append(RunId::new(), log.clone(), guard);
             store.append((0..batch).map(create).collect()).await.map(|_| ())
         });
     }
@@ -80,22 +77,17 @@ async fn add(store: &Arc<SqliteStore>, count: usize, guard: Guard, log: Vec<Even
 
 /// The log of a run that has begun.
 pub fn started() -> Vec<Event> {
-    // An agent of few words: thousands of logs hold it.
     let agent = AgentCatalog::built_in().iter().next().cloned();
-    let agent = agent
-        .into_iter()
-        .map(|agent| AgentSpec { instructions: "Do what you are asked.".to_owned(), ..agent });
     let started = agent.map(|agent| {
-        let grant = Grant {
-            tools: vec!["Read".to_owned()],
-            workspace: "/work".to_owned(),
-            ..Grant::default()
-        };
-        let model = "anthropic/claude-sonnet-4-5";
-        Event::from(RunStarted::new(agent, model, grant))
+        // Short, as thousands of logs hold it.
+        let instructions = "Do what you are asked.".to_owned();
+        let (tools, workspace) = (vec!["Read".to_owned()], "/work".to_owned());
+        let grant = Grant { tools, workspace, ..Grant::default() };
+        let agent = AgentSpec { instructions, ..agent };
+        Event::from(RunStarted::new(agent, "anthropic/claude-sonnet-4-5", grant))
     });
     let asked = Event::MessageReceived(MessageReceived::user("Read the file and report."));
-    started.chain([asked]).collect()
+    started.into_iter().chain([asked]).collect()
 }
 
 /// The log of a run that has ended.

@@ -1,4 +1,4 @@
-//! Counts what the logs say: who has ended, and how often each was told of.
+//! Counts in the logs: which children have ended, and how often each was announced.
 
 use crate::bench::Result;
 use posse::protocol::{Event, Sender};
@@ -7,7 +7,7 @@ use posse::{RunId, Runtime, Seq};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What the logs say.
+/// The counts.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Tally {
     /// Children by how they ended.
@@ -16,7 +16,7 @@ pub struct Tally {
     pub open: usize,
     /// Announcements in all.
     pub announcements: usize,
-    /// Children that were told of exactly once.
+    /// Children that were announced exactly once.
     pub once: usize,
     /// Milliseconds from the call to the stored child, for each.
     pub starts_ms: Vec<u64>,
@@ -26,10 +26,6 @@ impl Tally {
     /// All children that have ended.
     pub fn ended(&self) -> usize {
         self.outcomes.values().sum()
-    }
-
-    pub fn of(&self, outcome: &str) -> usize {
-        self.outcomes.get(outcome).copied().unwrap_or_default()
     }
 }
 
