@@ -9,7 +9,7 @@ pub struct Allowance(pub Vec<Share>);
 
 /// Whether an allowance counts what other runs may still give back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum CountHeld {
     /// Counts only what is left now.
     Now,
     /// Counts what is left, and what other runs hold and may give back.
@@ -34,12 +34,17 @@ impl Allowance {
     }
 
     /// `limits`, narrowed to what the run may draw. A run within these limits is also within its budgets.
-    pub(crate) fn within(&self, limits: &Limits, transcript: &Transcript, reach: Reach) -> Limits {
+    pub(crate) fn within(
+        &self,
+        limits: &Limits,
+        transcript: &Transcript,
+        reach: CountHeld,
+    ) -> Limits {
         let used = transcript.leg_usage();
         let spent = &transcript.spent;
         let most = |limit: Limit, used: u64| {
             let share = self.of(limit)?;
-            let returned = if reach == Reach::Returned { share.held } else { 0 };
+            let returned = if reach == CountHeld::Returned { share.held } else { 0 };
             Some(used.saturating_add(share.left).saturating_add(returned))
         };
         let least = |own: Option<u64>, drawn: Option<u64>| own.into_iter().chain(drawn).min();

@@ -45,7 +45,7 @@ impl Default for Patience {
 
 /// The retries since the last reply.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct RetryState {
     pub(crate) run: RunId,
     pub(crate) retries: u32,
     pub(crate) waited: Duration,
@@ -57,7 +57,7 @@ const COSTLY_RETRIES: u32 = 2;
 
 impl Patience {
     /// How long to wait before the retry of a call that failed with `error`; `None` if it is not retried.
-    pub(crate) fn wait_after(&self, error: &ModelError, trouble: Trouble) -> Option<Duration> {
+    pub(crate) fn wait_after(&self, error: &ModelError, trouble: RetryState) -> Option<Duration> {
         if trouble.retries >= self.retries_after(error) {
             return None;
         }
@@ -82,7 +82,7 @@ impl Patience {
 impl Patience {
     /// An explanation for the case that only the vendor's wish prevents a retry: it asks for a longer
     /// wait than the settings allow.
-    pub(crate) fn too_long(&self, error: &ModelError, trouble: Trouble) -> Option<String> {
+    pub(crate) fn too_long(&self, error: &ModelError, trouble: RetryState) -> Option<String> {
         let (ModelError::RetryAfter { after, .. } | ModelError::Overloaded { after, .. }) = error
         else {
             return None;
@@ -127,7 +127,7 @@ fn span(time: Duration) -> String {
 }
 
 /// A number from 0 to 1 that differs from run to run and from retry to retry.
-fn share(trouble: Trouble) -> f64 {
+fn share(trouble: RetryState) -> f64 {
     let seed = trouble.run.as_u128() ^ u128::from(trouble.retries) << 64;
     // The finaliser of SplitMix64: every bit of the seed affects every bit of the number.
     let mut mixed = (seed as u64) ^ (seed >> 64) as u64;
@@ -146,8 +146,8 @@ mod tests {
         ModelError::Overloaded { model: "m".to_owned(), after, reason: "busy".to_owned() }
     }
 
-    fn trouble(run: u128, retries: u32, waited: u64) -> Trouble {
-        Trouble { run: RunId::from_u128(run), retries, waited: Duration::from_secs(waited) }
+    fn trouble(run: u128, retries: u32, waited: u64) -> RetryState {
+        RetryState { run: RunId::from_u128(run), retries, waited: Duration::from_secs(waited) }
     }
 
     #[test]

@@ -3,15 +3,15 @@
 //! Roots and subagents, with and without streaming, the first start and every resume all use this
 //! one function. It knows only a model, tools, a journal and a guard.
 
-mod shift;
+mod run_loop;
 
-use crate::desk::Draw;
+use crate::log_buffer::Draw;
 use crate::schema::Verdict;
 use crate::step::{Step, next_step};
 use crate::{Guard, Journal, JournalError, Model, Patience, Toolbox};
 use posse_protocol::{Delta, Effort, Grant, Limits, Outcome, RunId, Sender, Seq, ToolSpec};
+use run_loop::RunLoop;
 use serde_json::Value;
-use shift::Shift;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -74,53 +74,53 @@ pub async fn run(
     journal: &dyn Journal,
     stop: &CancellationToken,
 ) -> Result<Ended, JournalError> {
-    let mut shift = Shift::begin(agent, journal).await?;
+    let mut run_loop = RunLoop::begin(agent, journal).await?;
     loop {
-        shift.desk.sync().await?;
+        run_loop.log_buffer.sync().await?;
         if stop.is_cancelled() {
-            shift.desk.withdraw();
-            shift.desk.store().await?;
+            run_loop.log_buffer.withdraw();
+            run_loop.log_buffer.store().await?;
             return Ok(Ended::Stopped);
         }
-        shift.take_stock().await?;
-        match next_step(&shift.desk.transcript, &shift.bounds) {
-            Step::CallModel { .. } | Step::Compact if let Some(model) = shift.other_model() => {
-                shift.desk.store().await?;
+        run_loop.take_stock().await?;
+        match next_step(&run_loop.log_buffer.transcript, &run_loop.bounds) {
+            Step::CallModel { .. } | Step::Compact if let Some(model) = run_loop.other_model() => {
+                run_loop.log_buffer.store().await?;
                 return Ok(Ended::OtherModel(model));
             }
             Step::CallModel { max_tokens, reserved, share, after_ms } => {
-                if shift.wait_for_provider(after_ms, stop).await?
+                if run_loop.wait_for_provider(after_ms, stop).await?
                     && let Draw::Refused(left) =
-                        shift.call_model(max_tokens, reserved, share).await?
+                        run_loop.call_model(max_tokens, reserved, share).await?
                 {
-                    match shift.out_of_budget(left) {
-                        Some(outcome) if shift.finish(&outcome).await? => {
+                    match run_loop.out_of_budget(left) {
+                        Some(outcome) if run_loop.finish(&outcome).await? => {
                             return Ok(Ended::Finished(outcome));
                         }
                         Some(_) => {}
-                        None => shift.wait_for_budget(stop).await?,
+                        None => run_loop.wait_for_budget(stop).await?,
                     }
                 }
             }
-            Step::WaitForBudget => shift.wait_for_budget(stop).await?,
-            Step::CallTools(calls) => shift.call_tools(calls).await?,
-            Step::Answer { calls, ending, why, by } => shift.answer(calls, ending, &why, &by),
-            Step::Tell { limit, text } => shift.tell(Sender::LimitNear(limit), text),
-            Step::Compact => shift.compact().await?,
-            Step::Wait if shift.desk.has_unstored() => {
+            Step::WaitForBudget => run_loop.wait_for_budget(stop).await?,
+            Step::CallTools(calls) => run_loop.call_tools(calls).await?,
+            Step::Answer { calls, ending, why, by } => run_loop.answer(calls, ending, &why, &by),
+            Step::Tell { limit, text } => run_loop.tell(Sender::LimitNear(limit), text),
+            Step::Compact => run_loop.compact().await?,
+            Step::Wait if run_loop.log_buffer.has_unstored() => {
                 // Events that other processes append meanwhile may end the wait.
-                shift.desk.store().await?;
+                run_loop.log_buffer.store().await?;
             }
             Step::Wait => {
-                let transcript = &shift.desk.transcript;
+                let transcript = &run_loop.log_buffer.transcript;
                 let calls = transcript.open_calls().count() as u32;
                 return Ok(Ended::Waiting { seen: transcript.seq(), calls });
             }
-            Step::Finish(outcome) => match shift.judge(outcome) {
-                Verdict::Again(text) => shift.tell(Sender::Misfit, text),
+            Step::Finish(outcome) => match run_loop.judge(outcome) {
+                Verdict::Again(text) => run_loop.tell(Sender::Misfit, text),
                 Verdict::Finish(outcome) => {
                     fail::fail_point!("loop.finish.before");
-                    if shift.finish(&outcome).await? {
+                    if run_loop.finish(&outcome).await? {
                         return Ok(Ended::Finished(outcome));
                     }
                 }

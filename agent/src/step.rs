@@ -1,6 +1,6 @@
 //! Decides the next step: a pure function of the transcript.
 
-use crate::allowance::Reach;
+use crate::allowance::CountHeld;
 use crate::calls::{Call, CallState};
 use crate::transcript::{BYTES_PER_TOKEN, Transcript};
 use crate::{Allowance, ModelInfo};
@@ -293,7 +293,7 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
         return Step::Finish(with_what_is_left(outcome, allowance));
     }
     let within = |reach| allowance.within(limits, transcript, reach);
-    let full = turn_within(transcript, bounds, &within(Reach::Returned), Notice::Given);
+    let full = turn_within(transcript, bounds, &within(CountHeld::Returned), Notice::Given);
     let most = match &full {
         Step::Finish(Outcome::Stopped { limit, shortfall, .. }) => {
             return out_of_budget(*limit, shortfall).unwrap_or(full);
@@ -301,7 +301,7 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
         Step::CallModel { max_tokens, .. } => *max_tokens,
         _ => return full,
     };
-    match turn_within(transcript, bounds, &within(Reach::Now), Notice::Withheld) {
+    match turn_within(transcript, bounds, &within(CountHeld::Now), Notice::Withheld) {
         Step::CallModel { max_tokens, .. } if max_tokens >= most => full,
         now @ Step::CallModel { max_tokens, .. } if max_tokens >= most.min(LONG_REPLY_TOKENS) => {
             now

@@ -446,7 +446,7 @@ impl Transcript {
                 self.phase.waited_ms = self.phase.waited_ms.saturating_add(*after_ms);
             }
             Remedy::Fallback { model, .. } => {
-                self.forget_trouble();
+                self.reset_retries();
                 self.phase.again = true;
                 self.fallback = Some(model.clone());
             }
@@ -454,7 +454,7 @@ impl Transcript {
     }
 
     /// Resets the retries: the vendor answers again, or the run uses another model.
-    fn forget_trouble(&mut self) {
+    fn reset_retries(&mut self) {
         (self.phase.retries, self.phase.waited_ms, self.phase.wait_ms) = (0, 0, 0);
         self.phase.again = false;
     }
@@ -465,7 +465,7 @@ impl Transcript {
         tally.begin_again();
         self.spent = Spent { tally, ..Spent::default() };
         self.phase.calling = false;
-        self.forget_trouble();
+        self.reset_retries();
         self.fallback = None;
         // An earlier text does not answer the new message.
         self.last_text.clear();
@@ -486,7 +486,7 @@ impl Transcript {
         self.replies += 1;
         self.phase.calling = false;
         self.seen.settle();
-        self.forget_trouble();
+        self.reset_retries();
         self.worked(replied.worked_ms);
         if let Some(results) = self.calls.results().cloned() {
             self.push_shared(results, None);

@@ -16,7 +16,7 @@ pub mod tree;
 pub mod wrap;
 
 pub use call::Tools;
-pub use foot::Foot;
+pub use foot::StatusLines;
 
 use crate::clean::{clean, clean_line};
 use crate::environment::Environment;
@@ -72,7 +72,7 @@ pub struct Screen {
     typed: Vec<String>,
     /// The prompt of a question. While it is set, nothing else is drawn there.
     prompt: Option<String>,
-    foot: Foot,
+    foot: StatusLines,
     began: Instant,
     /// How long the run took, if that is not the time since `began`.
     took: Option<u64>,
@@ -118,7 +118,7 @@ impl Screen {
             status: None,
             typed: Vec::new(),
             prompt: None,
-            foot: Foot::default(),
+            foot: StatusLines::default(),
             began: Instant::now(),
             took: None,
             since: Instant::now(),
@@ -605,13 +605,13 @@ impl Screen {
         let mut lines = Vec::new();
         if let Some(prose) = &self.prose {
             let page = Look { columns: look.columns, ..self.page() };
-            lines = prose.open(page, Foot::open_rows());
+            lines = prose.open(page, StatusLines::open_rows());
         }
         let below = self.children.as_ref().and_then(Children::status);
         if let (Some(children), Some(_)) = (&self.children, &below) {
             lines.extend(children.lines(
                 format::now(),
-                Foot::rows().saturating_sub(1).max(1),
+                StatusLines::rows().saturating_sub(1).max(1),
                 look,
             ));
         }

@@ -58,7 +58,7 @@ pub struct Forked {
     /// The instructions and tools that the model sees instead of the run's own. With them, its
     /// requests begin like those of the other run and can use its prompt cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guise: Option<Box<Guise>>,
+    pub guise: Option<Box<BorrowedPrompt>>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -66,7 +66,7 @@ pub struct Forked {
 
 /// The instructions and tools of another run. The grant of the run itself still decides which tools it may call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Guise {
+pub struct BorrowedPrompt {
     /// The system prompt.
     pub system: String,
     /// The names of the tools that the model sees.

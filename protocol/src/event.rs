@@ -229,7 +229,7 @@ pub struct MessageReceived {
     pub later: bool,
     /// Changes to make before the agent answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asks: Option<Box<Asks>>,
+    pub asks: Option<Box<MessageOptions>>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -237,7 +237,7 @@ pub struct MessageReceived {
 
 /// Changes to make before the agent answers a message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Asks {
+pub struct MessageOptions {
     /// The model from now on, as `vendor/name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

@@ -34,7 +34,7 @@ mod usage;
 mod worktree;
 
 pub use budget::{Amount, Budget, Share};
-pub use delegation::{ChildStarted, Delegation, Forked, Guise, Offer, Parent};
+pub use delegation::{BorrowedPrompt, ChildStarted, Delegation, Forked, Offer, Parent};
 pub use delta::Delta;
 pub use event::*;
 pub use extra::Extra;

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// What a run is about and what it has taken so far, kept up as its log goes by.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Account {
+pub(crate) struct RunSummary {
     /// The last event that was counted.
     seen: Seq,
     agent: String,
@@ -40,7 +40,7 @@ const LARGEST_DIFFERENCE: usize = 16 << 10;
 /// What stands for a result without a word.
 const NO_TEXT: &str = "(subagent returned no text)";
 
-impl Account {
+impl RunSummary {
     /// Counts the event at `seq`, unless it was counted before. Returns false when events before it
     /// are missing.
     pub(crate) fn observe(&mut self, seq: Seq, event: &Event) -> bool {
@@ -433,7 +433,8 @@ mod tests {
     use posse_protocol::Limit;
 
     fn told(outcome: Outcome) -> ToolOutput {
-        let account = Account { agent: "explore".to_owned(), tool_calls: 5, ..Account::default() };
+        let account =
+            RunSummary { agent: "explore".to_owned(), tool_calls: 5, ..RunSummary::default() };
         let finished =
             RunFinished { outcome, worked_ms: 3_200, changes: None, extra: Extra::default() };
         account.output(RunId::from_u128(7), &finished)
@@ -490,10 +491,10 @@ mod tests {
     fn an_end_goes_to_the_nearest_that_can_hear_it_and_is_kept_at_last() {
         let [root, middle, parent, run] = [1, 2, 3, 4].map(RunId::from_u128);
         let heard = |announce: Announce, outcome: Outcome| {
-            let account = Account {
+            let account = RunSummary {
                 ancestors: vec![root, middle, parent],
                 caller: Some(Caller::told(parent, announce)),
-                ..Account::default()
+                ..RunSummary::default()
             };
             let finished =
                 RunFinished { outcome, worked_ms: 1, changes: None, extra: Extra::default() };

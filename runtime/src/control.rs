@@ -11,7 +11,7 @@ use crate::preparation::{asked_for, named_in, received};
 use crate::runtime::Runtime;
 use futures_util::future::try_join_all;
 use posse_protocol::{
-    Asks, CancelRequested, CancelScope, Event, Extra, Paused, Resumed, RunId, Status,
+    CancelRequested, CancelScope, Event, Extra, MessageOptions, Paused, Resumed, RunId, Status,
 };
 use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
 use serde::Serialize;
@@ -135,7 +135,7 @@ impl Runtime {
     /// # Errors
     /// When there is no such run, or it is archived, or the text is empty.
     pub async fn send(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
-        self.send_with(run, text, Asks::default()).await
+        self.send_with(run, text, MessageOptions::default()).await
     }
 
     /// The same, with what is to change before it is answered.
@@ -146,7 +146,7 @@ impl Runtime {
         &self,
         run: RunId,
         text: impl Into<String>,
-        mut asks: Asks,
+        mut asks: MessageOptions,
     ) -> Result<(), Error> {
         if let Some(model) = &mut asks.model {
             *model = self.check_model_for(run, model).await?;
@@ -185,7 +185,7 @@ impl Runtime {
     }
 
     async fn say(&self, run: RunId, text: String, reads: Reads) -> Result<(), Error> {
-        self.say_with(run, text, reads, Asks::default()).await
+        self.say_with(run, text, reads, MessageOptions::default()).await
     }
 
     async fn say_with(
@@ -193,7 +193,7 @@ impl Runtime {
         run: RunId,
         text: String,
         reads: Reads,
-        asks: Asks,
+        asks: MessageOptions,
     ) -> Result<(), Error> {
         if text.trim().is_empty() {
             return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
@@ -206,7 +206,7 @@ impl Runtime {
         }
         let mut message = received(text, remarks);
         message.later = reads == Reads::Later;
-        message.asks = (asks != Asks::default()).then(|| Box::new(asks));
+        message.asks = (asks != MessageOptions::default()).then(|| Box::new(asks));
         let message = Event::MessageReceived(message);
         fail::fail_point!("message.append.before");
         self.inner.store.append(vec![Append::by_anyone(run, message)]).await?;
@@ -249,7 +249,7 @@ impl Runtime {
         }
     }
 
-    /// Asks `run` to stop. Returns whether it had not ended.
+    /// MessageOptions `run` to stop. Returns whether it had not ended.
     async fn ask_for_the_end(
         &self,
         run: RunId,
@@ -351,7 +351,7 @@ impl Runtime {
         }
     }
 
-    /// Asks one run, unless it has ended meanwhile.
+    /// MessageOptions one run, unless it has ended meanwhile.
     async fn ask_one(&self, row: &RunRow, by: &str, wish: Wish) -> Result<Option<Told>, Error> {
         match self.inner.store.append(vec![wish.append(row.id, by)]).await {
             Ok(_) => Ok(Some(Told::of(row, Asked::Now))),
@@ -386,7 +386,7 @@ impl Runtime {
         }
     }
 
-    /// Asks a run to stop, unless it has been asked or come to its end.
+    /// MessageOptions a run to stop, unless it has been asked or come to its end.
     async fn ask_to_stop(&self, row: &RunRow, by: &str) -> Result<Told, Error> {
         self.inner.active.stop(row.id);
         let asked = if row.state.stopping { Asked::Before } else { Asked::Now };
@@ -424,7 +424,7 @@ impl RunHandle {
         self.runtime().send(self.id(), text).await
     }
 
-    /// Asks the run to stop, and everything below it as `scope` says; see [`Runtime::cancel`].
+    /// MessageOptions the run to stop, and everything below it as `scope` says; see [`Runtime::cancel`].
     ///
     /// # Errors
     /// When the store fails.

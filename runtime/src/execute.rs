@@ -24,8 +24,8 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use posse_agent::{Agent, Ended, Journal, JournalError, Tool, Toolbox, Transcript};
 use posse_protocol::{
-    Delta, Event, Extra, Grant, Guise, Outcome, RunFinished, RunId, RunStarted, Seq, ToolFinished,
-    ToolOutput, ToolSpec,
+    BorrowedPrompt, Delta, Event, Extra, Grant, Outcome, RunFinished, RunId, RunStarted, Seq,
+    ToolFinished, ToolOutput, ToolSpec,
 };
 use posse_store::{Ownership, StoreError};
 use posse_tools::confine::Confinement;
@@ -175,7 +175,7 @@ impl Executor {
         }
         if let Some(birth) = assignment.birth {
             first = birth.events.first().cloned();
-            journal = journal.with_birth(birth);
+            journal = journal.with_first_events(birth);
         }
         loop {
             let pulse = stall.pulse().clone();
@@ -532,7 +532,7 @@ enum Next {
 const STORE_RETRY: Duration = Duration::from_secs(1);
 
 /// What the model is shown in place of the run's own.
-fn guise_of(started: &RunStarted) -> Option<&Guise> {
+fn guise_of(started: &RunStarted) -> Option<&BorrowedPrompt> {
     started.forked.as_ref()?.guise.as_deref()
 }
 

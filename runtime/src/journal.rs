@@ -1,7 +1,7 @@
 //! A run's log as its owner sees it, on top of the store.
 
 use crate::active::Stopping;
-use crate::announcement::{Account, Announcement};
+use crate::announcement::{Announcement, RunSummary};
 use crate::announcement::{request, stopped_by};
 use crate::budget::Purse;
 use crate::feed::Feed;
@@ -33,9 +33,9 @@ pub(crate) struct RunJournal {
     stopping: Stopping,
     /// The log of a run that is not stored yet, so that it need not be read.
     fresh: Mutex<Option<Vec<Record>>>,
-    birth: Mutex<Option<Birth>>,
+    birth: Mutex<Option<FirstEvents>>,
     /// What goes by, counted: whom to tell of the end, and what it took.
-    account: Mutex<Account>,
+    account: Mutex<RunSummary>,
     purse: Purse,
     /// Who outside is told of the end.
     hooks: Arc<Hooks>,
@@ -51,7 +51,7 @@ pub(crate) struct RunJournal {
 }
 
 /// A run that is not stored yet: it is made together with the first thing it does, in one commit.
-pub(crate) struct Birth {
+pub(crate) struct FirstEvents {
     pub(crate) events: Vec<Event>,
     /// What is stored in the same commit.
     pub(crate) beside: Vec<Append>,
@@ -61,14 +61,14 @@ pub(crate) struct Birth {
 
 /// What is stored together with the end of a run.
 #[derive(Default)]
-struct Beside {
+struct WithEnd {
     announcement: Option<Announcement>,
     /// Requests to stop, to those below.
     requests: Vec<Append>,
     reserve: Reserve,
 }
 
-impl Beside {
+impl WithEnd {
     fn appends(&self) -> impl Iterator<Item = Append> {
         let announcement = self.announcement.as_ref().and_then(Announcement::append);
         let announcement = announcement.map(|append| Append { reserve: self.reserve, ..append });
@@ -81,14 +81,14 @@ impl Beside {
 
     /// Leaves out whoever cannot be told any more, which `error` says, and tells somebody else of
     /// the end in its place. Returns false if that is not what is wrong.
-    fn go_around(&mut self, error: &StoreError) -> bool {
+    fn skip_unreachable(&mut self, error: &StoreError) -> bool {
         let addressee = self.announcement.as_ref().and_then(Announcement::addressee);
-        if addressee.is_some_and(|run| is_deaf(run, error)) {
+        if addressee.is_some_and(|run| is_unreachable(run, error)) {
             self.announcement.as_mut().into_iter().for_each(Announcement::pass_on);
             return true;
         }
         let before = self.requests.len();
-        self.requests.retain(|told| !is_deaf(told.run, error));
+        self.requests.retain(|told| !is_unreachable(told.run, error));
         self.requests.len() < before
     }
 }
@@ -139,7 +139,7 @@ impl RunJournal {
     }
 
     /// The journal of a run that is yet to be stored.
-    pub(crate) fn with_birth(self, birth: Birth) -> Self {
+    pub(crate) fn with_first_events(self, birth: FirstEvents) -> Self {
         let records = records(self.run, &birth.events);
         self.observe(&records);
         let fresh = Mutex::new(Some(records));
@@ -192,7 +192,7 @@ impl RunJournal {
             Some(Event::RunFinished(finished)) => {
                 Box::pin(self.beside_the_end(&events, finished)).await?
             }
-            _ => Beside::default(),
+            _ => WithEnd::default(),
         };
         let outbox = self.outbox(&events);
         let birth = self.birth.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -226,7 +226,7 @@ impl RunJournal {
                     }
                     return Ok(first);
                 }
-                Err(error) if beside.go_around(&error) => {}
+                Err(error) if beside.skip_unreachable(&error) => {}
                 // The run pauses until there is space, or until someone stops it.
                 Err(StoreError::Full) if !stopping => {
                     self.tell_held(&StoreError::Full.to_string());
@@ -242,13 +242,13 @@ impl RunJournal {
     /// Stores the run with `events`, the first it records.
     async fn create(
         &self,
-        birth: Birth,
+        birth: FirstEvents,
         events: Vec<Event>,
         outbox: Vec<Notice>,
         announced: Vec<Append>,
         then: Ownership,
     ) -> Result<Seq, StoreError> {
-        let Birth { events: mut all, mut beside, told } = birth;
+        let FirstEvents { events: mut all, mut beside, told } = birth;
         let first = Seq(all.len() as u64 + 1);
         self.count(first, &events);
         all.extend(events);
@@ -294,7 +294,7 @@ impl RunJournal {
         &self,
         events: &[Event],
         finished: &RunFinished,
-    ) -> Result<Beside, StoreError> {
+    ) -> Result<WithEnd, StoreError> {
         // What stops a run must be stored even when the disk is full, with all that belongs to it.
         let reserve = if self.stopping.is_set() { Reserve::Use } else { Reserve::Leave };
         let announcement = self.announcement(events, finished).await?;
@@ -305,7 +305,7 @@ impl RunJournal {
             let open = self.store.list(&open).await?.into_iter().filter(|row| !row.state.stopping);
             requests.extend(open.map(|row| Append { reserve, ..request(row.id, &by) }));
         }
-        Ok(Beside { announcement, requests, reserve })
+        Ok(WithEnd { announcement, requests, reserve })
     }
 
     /// The end of the run, the last of `events`, on its way to whoever is to hear of it.
@@ -382,7 +382,7 @@ impl RunJournal {
         }
     }
 
-    fn account(&self) -> MutexGuard<'_, Account> {
+    fn account(&self) -> MutexGuard<'_, RunSummary> {
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -504,7 +504,7 @@ async fn store_new(
 
 /// True when `other` cannot be told anything any more, which `error` says. Then an end is stored
 /// without.
-fn is_deaf(other: RunId, error: &StoreError) -> bool {
+fn is_unreachable(other: RunId, error: &StoreError) -> bool {
     match error {
         StoreError::Finished(run) | StoreError::Archived(run) | StoreError::NotFound(run) => {
             *run == other

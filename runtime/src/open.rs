@@ -73,7 +73,7 @@ impl Runtime {
                 config.models.patience.waits = Waits::Skipped;
             }
         }
-        config.definitions.agents.settle_in(config.tool_facts(), &config.limits, &config.budget);
+        config.definitions.agents.configure(config.tool_facts(), &config.limits, &config.budget);
         config.definitions.agents.current();
         let store: Arc<dyn Store> = match opening {
             Opening::Database(opening) => Arc::new(opening.opened().await?),

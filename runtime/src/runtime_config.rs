@@ -340,7 +340,7 @@ impl RuntimeConfig {
     /// What stands around runs in `folder`.
     pub(crate) fn around(&self, folder: &Path) -> Surroundings {
         let settle = |found: &Surroundings| {
-            found.agents.settle_in(self.tool_facts(), &self.limits, &self.budget);
+            found.agents.configure(self.tool_facts(), &self.limits, &self.budget);
         };
         match &self.definitions.by_folder {
             Some(folders) => folders.at(folder, settle),

@@ -5,7 +5,7 @@
 mod line;
 
 use crate::active::{Active, Stopping};
-use crate::journal::{Birth, FIRST_EPOCH, create};
+use crate::journal::{FIRST_EPOCH, FirstEvents, create};
 use crate::lanes;
 use crate::quiet;
 use crate::runtime_config::{Recovery, RuntimeConfig};
@@ -47,7 +47,7 @@ pub(crate) struct Assignment {
     /// How many processes in a row died that executed it.
     pub(crate) deaths: u32,
     /// What the run is made of, if it is not stored yet.
-    pub(crate) birth: Option<Birth>,
+    pub(crate) birth: Option<FirstEvents>,
 }
 
 /// How a run was left.
@@ -201,7 +201,7 @@ impl Supervisor {
         shared.remember(run);
         if let Some(slot) = slot {
             let (told, born) = oneshot::channel();
-            let birth = Some(Birth { events, beside, told });
+            let birth = Some(FirstEvents { events, beside, told });
             shared.execute(Assignment { run, epoch: FIRST_EPOCH, deaths: 0, birth }, slot);
             return born.await.map_err(|_| StoreError::Closed)?;
         }

@@ -23,7 +23,7 @@ pub(crate) use notice::mismatch;
 pub(crate) use secret::blotted;
 pub(crate) use sender::Sender;
 
-use crate::announcement::Account;
+use crate::announcement::RunSummary;
 use crate::error::Error;
 use posse_protocol::{RunFinished, RunId};
 use posse_store::Notice;
@@ -51,7 +51,7 @@ impl Hooks {
     pub(crate) fn notices(
         &self,
         run: RunId,
-        account: &Account,
+        account: &RunSummary,
         finished: &RunFinished,
     ) -> Vec<Notice> {
         notice::of_the_end(&self.all, run, account, finished)

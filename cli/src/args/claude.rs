@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, ValueEnum};
-use posse::protocol::{Asks, Instructions, Limits, Mode};
+use posse::protocol::{Instructions, Limits, MessageOptions, Mode};
 
 /// The heading of these options in the help.
 const HEADING: &str = "Options that Claude Code has, too";
@@ -153,7 +153,7 @@ impl RunOptions {
 }
 
 /// The changes for an earlier run with `--continue` or `--resume`: its model, and the limits for this message.
-pub fn asks(agent: &AgentOptions) -> Result<Asks, Failure> {
+pub fn asks(agent: &AgentOptions) -> Result<MessageOptions, Failure> {
     let limits = Limits { turns: agent.max_turns, wall_ms: agent.timeout, ..Limits::default() };
     let limits = (limits != Limits::default()).then_some(limits);
     if !agent.fallback.is_empty() {
@@ -161,8 +161,10 @@ pub fn asks(agent: &AgentOptions) -> Result<Asks, Failure> {
             .hint("leave out --fallback-model, or start a new run with it"));
     }
     match agent.model.as_slice() {
-        [] => Ok(Asks { limits, ..Asks::default() }),
-        [model] => Ok(Asks { model: Some(model.clone()), limits, ..Asks::default() }),
+        [] => Ok(MessageOptions { limits, ..MessageOptions::default() }),
+        [model] => {
+            Ok(MessageOptions { model: Some(model.clone()), limits, ..MessageOptions::default() })
+        }
         _ => Err(Failure::usage("an earlier run continues with one model, but you named several")
             .hint("name the model that answers from now on")),
     }

@@ -1,4 +1,4 @@
-//! Asks the person at the terminal about tool calls.
+//! MessageOptions the person at the terminal about tool calls.
 
 mod glance;
 mod prompt;
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// The name in the log of the person at the terminal.
 pub const PERSON: &str = "the user";
 
-/// Asks the person at the terminal.
+/// MessageOptions the person at the terminal.
 pub struct Asker {
     /// The settings file for rules that always apply.
     settings: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub struct Asker {
     /// The terminal cannot redraw lines.
     is_dumb: bool,
     /// Which process continues the run after the answer.
-    goes: Goes,
+    goes: ContinuedBy,
 }
 
 /// True when a person reads and types at a terminal.
@@ -45,13 +45,13 @@ impl Asker {
             settings: common.user_settings(),
             paint: Paint { on: !common.environment.no_color },
             is_dumb: common.environment.dumb_terminal,
-            goes: Goes::Here,
+            goes: ContinuedBy::Here,
         })
     }
 
     /// The same for a person who only watches: another process continues the run.
     pub fn watching(self) -> Asker {
-        Asker { goes: Goes::Elsewhere, ..self }
+        Asker { goes: ContinuedBy::Elsewhere, ..self }
     }
 
     /// Shows a question, and opens the prompt for the answer.
@@ -149,7 +149,7 @@ pub enum Given {
 
 /// Which process continues a run after the answer.
 #[derive(Clone, Copy)]
-pub enum Goes {
+pub enum ContinuedBy {
     /// This process.
     Here,
     /// Another process. This one may not even have the API key.
@@ -162,7 +162,7 @@ pub async fn give(
     question: &Question,
     answer: Approval,
     settings: Option<&std::path::Path>,
-    who: Goes,
+    who: ContinuedBy,
 ) -> Result<Given, Failure> {
     let answer = match answer {
         Approval::Always { rule } => match settings.map(|file| (file, allow_always(file, &rule))) {
@@ -207,13 +207,13 @@ async fn decide(
     runtime: &Runtime,
     question: &Question,
     answer: Approval,
-    who: Goes,
+    who: ContinuedBy,
 ) -> Result<Given, Failure> {
     let asked = &question.asked;
     let (run, call, digest) = (question.run, asked.call.clone(), &asked.digest);
     let decided = match who {
-        Goes::Here => runtime.decide(run, call, digest, answer, PERSON).await,
-        Goes::Elsewhere => runtime.post_decision(run, call, digest, answer, PERSON).await,
+        ContinuedBy::Here => runtime.decide(run, call, digest, answer, PERSON).await,
+        ContinuedBy::Elsewhere => runtime.post_decision(run, call, digest, answer, PERSON).await,
     };
     match decided {
         Err(posse::Error::InvalidInput(why)) => Ok(Given::TooLate(clean_line(&why, 400))),

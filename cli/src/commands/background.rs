@@ -14,7 +14,7 @@ use posse::{Begun, RunId, RunSpec, Runtime};
 use serde_json::json;
 
 /// The process that will execute the run.
-enum Taker {
+enum Executor {
     Daemon(Daemon),
     /// A daemon that does not answer, with the error.
     Silent(String),
@@ -37,11 +37,11 @@ pub async fn run(common: &Common, options: &RunOptions) -> Result<Code, Failure>
     let agents = common.agents(&folder, &options.agent.agents)?;
     let address = Address::of(common)?;
     let taker = match find(&address).await? {
-        Found::Daemon(daemon) => Taker::Daemon(daemon),
-        Found::Silent { why, .. } => Taker::Silent(why),
-        Found::Nobody => Taker::Nobody,
+        Found::Daemon(daemon) => Executor::Daemon(daemon),
+        Found::Silent { why, .. } => Executor::Silent(why),
+        Found::Nobody => Executor::Nobody,
     };
-    if let Taker::Daemon(daemon) = &taker {
+    if let Executor::Daemon(daemon) = &taker {
         daemon.check_ready()?;
     }
     let runtime = common.runtime(&config, agents).await?;
@@ -51,13 +51,13 @@ pub async fn run(common: &Common, options: &RunOptions) -> Result<Code, Failure>
 }
 
 /// Stores the run, unless the daemon cannot execute it.
-async fn store(runtime: &Runtime, spec: RunSpec, taker: &Taker) -> Result<Stored, Failure> {
+async fn store(runtime: &Runtime, spec: RunSpec, taker: &Executor) -> Result<Stored, Failure> {
     let selection = runtime.select(&spec).await?;
-    if let Taker::Daemon(daemon) = taker {
+    if let Executor::Daemon(daemon) = taker {
         daemon.check_reach(&selection.model).await?;
     }
     let begun = runtime.enqueue(spec).await?;
-    if let Taker::Daemon(daemon) = taker {
+    if let Executor::Daemon(daemon) = taker {
         // The run is stored, so the daemon finds it even if this call fails.
         let _ = daemon.ask(&Ask::Look).await;
     }
@@ -82,10 +82,10 @@ fn tell(
     common: &Common,
     address: &Address,
     stored: &Stored,
-    taker: &Taker,
+    taker: &Executor,
 ) -> Result<Code, Failure> {
     let pid = match taker {
-        Taker::Daemon(daemon) => Some(daemon.pid()),
+        Executor::Daemon(daemon) => Some(daemon.pid()),
         _ => None,
     };
     if common.global.json {
@@ -109,7 +109,7 @@ fn tell(
 }
 
 /// Lines that say what will happen to the run.
-fn lines(stored: &Stored, taker: &Taker) -> Vec<String> {
+fn lines(stored: &Stored, taker: &Executor) -> Vec<String> {
     let (short, model) = (stored.run.short(), &stored.model);
     let follow = format!(
         "  `posse runs watch {short}` follows it, `posse runs show {short}` shows its status"
@@ -119,18 +119,18 @@ fn lines(stored: &Stored, taker: &Taker) -> Vec<String> {
         return vec![format!("run {short} already has this key; it is {word}"), follow];
     }
     match taker {
-        Taker::Daemon(daemon) => vec![
+        Executor::Daemon(daemon) => vec![
             format!(
                 "run {short} ({model}) is queued at the daemon (pid {}), which keeps working when this terminal closes",
                 daemon.pid()
             ),
             follow,
         ],
-        Taker::Silent(why) => vec![
+        Executor::Silent(why) => vec![
             format!("run {short} ({model}) is queued, but the daemon does not answer: {why}"),
             "  `posse daemon status` shows more".to_owned(),
         ],
-        Taker::Nobody => vec![
+        Executor::Nobody => vec![
             format!(
                 "run {short} ({model}) is queued, but no daemon is running. Start one: `posse daemon start`"
             ),

@@ -10,13 +10,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The cassette of a command, if it has one.
-pub struct Deck {
+pub struct CommandCassette {
     cassette: Option<Cassette>,
     /// A message to show before all others.
     remark: Option<String>,
 }
 
-impl Deck {
+impl CommandCassette {
     /// Opens the cassette that `options` name, for work in `folder`.
     pub fn open(
         options: &CassetteOptions,
@@ -44,7 +44,7 @@ impl Deck {
             });
             cassette = Some(Cassette::Replay(Arc::new(replay)));
         }
-        Ok(Deck { cassette, remark })
+        Ok(CommandCassette { cassette, remark })
     }
 
     /// The cassette through which models are called.

@@ -7,8 +7,8 @@ mod picker;
 mod recap;
 mod words;
 
-use super::cassette::Deck;
-use super::follow::{Followed, Followee, Form, Told, Until, Viewer};
+use super::cassette::CommandCassette;
+use super::follow::{Followed, FollowedRun, Form, News, Until, Viewer};
 
 use super::run::wait_for_below;
 use super::{Common, folder, reason, spec};
@@ -23,7 +23,7 @@ use crate::terminal::Restore;
 use commands::Chat;
 use lines::{Line, Lines};
 use posse::config::Config;
-use posse::protocol::{Asks, CancelScope, Status};
+use posse::protocol::{CancelScope, MessageOptions, Status};
 use posse::views::is_empty_chat;
 use posse::{Extent, RunRow, Runtime};
 use std::os::unix::fs::DirBuilderExt;
@@ -43,7 +43,7 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
     let mut viewer = Viewer::new(&common, form)?;
     viewer.leaves_questions = true;
     let _restore = Restore::later();
-    let mut deck = Deck::open(&options.cassette, &folder, &common.environment)?;
+    let mut deck = CommandCassette::open(&options.cassette, &folder, &common.environment)?;
     let agents = common.agents(&folder, &options.agent.agents)?;
     let runtime = common.runtime_with(&config, agents, deck.cassette()).await?;
     let result = async {
@@ -58,7 +58,7 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
         let mut target = asked_for(&common, &runtime, &options, &folder, &mut viewer).await?;
         // The changes before the first answer of an earlier session. A new session starts with the options.
         let mut asks = match target {
-            Target::New { .. } => Asks::default(),
+            Target::New { .. } => MessageOptions::default(),
             Target::Session(_) => args::asks(&options.agent)?,
         };
         loop {
@@ -166,7 +166,7 @@ async fn begin(
     config: &Config,
     folder: &Path,
     viewer: &mut Viewer,
-) -> Result<Followee, Failure> {
+) -> Result<FollowedRun, Failure> {
     let mut spec = spec(&options.agent, config, folder, None)?;
     spec.session = true;
     // The budget limits the cost of the whole chat and ends it. A limit per message would only repeat it.
@@ -180,15 +180,15 @@ async fn begin(
     viewer.warn_of_models(runtime, &selection);
     let why = reason(&selection, &spec, config);
     viewer.screen.because(&selection.model, why);
-    Ok(Followee::new(runtime.start(spec).await?))
+    Ok(FollowedRun::new(runtime.start(spec).await?))
 }
 
 async fn resume(
     runtime: &Runtime,
     row: RunRow,
-    asks: &Asks,
+    asks: &MessageOptions,
     viewer: &mut Viewer,
-) -> Result<Followee, Failure> {
+) -> Result<FollowedRun, Failure> {
     let short = row.id.short();
     if !row.about.session {
         return Err(Failure::usage(format!("run {short} is not a chat"))
@@ -209,16 +209,16 @@ async fn resume(
         runtime.unpause(row.id, "the user", Extent::Subtree).await?;
     }
     let recalled = viewer.recall(runtime, &row).await?;
-    Ok(Followee::again(runtime.resume(row.id), recalled))
+    Ok(FollowedRun::again(runtime.resume(row.id), recalled))
 }
 
 async fn converse(
     chat: &Chat<'_>,
-    session: &mut Followee,
-    mut asks: Asks,
+    session: &mut FollowedRun,
+    mut asks: MessageOptions,
     lines: &mut Lines,
     viewer: &mut Viewer,
-    deck: &Deck,
+    deck: &CommandCassette,
     folder: &Path,
 ) -> Result<Next, Failure> {
     let runtime = chat.runtime;
@@ -243,9 +243,9 @@ async fn converse(
                     next = lines.next(&mut viewer.signals) => next?,
                     told = session.told() => {
                         let what = match told? {
-                            Told::End => "a task in the background has ended; Enter shows what comes of it",
-                            Told::Message => "this chat got a message from elsewhere; Enter shows what comes of it",
-                            Told::Question => "a task in the background asks you something; Enter shows the question",
+                            News::End => "a task in the background has ended; Enter shows what comes of it",
+                            News::Message => "this chat got a message from elsewhere; Enter shows what comes of it",
+                            News::Question => "a task in the background asks you something; Enter shows the question",
                         };
                         if lines::is_interactive() && !std::mem::replace(&mut waiting, true) {
                             lines.say(&format!("◇ {what}"));
@@ -399,7 +399,7 @@ const A_MOMENT: Duration = Duration::from_secs(2);
 /// each turn ended, and only gets a note that background children continue with the chat.
 async fn leave(
     chat: &Chat<'_>,
-    session: &mut Followee,
+    session: &mut FollowedRun,
     viewer: &mut Viewer,
     mut code: Code,
 ) -> Result<Code, Failure> {
@@ -472,7 +472,7 @@ const LONG_TURN: Duration = Duration::from_secs(10);
 /// Shows a turn until the session waits again. Lines typed meanwhile are kept for the next turn.
 async fn turn(
     runtime: &Runtime,
-    session: &mut Followee,
+    session: &mut FollowedRun,
     viewer: &mut Viewer,
 ) -> Result<Turn, Failure> {
     let began = Instant::now();
@@ -491,7 +491,7 @@ async fn turn(
 }
 
 /// True when the session waits for nothing but a message.
-async fn is_idle(session: &Followee) -> Result<bool, Failure> {
+async fn is_idle(session: &FollowedRun) -> Result<bool, Failure> {
     let row = session.run.row().await?;
     Ok(row.status == Status::Waiting && row.family.awaits == 0 && row.state.asks == 0)
 }
@@ -499,7 +499,7 @@ async fn is_idle(session: &Followee) -> Result<bool, Failure> {
 /// Ctrl-C interrupts the turn, other signals leave.
 async fn turn_to_its_end(
     runtime: &Runtime,
-    session: &mut Followee,
+    session: &mut FollowedRun,
     viewer: &mut Viewer,
 ) -> Result<Turn, Failure> {
     let mut interrupted = false;

@@ -1,6 +1,6 @@
 //! `posse demo`: a scripted agent works on the user's folder, with the fake model.
 
-use super::follow::{Followee, Form, Viewer};
+use super::follow::{FollowedRun, Form, Viewer};
 use super::run::follow_to_end;
 use super::{Common, folder};
 use crate::args::DemoOptions;
@@ -50,14 +50,14 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
                 if row.state.paused {
                     runtime.unpause(run, "the user", Extent::Subtree).await?;
                 }
-                Followee::again(runtime.resume(run), recalled)
+                FollowedRun::again(runtime.resume(run), recalled)
             }
             None => {
                 let agent = config.agent.value.clone();
                 let spec = RunSpec::new(agent, PROMPT, &folder);
                 let spec = RunSpec { models: ModelChoice::of(MODEL.to_owned()), ..spec };
                 let (begun, events) = runtime.start_and_watch(spec).await?;
-                Followee::started(runtime.handle(begun.run()), events)
+                FollowedRun::started(runtime.handle(begun.run()), events)
             }
         };
         follow_to_end(&runtime, &mut followee, &mut viewer).await

@@ -68,7 +68,7 @@ pub enum Until {
 }
 
 /// A run that is followed with its subagents, and the position reached.
-pub struct Followee {
+pub struct FollowedRun {
     pub run: RunHandle,
     events: TreeEvents,
     shown: Seq,
@@ -85,7 +85,7 @@ pub struct Followee {
 }
 
 /// What reached an idle run.
-pub enum Told {
+pub enum News {
     /// A child has ended.
     End,
     /// A person sent a message.
@@ -100,30 +100,34 @@ pub struct Recalled {
     below: Vec<(RunId, Seq)>,
 }
 
-impl Followee {
+impl FollowedRun {
     /// Follows `run` from its beginning.
     pub fn new(run: RunHandle) -> Self {
         let events = run.tree_events(Seq::ZERO);
-        Followee::from(run, events, Seq::ZERO)
+        FollowedRun::from(run, events, Seq::ZERO)
     }
 
     /// Follows a run that was just started, and its `events` from its beginning.
     pub fn started(run: RunHandle, events: Events) -> Self {
         let events = TreeEvents::new(run.clone(), events);
-        Followee::from(run, events, Seq::ZERO)
+        FollowedRun::from(run, events, Seq::ZERO)
     }
 
     /// Follows `run` from the position where it was recalled.
     pub fn again(run: RunHandle, recalled: Recalled) -> Self {
         let mut events = run.tree_events(recalled.after);
         recalled.below.into_iter().for_each(|(run, after)| events.include(run, after));
-        Followee { may_ask: true, is_old: true, ..Followee::from(run, events, recalled.after) }
+        FollowedRun {
+            may_ask: true,
+            is_old: true,
+            ..FollowedRun::from(run, events, recalled.after)
+        }
     }
 
     fn from(run: RunHandle, events: TreeEvents, shown: Seq) -> Self {
         let ahead = VecDeque::new();
         let (claim, may_ask, is_old, orphan) = (None, false, false, None);
-        Followee { run, events, shown, ahead, claim, may_ask, is_old, orphan }
+        FollowedRun { run, events, shown, ahead, claim, may_ask, is_old, orphan }
     }
 
     /// True when the run or a subagent may have an open question.
@@ -134,7 +138,7 @@ impl Followee {
     /// Waits until the run, which is not followed now, gets a message that wakes it, or until a
     /// subagent asks a question. The next call of [`Viewer::follow`] shows all updates. The future may
     /// be dropped while it waits.
-    pub async fn told(&mut self) -> Result<Told, Failure> {
+    pub async fn told(&mut self) -> Result<News, Failure> {
         loop {
             let Some(update) = self.events.next().await else {
                 return std::future::pending().await;
@@ -142,7 +146,7 @@ impl Followee {
             let (about, update) = update?;
             let Update::Event(record) = &update else { continue };
             let told = match &record.event {
-                event if is_question(event) => Some(Told::Question),
+                event if is_question(event) => Some(News::Question),
                 event => told_by(event).filter(|_| about == self.run.id()),
             };
             self.ahead.push_back((about, update));
@@ -153,7 +157,7 @@ impl Followee {
     }
 }
 
-impl Followee {
+impl FollowedRun {
     async fn next(&mut self) -> Option<Result<(RunId, Update), posse::Error>> {
         match self.ahead.pop_front() {
             Some(heard) => Some(Ok(heard)),
@@ -190,7 +194,7 @@ pub struct Viewer {
     pub form: Form,
     pub screen: Screen,
     pub signals: Signals,
-    /// Asks the person at the terminal, if there is one.
+    /// MessageOptions the person at the terminal, if there is one.
     asker: Option<Asker>,
     /// The text that the person types meanwhile; read in a chat only.
     pub typing: Typing,
@@ -356,7 +360,7 @@ impl Viewer {
     pub async fn follow(
         &mut self,
         runtime: &Runtime,
-        followee: &mut Followee,
+        followee: &mut FollowedRun,
         until: Until,
     ) -> Result<Followed, Failure> {
         let run = followee.run.clone();
@@ -496,7 +500,7 @@ impl Viewer {
 
     fn show(
         &mut self,
-        followee: &mut Followee,
+        followee: &mut FollowedRun,
         run: RunId,
         update: &Update,
     ) -> Result<Option<Outcome>, Failure> {
@@ -531,7 +535,7 @@ impl Viewer {
 
     /// Reports that another process has taken the run over, because this one did not respond for too
     /// long. Its claim has a higher epoch than ours.
-    async fn look_who_executes(&mut self, followee: &mut Followee) -> Result<(), Failure> {
+    async fn look_who_executes(&mut self, followee: &mut FollowedRun) -> Result<(), Failure> {
         if followee.claim.is_none() && followee.orphan.is_none() {
             return Ok(());
         }
@@ -557,7 +561,7 @@ impl Viewer {
     }
 
     /// Reports that the process that executed the run is gone.
-    fn look_whether_orphan(&mut self, followee: &mut Followee, row: &RunRow) {
+    fn look_whether_orphan(&mut self, followee: &mut FollowedRun, row: &RunRow) {
         let Some(was_orphan) = followee.orphan else { return };
         let is_orphan = row.status == Status::Crashed;
         if is_orphan && !was_orphan {
@@ -638,11 +642,11 @@ async fn went_on(runtime: &Runtime, update: &Update) -> Result<bool, Failure> {
 }
 
 /// What `event` means for an idle run that it wakes.
-fn told_by(event: &Event) -> Option<Told> {
+fn told_by(event: &Event) -> Option<News> {
     let Event::MessageReceived(received) = event else { return None };
     match received.from {
-        Sender::Child(_) => (!received.is_only_recorded()).then_some(Told::End),
-        Sender::User => Some(Told::Message),
+        Sender::Child(_) => (!received.is_only_recorded()).then_some(News::End),
+        Sender::User => Some(News::Message),
         _ => None,
     }
 }

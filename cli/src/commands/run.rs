@@ -1,8 +1,8 @@
 //! `posse run`: one task, one answer.
 
 use super::asking::{first_asked_below, waits_for_answer};
-use super::cassette::Deck;
-use super::follow::{Followed, Followee, Form, Until, Viewer};
+use super::cassette::CommandCassette;
+use super::follow::{Followed, FollowedRun, Form, Until, Viewer};
 use super::prompt::prompt;
 use super::rest::at_rest;
 use super::{Common, again, background, folder, reason, spec};
@@ -62,7 +62,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
     let Asked { folder, mut config, spec } = Asked::read(&common, &options)?;
     let form = Form::of(&common, options.stream_json);
     let mut viewer = Viewer::new(&common, form)?;
-    let mut deck = Deck::open(&options.cassette, &folder, &common.environment)?;
+    let mut deck = CommandCassette::open(&options.cassette, &folder, &common.environment)?;
     // If there is a daemon, it continues runs that others left behind. A command that prints only its
     // answer must not spend money on other runs.
     let is_silent = form != Form::Screen || common.global.quiet;
@@ -93,7 +93,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         tell_interrupted(&common, &runtime, &folder, begun.run(), &mut viewer).await?;
         // A key may have found a run without a worker.
         let run = runtime.resume(begun.run());
-        let mut followee = Followee::started(run.clone(), events);
+        let mut followee = FollowedRun::started(run.clone(), events);
         let followed = follow_to_end(&runtime, &mut followee, &mut viewer).await;
         if matches!(&followed, Err(failure) if failure.code == Code::Interrupted) {
             return followed;
@@ -112,7 +112,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
 /// Follows a run to its end. Shuts the runtime down after a signal.
 pub async fn follow_to_end(
     runtime: &Runtime,
-    followee: &mut Followee,
+    followee: &mut FollowedRun,
     viewer: &mut Viewer,
 ) -> Result<Code, Failure> {
     let followed = viewer.follow(runtime, followee, Until::Rest).await?;

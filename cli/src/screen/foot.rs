@@ -13,13 +13,13 @@ const STANDS: Duration = Duration::from_millis(80);
 const MOST: usize = 12;
 
 #[derive(Default)]
-pub struct Foot {
+pub struct StatusLines {
     /// The columns of each drawn line. The cursor is after the last one.
     drawn: Vec<usize>,
     at: Option<Instant>,
 }
 
-impl Foot {
+impl StatusLines {
     /// The rows that the foot may fill: a third of the screen.
     pub fn rows() -> usize {
         (terminal::height() / 3).clamp(1, MOST)

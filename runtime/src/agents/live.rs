@@ -154,7 +154,7 @@ impl LiveCatalog {
     /// Says where the agents are to work: which tools there are, in place of those that the
     /// sources named, and how far runs may go and what they may spend, which agents of projects cannot exceed. No effect
     /// on a catalog that was made by hand.
-    pub fn settle_in(&self, tools: Vec<ToolFacts>, limits: &Limits, budget: &Budget) {
+    pub fn configure(&self, tools: Vec<ToolFacts>, limits: &Limits, budget: &Budget) {
         let Some(desk) = &self.shared.desk else { return };
         let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
         let same = (&desk.reader.limits, &desk.reader.budget) == (limits, budget);
@@ -278,7 +278,7 @@ mod tests {
         let live = LiveCatalog::unread(sources);
         live.add(AgentSpec::new("hosted".parse().unwrap())).unwrap();
         let limits = Limits { turns: Some(3), ..Limits::default() };
-        live.settle_in(built_in_tools(), &limits, &Budget::default());
+        live.configure(built_in_tools(), &limits, &Budget::default());
         std::fs::write(folder.path().join("x.md"), "---\ndescription: d\n---\nDo it.").unwrap();
         let all = names(&live.current());
         assert!(all.contains(&"hosted".to_owned()) && all.contains(&"x".to_owned()), "{all:?}");

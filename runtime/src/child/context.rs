@@ -6,7 +6,7 @@ use crate::prompt::system_prompt;
 use crate::runtime::Runtime;
 use crate::tool_facts::SKILL;
 use posse_agent::{Form, Transcript, fork};
-use posse_protocol::{Context, Extra, Forked, Guise, RunStarted, Seq, SkillOffer};
+use posse_protocol::{BorrowedPrompt, Context, Extra, Forked, RunStarted, Seq, SkillOffer};
 
 /// What was taken over, or why nothing was.
 pub(crate) struct Taken {
@@ -64,8 +64,8 @@ fn skills(started: &RunStarted) -> &[SkillOffer] {
 }
 
 /// What a run that began as `started` shows its model.
-fn guise(started: &RunStarted) -> Guise {
-    let own = || Guise {
+fn guise(started: &RunStarted) -> BorrowedPrompt {
+    let own = || BorrowedPrompt {
         system: system_prompt(started),
         tools: started.grant.tools.clone(),
         delegation: started.grant.delegation.clone(),

@@ -1,6 +1,6 @@
 //! `Task`: hand work to a specialist and wait for its result.
 
-use crate::announcement::Account;
+use crate::announcement::RunSummary;
 use crate::child::Above;
 use crate::delegation::arguments::{self, invalid};
 use crate::delegation::spawn;
@@ -227,7 +227,7 @@ async fn started_before(runtime: &Runtime, above: &Above) -> Result<Option<RunId
 
 /// What would be told of the end of a run with this log.
 fn told(run: RunId, records: &[Record], finished: &RunFinished) -> ToolOutput {
-    let mut account = Account::default();
+    let mut account = RunSummary::default();
     for record in records {
         account.observe(record.seq, &record.event);
     }

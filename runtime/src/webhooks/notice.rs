@@ -1,7 +1,7 @@
 //! What is told of the end of a run.
 
 use super::hook::{End, EventKind, Webhook};
-use crate::announcement::Account;
+use crate::announcement::RunSummary;
 use crate::redact::REDACTED;
 use posse_protocol::{Event, Record, RunFinished, RunId};
 use posse_store::{Delivery, DeliveryState, Notice};
@@ -43,7 +43,7 @@ struct Spent {
 pub(super) fn of_the_end(
     hooks: &[Webhook],
     run: RunId,
-    account: &Account,
+    account: &RunSummary,
     finished: &RunFinished,
 ) -> Vec<Notice> {
     if account.is_unspoken() {

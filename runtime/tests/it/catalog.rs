@@ -508,7 +508,7 @@ fn tools_that_become_known_later_count() {
     let weather = ToolFacts::new("weather", Effect::Network);
     let mut known = built_in_tools();
     known.push(weather);
-    live.settle_in(known, &Limits::default(), &Budget::default());
+    live.configure(known, &Limits::default(), &Budget::default());
     assert_eq!(tools(&live.current(), "w"), ["Read", "weather"]);
 }
 
@@ -556,7 +556,7 @@ fn a_host_s_limits_hold_for_the_agents_of_a_project_too() {
     place.define("home/.claude/agents/u.md", "maxTurns: 1000");
     let live = LiveCatalog::load(place.sources.clone());
     let limits = Limits { turns: Some(10), ..Limits::default() };
-    live.settle_in(built_in_tools(), &limits, &Budget::default());
+    live.configure(built_in_tools(), &limits, &Budget::default());
     assert_eq!(found(&live.current(), "p").limits.turns, Some(10));
     assert_eq!(found(&live.current(), "u").limits.turns, Some(1000));
 }

@@ -1,7 +1,7 @@
 //! The commands of a chat. They print to standard error, because standard output is for answers.
 
 use super::super::Common;
-use super::super::follow::{Followee, Viewer};
+use super::super::follow::{FollowedRun, Viewer};
 use super::super::runs::{cancel, resume, tree};
 use super::words::{COMMANDS, Command, names};
 use super::{Turn, turn};
@@ -282,7 +282,7 @@ impl Chat<'_> {
             if held {
                 self.runtime.unpause(row.id, "the user", Extent::Subtree).await?;
             }
-            let mut followee = Followee::again(self.runtime.resume(row.id), recalled);
+            let mut followee = FollowedRun::again(self.runtime.resume(row.id), recalled);
             turn(self.runtime, &mut followee, viewer).await
         }
         .await;

@@ -5,7 +5,7 @@ use crate::clean::clean_line;
 use crate::exit::Failure;
 use crate::format;
 use crate::paint::Paint;
-use crate::screen::Foot;
+use crate::screen::StatusLines;
 use crate::signals::Signals;
 use crate::terminal::keys::{Key, Keys};
 use crate::terminal::{self, fitted};
@@ -43,7 +43,7 @@ pub async fn pick(common: &Common, rows: &[RunRow], signals: &mut Signals) -> Op
     let paint = Paint { on: !common.environment.no_color };
     let mut keys = Keys::listen().ok()?;
     let mut list = List { at: 0, count: rows.len() };
-    let mut foot = Foot::default();
+    let mut foot = StatusLines::default();
     let choice = loop {
         foot.draw(&list.lines(rows, paint));
         let key = tokio::select! {

@@ -1,7 +1,7 @@
-//! Asks the questions of a run while it is followed. Events are shown above the line in which the
+//! MessageOptions the questions of a run while it is followed. Events are shown above the line in which the
 //! person answers.
 
-use super::{Followee, Viewer};
+use super::{FollowedRun, Viewer};
 use crate::commands::asking::{self, Asker, Said, understood};
 use crate::exit::Failure;
 use crate::print;
@@ -23,12 +23,12 @@ enum Replied {
 type Known = Vec<(RunId, CallId)>;
 
 impl Viewer {
-    /// Asks the open questions of the run's tree, if a person is there. Returns the signal that
+    /// MessageOptions the open questions of the run's tree, if a person is there. Returns the signal that
     /// came instead of an answer.
     pub(super) async fn ask(
         &mut self,
         runtime: &Runtime,
-        followee: &mut Followee,
+        followee: &mut FollowedRun,
     ) -> Result<Option<Signal>, Failure> {
         let Some(asker) = self.asker.take() else { return Ok(None) };
         // The question reads the terminal itself. Text that was typed before must not answer it.
@@ -68,7 +68,7 @@ impl Viewer {
         &mut self,
         asker: &Asker,
         runtime: &Runtime,
-        followee: &mut Followee,
+        followee: &mut FollowedRun,
     ) -> Result<Replied, Failure> {
         let root = runtime.find(&followee.run.id().to_string()).await?.family.root;
         let named = |question: &Question| (question.run, question.asked.call.clone());
@@ -86,12 +86,12 @@ impl Viewer {
         }
     }
 
-    /// Asks until the answer is valid, or until it was given elsewhere.
+    /// MessageOptions until the answer is valid, or until it was given elsewhere.
     async fn ask_one(
         &mut self,
         asker: &Asker,
         runtime: &Runtime,
-        followee: &mut Followee,
+        followee: &mut FollowedRun,
         question: &Question,
         known: &mut Known,
     ) -> Result<Replied, Failure> {
@@ -162,7 +162,7 @@ impl Viewer {
 }
 
 /// True when the followed run has ended. The caller must see this update.
-fn is_end(update: &Update, about: RunId, followee: &Followee) -> bool {
+fn is_end(update: &Update, about: RunId, followee: &FollowedRun) -> bool {
     about == followee.run.id()
         && matches!(update, Update::Event(record) if matches!(record.event, Event::RunFinished(_)))
 }

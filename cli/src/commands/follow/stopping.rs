@@ -1,6 +1,6 @@
 //! Stops a command that follows a run: orderly after a signal, at once after a second one.
 
-use super::{Followee, Form, Viewer};
+use super::{FollowedRun, Form, Viewer};
 use crate::commands::runs::PAGE;
 use crate::exit::{Code, Failure};
 use crate::print;
@@ -20,7 +20,7 @@ impl Viewer {
     async fn catch_up(
         &mut self,
         runtime: &Runtime,
-        followee: &mut Followee,
+        followee: &mut FollowedRun,
     ) -> Result<(), Failure> {
         let run = followee.run.id();
         loop {
@@ -43,7 +43,7 @@ impl Viewer {
     pub async fn shut_down_following(
         &mut self,
         runtime: &Runtime,
-        followee: &mut Followee,
+        followee: &mut FollowedRun,
         signal: Signal,
     ) -> Failure {
         let run = followee.run.clone();

@@ -2,7 +2,7 @@
 //! until they have stopped, and prints which runs it reached.
 
 use super::super::Common;
-use super::targets::{self, Course};
+use super::targets::{self, BatchResult};
 use crate::args::Targets;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub async fn run(common: &Common, runtime: &Runtime, wanted: &Targets) -> Result<Code, Failure> {
     let rows = targets::of(common, runtime, wanted, "cancelled").await?;
-    let mut course = Course::new(common);
+    let mut course = BatchResult::new(common);
     let mut receipts: Vec<Receipt> = Vec::new();
     let mut ended: Vec<&RunRow> = Vec::new();
     let mut reached: HashSet<RunId> = HashSet::new();

@@ -1,7 +1,7 @@
 //! `posse runs pause`: pauses runs after their current step, in whatever process executes them.
 
 use super::super::Common;
-use super::targets::{self, Course};
+use super::targets::{self, BatchResult};
 use crate::args::Targets;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
@@ -19,7 +19,7 @@ pub async fn run(
     extent: Extent,
 ) -> Result<Code, Failure> {
     let rows = targets::of(common, runtime, wanted, "paused").await?;
-    let mut course = Course::new(common);
+    let mut course = BatchResult::new(common);
     let mut reached: HashSet<RunId> = HashSet::new();
     for row in &rows {
         if reached.contains(&row.id) {

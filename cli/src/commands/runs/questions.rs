@@ -2,7 +2,7 @@
 
 use crate::args::AnswerOptions;
 use crate::clean::{clean_line, exact};
-use crate::commands::asking::{Given, Goes, describe, give};
+use crate::commands::asking::{ContinuedBy, Given, describe, give};
 use crate::commands::rest::who_continues;
 use crate::common::Common;
 use crate::exit::{Code, Failure};
@@ -120,7 +120,8 @@ pub async fn answer(
             return Err(Failure::usage(format!("there is no answer: add {answers}")));
         }
     };
-    let given = give(runtime, question, answer, settings.as_deref(), Goes::Elsewhere).await?;
+    let given =
+        give(runtime, question, answer, settings.as_deref(), ContinuedBy::Elsewhere).await?;
     if let Given::TooLate(why) = given {
         return Err(Failure::usage(why).hint("`posse runs questions` shows what is asked now"));
     }

@@ -2,7 +2,7 @@
 
 use super::super::Common;
 use super::super::asking::{first_asked, first_asked_below, waits_for_answer};
-use super::super::follow::{Followed, Followee, Form, Until, Viewer};
+use super::super::follow::{Followed, FollowedRun, Form, Until, Viewer};
 use super::super::rest::at_rest;
 use super::super::run::wait_for_below;
 use super::targets;
@@ -12,7 +12,7 @@ use crate::exit::{Code, Failure};
 use crate::format;
 use crate::print;
 use posse::is_open;
-use posse::protocol::Asks;
+use posse::protocol::MessageOptions;
 use posse::store::{Kin, Unfinished};
 use posse::views::Tree;
 use posse::{Extent, Outcome, RunRow, Runtime, Status};
@@ -22,7 +22,7 @@ use serde_json::json;
 #[derive(Default)]
 pub struct More {
     pub text: Option<String>,
-    pub asks: Asks,
+    pub asks: MessageOptions,
 }
 
 /// The message to a quarantined run that a person resumes without a text.
@@ -82,7 +82,7 @@ pub async fn one(
     for below in family.below(row.id).into_iter().filter(|below| is_open(below)) {
         runtime.resume(below.id);
     }
-    let mut followee = Followee::again(runtime.resume(row.id), recalled);
+    let mut followee = FollowedRun::again(runtime.resume(row.id), recalled);
     let code = match viewer.follow(runtime, &mut followee, Until::Rest).await? {
         Followed::Ended(outcome) => {
             let code = viewer.conclude(runtime, &followee.run, &outcome).await?;

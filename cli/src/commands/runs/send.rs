@@ -2,7 +2,7 @@
 
 use super::super::Common;
 use super::super::rest::who_continues;
-use super::targets::{self, Course};
+use super::targets::{self, BatchResult};
 use crate::args::Choice;
 use crate::exit::{Code, Failure};
 use crate::print;
@@ -33,7 +33,7 @@ pub async fn run(
     if text.trim().is_empty() {
         return Err(Failure::usage("the message is empty"));
     }
-    let mut course = Course::new(common);
+    let mut course = BatchResult::new(common);
     for row in targets::chosen(common, runtime, names, choice, "told").await? {
         let sent = match later {
             true => runtime.post_later(row.id, text.as_str()).await,

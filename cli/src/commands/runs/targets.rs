@@ -20,15 +20,15 @@ const PAGE: usize = 1_000;
 const SHOWN: usize = 10;
 
 /// The result of a verb over several runs. A failure of one run is reported and does not stop the others.
-pub struct Course<'c> {
+pub struct BatchResult<'c> {
     common: &'c Common,
     /// The exit code of the first failure.
     pub code: Code,
 }
 
-impl<'c> Course<'c> {
+impl<'c> BatchResult<'c> {
     pub fn new(common: &'c Common) -> Self {
-        Course { common, code: Code::Done }
+        BatchResult { common, code: Code::Done }
     }
 
     /// Reports a failure for a run. `report` is its JSON form.
@@ -46,7 +46,7 @@ impl<'c> Course<'c> {
 }
 
 /// The runs that `targets` selects, the oldest first, each once. `deed` says what will happen to
-/// them, such as `cancelled`. Asks for confirmation if filters select them.
+/// them, such as `cancelled`. MessageOptions for confirmation if filters select them.
 pub async fn of(
     common: &Common,
     runtime: &Runtime,
@@ -149,7 +149,7 @@ pub async fn filter(runtime: &Runtime, filters: &Filters, kin: Kin) -> Result<Fi
     })
 }
 
-/// Asks for confirmation. `deed` says what will happen to `rows`, and `with` names what else is affected.
+/// MessageOptions for confirmation. `deed` says what will happen to `rows`, and `with` names what else is affected.
 pub fn confirm(common: &Common, rows: &[RunRow], deed: &str, with: &str) -> Result<(), Failure> {
     let count = format::count(rows.len() as u64, "run");
     for row in rows.iter().take(SHOWN) {

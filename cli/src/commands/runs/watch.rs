@@ -1,7 +1,7 @@
 //! `posse runs watch`: shows a run while another process executes it.
 
 use super::super::Common;
-use super::super::follow::{Followed, Followee, Form, Until, Viewer};
+use super::super::follow::{Followed, FollowedRun, Form, Until, Viewer};
 use crate::exit::{Code, Failure};
 use posse::{Runtime, Status};
 
@@ -19,7 +19,7 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
             }
         });
     }
-    let mut followee = Followee::new(runtime.handle(row.id));
+    let mut followee = FollowedRun::new(runtime.handle(row.id));
     followee.orphan = Some(is_orphan);
     match viewer.follow(runtime, &mut followee, Until::End).await? {
         Followed::Ended(outcome) => {

@@ -1,10 +1,10 @@
 //! Runs the tools that a reply calls: checks each call, runs calls in parallel where possible, and
 //! records the results.
 
-use super::Shift;
+use super::RunLoop;
 use crate::calls::CallState;
-use crate::desk::{Draw, Interrupts, Watched};
 use crate::dispatch::Outlook;
+use crate::log_buffer::{Draw, Interrupts, Watched};
 use crate::{Answer, JournalError, Ruling, ToolContext, digest, dispatch};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -35,10 +35,10 @@ struct Admitted {
     by: String,
 }
 
-impl Shift<'_> {
+impl RunLoop<'_> {
     pub(crate) async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Result<(), JournalError> {
         let agent = self.agent;
-        let before = self.desk.interrupts();
+        let before = self.log_buffer.interrupts();
         let mut runnable = Vec::new();
         for call in calls {
             match dispatch::resolve(&agent.tools, &agent.grant, &call) {
@@ -47,7 +47,7 @@ impl Shift<'_> {
                         runnable.push((Admitted { call, by }, tool));
                     }
                     // A cancel request came or the time is up. No call has started yet.
-                    if self.desk.interrupts() > before || self.is_out_of_time() {
+                    if self.log_buffer.interrupts() > before || self.is_out_of_time() {
                         return Ok(());
                     }
                 }
@@ -58,8 +58,8 @@ impl Shift<'_> {
             if self.run_group(group, before).await? != Draw::Taken {
                 break;
             }
-            let late = self.wall_end_ms().is_some_and(|end| self.desk.worked_ms() >= end);
-            if late || self.desk.interrupts() > before {
+            let late = self.wall_end_ms().is_some_and(|end| self.log_buffer.worked_ms() >= end);
+            if late || self.log_buffer.interrupts() > before {
                 break;
             }
         }
@@ -72,7 +72,7 @@ impl Shift<'_> {
         call: &ToolCall,
         tool: &Arc<dyn crate::Tool>,
     ) -> Result<Option<String>, JournalError> {
-        let transcript = &self.desk.transcript;
+        let transcript = &self.log_buffer.transcript;
         let state = transcript.call_state(&call.id);
         if let Some(CallState::Approved { by }) = state {
             return Ok(Some(format!("approved by {by}")));
@@ -92,7 +92,7 @@ impl Shift<'_> {
                     }
                     None => return Ok(None),
                 };
-                self.desk.note(Event::ApprovalAsked(Box::new(ApprovalAsked {
+                self.log_buffer.note(Event::ApprovalAsked(Box::new(ApprovalAsked {
                     call: call.id.clone(),
                     tool: tool.spec().name.clone(),
                     digest: digest(call),
@@ -110,7 +110,7 @@ impl Shift<'_> {
         }
     }
 
-    /// Asks `tool` about `call` before Posse asks a person. A preview that is too long or too slow is
+    /// MessageOptions `tool` about `call` before Posse asks a person. A preview that is too long or too slow is
     /// ignored. `None` when the run has to stop meanwhile.
     async fn foresee(
         &mut self,
@@ -118,11 +118,11 @@ impl Shift<'_> {
         tool: &Arc<dyn crate::Tool>,
     ) -> Result<Option<Outlook>, JournalError> {
         // An earlier open call may still read the file that this call is about.
-        let transcript = &self.desk.transcript;
+        let transcript = &self.log_buffer.transcript;
         let is_first = transcript.open_calls().next() == Some(&call.id);
         let seen = is_first.then(|| transcript.seen.clone());
         // The preview may take seconds. Store the reply first, so that a crash does not lose it.
-        self.desk.store().await?;
+        self.log_buffer.store().await?;
         let token = CancellationToken::new();
         let work = async {
             let said = dispatch::foresee(&**tool, call, seen.as_ref());
@@ -134,7 +134,7 @@ impl Shift<'_> {
                 }
             }
         };
-        Ok(match self.desk.watch(&self.bounds, &token, work).await? {
+        Ok(match self.log_buffer.watch(&self.bounds, &token, work).await? {
             Watched::Ended(Some(Outlook::Shown(text))) if text.len() > PREVIEW_BYTES => {
                 Some(Outlook::Plain)
             }
@@ -145,19 +145,19 @@ impl Shift<'_> {
 
     fn refuse(&mut self, call: CallId, why: String, by: String) {
         let answer = self.answer_to(call, ToolOutput::error(why), Ending::Refused, 0);
-        self.desk.note(Event::ToolFinished(ToolFinished { by, ..answer }));
+        self.log_buffer.note(Event::ToolFinished(ToolFinished { by, ..answer }));
     }
 
     /// The time at work at which the time limit is reached, if there is one.
     fn wall_end_ms(&self) -> Option<u64> {
-        let transcript = &self.desk.transcript;
+        let transcript = &self.log_buffer.transcript;
         let limit = transcript.wall_ms(&self.bounds.limits)?;
         Some(transcript.leg_began_ms().saturating_add(limit))
     }
 
     /// True when the time is up according to the log.
     fn is_out_of_time(&self) -> bool {
-        let transcript = &self.desk.transcript;
+        let transcript = &self.log_buffer.transcript;
         transcript.wall_ms(&self.bounds.limits).is_some_and(|limit| transcript.leg_ms() >= limit)
     }
 
@@ -186,7 +186,7 @@ impl Shift<'_> {
         let mut unstored = !counted && group.iter().all(|(_, tool)| looks(&***tool));
         let soon = Instant::now() + SOON;
         if unstored {
-            started.into_iter().for_each(|event| self.desk.note(event));
+            started.into_iter().for_each(|event| self.log_buffer.note(event));
         } else if let refused @ Draw::Refused(_) = self.draw(started).await? {
             return Ok(refused);
         }
@@ -196,7 +196,7 @@ impl Shift<'_> {
         let mut open: Vec<Option<CallId>> =
             group.iter().map(|(call, _)| Some(call.id.clone())).collect();
         let mut left = open.len();
-        if self.desk.interrupts() > before {
+        if self.log_buffer.interrupts() > before {
             // A cancel request came while the events were stored; no call has started here. A
             // repeatable call may have started in a process that died, so its answer may still come.
             let why = "cancelled before it began";
@@ -209,10 +209,10 @@ impl Shift<'_> {
             self.answer(again, Ending::Stopped, why, "");
             return Ok(Draw::Taken);
         }
-        let worked_ms = self.desk.worked_ms();
+        let worked_ms = self.log_buffer.worked_ms();
         let left_ms = self.wall_end_ms().map(|end| end.saturating_sub(worked_ms));
         let time = TimeAtWork::new(worked_ms, left_ms);
-        let writable_bytes = self.desk.transcript.writable_bytes(&self.bounds.limits);
+        let writable_bytes = self.log_buffer.transcript.writable_bytes(&self.bounds.limits);
         let mut running: FuturesUnordered<_> = group
             .into_iter()
             .enumerate()
@@ -220,11 +220,11 @@ impl Shift<'_> {
                 let context = ToolContext {
                     run: self.agent.run,
                     call: call.id.clone(),
-                    turn: self.desk.transcript.replies(),
+                    turn: self.log_buffer.transcript.replies(),
                     time: time.clone(),
                     writable_bytes,
-                    seen: self.desk.transcript.seen.clone(),
-                    claim: self.desk.claim(),
+                    seen: self.log_buffer.transcript.seen.clone(),
+                    claim: self.log_buffer.claim(),
                     cancel: token.child_token(),
                     deltas: self.agent.deltas.clone(),
                 };
@@ -243,12 +243,12 @@ impl Shift<'_> {
                     next = running.next() => Watched::Ended(next),
                     () = tokio::time::sleep_until(soon) => {
                         unstored = false;
-                        self.desk.store().await?;
+                        self.log_buffer.store().await?;
                         continue;
                     }
                 }
             } else {
-                self.desk.watch(&self.bounds, &token, running.next()).await?
+                self.log_buffer.watch(&self.bounds, &token, running.next()).await?
             };
             fail::fail_point!("loop.tool.returned");
             let Watched::Ended(Some((index, id, answer, took_ms))) = next else {
@@ -268,14 +268,16 @@ impl Shift<'_> {
                         if token.is_cancelled() { Ending::Stopped } else { Ending::Returned };
                     self.finish_call(id, output, ending, took_ms);
                 }
-                Answer::Pending { waits_for } => self.desk.note(Event::ToolPending(ToolPending {
-                    call: id,
-                    waits_for,
-                    extra: Extra::default(),
-                })),
+                Answer::Pending { waits_for } => {
+                    self.log_buffer.note(Event::ToolPending(ToolPending {
+                        call: id,
+                        waits_for,
+                        extra: Extra::default(),
+                    }))
+                }
             }
             if lasting && left > 0 && !unstored {
-                self.desk.store().await?;
+                self.log_buffer.store().await?;
             }
         }
         Ok(Draw::Taken)
@@ -283,7 +285,7 @@ impl Shift<'_> {
 
     fn finish_call(&mut self, call: CallId, output: ToolOutput, ending: Ending, took_ms: u64) {
         let finished = self.answer_to(call, output, ending, took_ms);
-        self.desk.note(Event::ToolFinished(finished));
+        self.log_buffer.note(Event::ToolFinished(finished));
     }
 
     pub(super) fn answer_to(
@@ -293,7 +295,7 @@ impl Shift<'_> {
         ending: Ending,
         took_ms: u64,
     ) -> ToolFinished {
-        let worked_ms = self.desk.worked_ms();
+        let worked_ms = self.log_buffer.worked_ms();
         let (by, extra) = (String::new(), Extra::default());
         ToolFinished { call, output, ending, by, took_ms, worked_ms, extra }
     }

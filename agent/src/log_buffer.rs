@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 /// How long work may take to stop after it was cancelled.
 const GRACE: Duration = Duration::from_secs(3);
 
-pub(crate) struct Desk<'a> {
+pub(crate) struct LogBuffer<'a> {
     journal: &'a dyn Journal,
     pub(crate) transcript: Transcript,
     /// Events that are folded and not stored.
@@ -49,11 +49,11 @@ pub(crate) enum Watched<T> {
     Dropped,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> LogBuffer<'a> {
     pub(crate) async fn open(journal: &'a dyn Journal) -> Result<Self, JournalError> {
         let records = journal.read_after(Seq::ZERO).await?;
         let transcript = Transcript::of(&records);
-        Ok(Desk {
+        Ok(LogBuffer {
             journal,
             stored: transcript.seq(),
             worked_before_ms: transcript.worked_ms(),
@@ -79,7 +79,7 @@ impl<'a> Desk<'a> {
         self.transcript.phase.interrupts
     }
 
-    /// Folds `event` and queues it for the next [`Desk::store`].
+    /// Folds `event` and queues it for the next [`LogBuffer::store`].
     pub(crate) fn note(&mut self, event: Event) {
         let provisional = Seq(self.stored.0 + self.queued.len() as u64 + 1);
         self.transcript.apply(provisional, &event);
@@ -244,7 +244,7 @@ impl<'a> Desk<'a> {
         self.watch_unless(bounds, token, work, |_| false).await
     }
 
-    /// Like [`Desk::watch`] for a plain wait, which a pause of the run also cancels.
+    /// Like [`LogBuffer::watch`] for a plain wait, which a pause of the run also cancels.
     pub(crate) async fn watch_wait<T>(
         &mut self,
         bounds: &Bounds,

@@ -3,9 +3,9 @@
 mod heard;
 mod tools;
 
-use crate::allowance::Reach;
-use crate::desk::{Desk, Draw, Interrupts, Watched};
-use crate::patience::{Trouble, Waits};
+use crate::allowance::CountHeld;
+use crate::log_buffer::{Draw, Interrupts, LogBuffer, Watched};
+use crate::patience::{RetryState, Waits};
 use crate::run::Agent;
 use crate::schema::{self, Schema, Verdict};
 use crate::step::{Bounds, keep_tokens, reservation, share};
@@ -30,11 +30,11 @@ const BUDGET_PATIENCE: Duration = Duration::from_secs(600);
 const BUDGET_LOOKS: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
 
 /// The state of one call of [`crate::run`].
-pub(crate) struct Shift<'a> {
+pub(crate) struct RunLoop<'a> {
     agent: &'a Agent,
     model: &'a Arc<dyn Model>,
     pub(crate) bounds: Bounds,
-    pub(crate) desk: Desk<'a>,
+    pub(crate) log_buffer: LogBuffer<'a>,
     /// The compiled schema, once there was an answer to check.
     schema: Option<Result<Schema, String>>,
     /// Since when the run waits for budget, and how often it has checked.
@@ -45,10 +45,10 @@ pub(crate) struct Shift<'a> {
     refused: Option<Share>,
 }
 
-impl<'a> Shift<'a> {
+impl<'a> RunLoop<'a> {
     /// The model that a message asked for, if the agent has a different one.
     pub(crate) fn other_model(&self) -> Option<String> {
-        let asked = self.desk.transcript.asked_model.as_ref();
+        let asked = self.log_buffer.transcript.asked_model.as_ref();
         asked.filter(|asked| **asked != self.agent.model.info().id).cloned()
     }
 
@@ -56,8 +56,8 @@ impl<'a> Shift<'a> {
         agent: &'a Agent,
         journal: &'a dyn Journal,
     ) -> Result<Self, JournalError> {
-        let desk = Desk::open(journal).await?;
-        let model = model_of(agent, &desk.transcript);
+        let log_buffer = LogBuffer::open(journal).await?;
+        let model = model_of(agent, &log_buffer.transcript);
         let bounds = Bounds {
             limits: agent.limits.clone(),
             model: model.info().clone(),
@@ -66,7 +66,7 @@ impl<'a> Shift<'a> {
             shares_money: false,
         };
         let (schema, without_budget, money, refused) = (None, None, None, None);
-        Ok(Shift { agent, model, bounds, desk, schema, without_budget, money, refused })
+        Ok(RunLoop { agent, model, bounds, log_buffer, schema, without_budget, money, refused })
     }
 
     /// Reads the limits of the run and its allowance from budgets.
@@ -74,11 +74,11 @@ impl<'a> Shift<'a> {
     /// Budgets see only stored events. A reply that is not stored has not given back the reserved
     /// amount of its call, so the reply is stored first.
     pub(crate) async fn take_stock(&mut self) -> Result<(), JournalError> {
-        self.bounds.limits = self.desk.transcript.leg_limits(&self.agent.limits);
+        self.bounds.limits = self.log_buffer.transcript.leg_limits(&self.agent.limits);
         if !self.bounds.allowance.is_empty() {
-            self.desk.store().await?;
+            self.log_buffer.store().await?;
         }
-        let allowance = self.desk.allowance().await?;
+        let allowance = self.log_buffer.allowance().await?;
         let money = allowance.of(Limit::Cost);
         self.bounds.shares_money = money.is_some_and(|share| share.holder != self.agent.run);
         // While other runs give budget back, it is worth waiting.
@@ -110,27 +110,27 @@ impl<'a> Shift<'a> {
     /// Records that a crash cut the call short. Its reserved amount counts as spent, so that no run
     /// waits for it to come back.
     async fn give_up_lost_call(&mut self) -> Result<(), JournalError> {
-        let Some(reserved) = self.desk.transcript.reserved().cloned() else { return Ok(()) };
-        self.desk.note(Event::ModelFailed(ModelFailed {
+        let Some(reserved) = self.log_buffer.transcript.reserved().cloned() else { return Ok(()) };
+        self.log_buffer.note(Event::ModelFailed(ModelFailed {
             kind: FailureKind::Other,
             reason: "a crash cut the call short".to_owned(),
             usage: reserved.clone(),
             uncertain: Some(reserved),
             remedy: Some(Remedy::retry(0)),
-            worked_ms: self.desk.worked_ms(),
+            worked_ms: self.log_buffer.worked_ms(),
             extra: Extra::default(),
         }));
-        self.desk.store().await
+        self.log_buffer.store().await
     }
 
     /// Stores the queued events and `draws`, unless a budget refuses `draws`.
     async fn draw(&mut self, draws: Vec<Event>) -> Result<Draw, JournalError> {
         if self.bounds.allowance.is_empty() {
-            draws.into_iter().for_each(|event| self.desk.note(event));
-            self.desk.store().await?;
+            draws.into_iter().for_each(|event| self.log_buffer.note(event));
+            self.log_buffer.store().await?;
             return Ok(Draw::Taken);
         }
-        let draw = self.desk.draw(draws).await?;
+        let draw = self.log_buffer.draw(draws).await?;
         if draw == Draw::Taken {
             (self.without_budget, self.refused) = (None, None);
         }
@@ -142,7 +142,7 @@ impl<'a> Shift<'a> {
     pub(crate) fn out_of_budget(&mut self, share: Share) -> Option<Outcome> {
         let before = self.refused.replace(share);
         let is_final = before == Some(share) && (share.held == 0 || self.has_waited_enough());
-        let partial = self.desk.transcript.last_text();
+        let partial = self.log_buffer.transcript.last_text();
         is_final.then(|| Outcome::out_of_budget(share.limit, share.holder, partial))
     }
 
@@ -154,14 +154,14 @@ impl<'a> Shift<'a> {
     pub(crate) fn answer(&mut self, calls: Vec<CallId>, ending: Ending, why: &str, by: &str) {
         for call in calls {
             let answer = self.answer_to(call, ToolOutput::error(why), ending, 0);
-            self.desk.stand_in(ToolFinished { by: by.to_owned(), ..answer });
+            self.log_buffer.stand_in(ToolFinished { by: by.to_owned(), ..answer });
         }
         fail::fail_point!("loop.calls.answered");
     }
 
     /// Sends the agent a message.
     pub(crate) fn tell(&mut self, from: Sender, text: String) {
-        self.desk.note(Event::MessageReceived(MessageReceived {
+        self.log_buffer.note(Event::MessageReceived(MessageReceived {
             from,
             message: Message::user(text),
             later: false,
@@ -188,7 +188,7 @@ impl<'a> Shift<'a> {
         length: Duration,
         stop: &CancellationToken,
     ) -> Result<bool, JournalError> {
-        self.desk.store().await?;
+        self.log_buffer.store().await?;
         let token = CancellationToken::new();
         let pause = tokio::time::sleep(length);
         let work = async {
@@ -198,7 +198,7 @@ impl<'a> Shift<'a> {
                 () = token.cancelled() => false,
             }
         };
-        let waited = self.desk.watch_wait(&self.bounds, &token, work).await?;
+        let waited = self.log_buffer.watch_wait(&self.bounds, &token, work).await?;
         Ok(matches!(waited, Watched::Ended(true)))
     }
 
@@ -209,7 +209,7 @@ impl<'a> Shift<'a> {
         reserved: Usage,
         share: Option<u64>,
     ) -> Result<Draw, JournalError> {
-        let before = self.desk.interrupts();
+        let before = self.log_buffer.interrupts();
         let model = self.model;
         let stored = self.begin_model_call(Purpose::Turn, reserved.clone(), share);
         let (draw, ()) = tokio::join!(stored, async { model.get_ready() });
@@ -218,19 +218,19 @@ impl<'a> Shift<'a> {
             return Ok(draw);
         }
         fail::fail_point!("loop.model.called");
-        let seen = self.desk.transcript.seq();
+        let seen = self.log_buffer.transcript.seq();
         let listener = Listener::default();
         let listen = |delta: Delta| {
             if let Some(delta) = listener.hear(delta) {
                 (self.agent.deltas)(delta);
             }
         };
-        let request = self.request(self.desk.transcript.messages(), max_tokens);
+        let request = self.request(self.log_buffer.transcript.messages(), max_tokens);
         let result = self.ask(request, &listen, before).await?;
         fail::fail_point!("loop.model.replied");
         let heard = listener.into_heard();
         let price = &self.bounds.model.price;
-        let worked_ms = self.desk.worked_ms();
+        let worked_ms = self.log_buffer.worked_ms();
         let event = match result {
             Ok(reply) => replied(seen, counted(reply, &reserved, price), None, worked_ms),
             Err(error @ ModelError::Cancelled) if !heard.text.trim().is_empty() => {
@@ -250,8 +250,8 @@ impl<'a> Shift<'a> {
                 failed(&error, reason, &charge, remedy, worked_ms)
             }
         };
-        self.desk.note(event);
-        self.model = model_of(self.agent, &self.desk.transcript);
+        self.log_buffer.note(event);
+        self.model = model_of(self.agent, &self.log_buffer.transcript);
         if self.bounds.model.id != self.model.info().id {
             self.bounds.model = self.model.info().clone();
         }
@@ -259,10 +259,10 @@ impl<'a> Shift<'a> {
     }
 
     /// The retries since the last reply.
-    fn trouble(&self) -> Trouble {
-        let phase = &self.desk.transcript.phase;
+    fn trouble(&self) -> RetryState {
+        let phase = &self.log_buffer.transcript.phase;
         let waited = Duration::from_millis(phase.waited_ms);
-        Trouble { run: self.agent.run, retries: phase.retries, waited }
+        RetryState { run: self.agent.run, retries: phase.retries, waited }
     }
 
     /// What to do after a failed call: retry, fall back, or neither.
@@ -311,20 +311,20 @@ impl<'a> Shift<'a> {
         before: Interrupts,
     ) -> Result<Result<Reply, ModelError>, JournalError> {
         // The run was paused while the intent was stored. Nothing has been sent yet.
-        if self.desk.interrupts() > before || self.desk.transcript.phase.paused {
+        if self.log_buffer.interrupts() > before || self.log_buffer.transcript.phase.paused {
             return Ok(Err(ModelError::NotSent));
         }
         let token = CancellationToken::new();
         let work = self.model.call(request, deltas, &token);
-        Ok(match self.desk.watch(&self.bounds, &token, work).await? {
+        Ok(match self.log_buffer.watch(&self.bounds, &token, work).await? {
             Watched::Ended(result) => result,
             Watched::Dropped => Err(ModelError::Cancelled),
         })
     }
 
     pub(crate) async fn compact(&mut self) -> Result<(), JournalError> {
-        self.desk.store().await?;
-        let transcript = &self.desk.transcript;
+        self.log_buffer.store().await?;
+        let transcript = &self.log_buffer.transcript;
         let keep = keep_tokens(transcript, &self.bounds);
         let before = transcript.compactable_before(keep).unwrap_or(transcript.seq().next());
         // The request for a summary must fit into the context window, too. The transcript stays as it is.
@@ -334,8 +334,8 @@ impl<'a> Shift<'a> {
         let input = transcript.request_tokens(self.bounds.overhead_tokens, share) + request;
         let max_tokens = self.bounds.model.max_output.min(4_096);
         let reserved = reservation(&self.bounds.model.price, input, max_tokens);
-        let limits = self.bounds.allowance.within(&self.bounds.limits, transcript, Reach::Now);
-        let before_call = self.desk.interrupts();
+        let limits = self.bounds.allowance.within(&self.bounds.limits, transcript, CountHeld::Now);
+        let before_call = self.log_buffer.interrupts();
         let listener = Listener::default();
         let (summary, by_model, charge) = if may_spend(transcript, &limits, &reserved)
             && self.begin_model_call(Purpose::Compaction, reserved.clone(), None).await?
@@ -367,8 +367,8 @@ impl<'a> Shift<'a> {
         } else {
             (compact::extract(&all), false, Charge::default())
         };
-        let worked_ms = self.desk.worked_ms();
-        self.desk.note(Event::Compacted(Box::new(Compacted {
+        let worked_ms = self.log_buffer.worked_ms();
+        self.log_buffer.note(Event::Compacted(Box::new(Compacted {
             before,
             summary: compact::framed(&summary),
             by_model,
@@ -377,7 +377,7 @@ impl<'a> Shift<'a> {
             worked_ms,
             extra: Extra::default(),
         })));
-        self.desk.store().await
+        self.log_buffer.store().await
     }
 
     /// Decides whether the run may end with `outcome`. Its answer must follow the schema, if there is one.
@@ -388,14 +388,14 @@ impl<'a> Shift<'a> {
             return Verdict::Finish(outcome);
         };
         let schema = self.schema.get_or_insert_with(|| Schema::compile(schema));
-        schema::judge(schema, output, self.desk.transcript.spent.misfits)
+        schema::judge(schema, output, self.log_buffer.transcript.spent.misfits)
     }
 
     pub(crate) async fn finish(&mut self, outcome: &Outcome) -> Result<bool, JournalError> {
-        let worked_ms = self.desk.worked_ms();
+        let worked_ms = self.log_buffer.worked_ms();
         let extra = Extra::default();
         let finished = RunFinished { outcome: outcome.clone(), worked_ms, changes: None, extra };
-        self.desk.conclude(Event::RunFinished(finished)).await
+        self.log_buffer.conclude(Event::RunFinished(finished)).await
     }
 }
 
