@@ -87,7 +87,7 @@ pub(crate) enum Outlook {
     Plain,
 }
 
-/// MessageOptions `tool` about `call` before it runs. `seen` are the files that the run has read or written by
+/// Asks `tool` about `call` before it runs. `seen` are the files that the run has read or written by
 /// then. A tool that panics counts as [`Outlook::Plain`].
 pub(crate) async fn foresee(tool: &dyn Tool, call: &ToolCall, seen: Option<&SeenFiles>) -> Outlook {
     let work = async {

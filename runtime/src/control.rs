@@ -249,7 +249,7 @@ impl Runtime {
         }
     }
 
-    /// MessageOptions `run` to stop. Returns whether it had not ended.
+    /// Asks `run` to stop. Returns whether it had not ended.
     async fn ask_for_the_end(
         &self,
         run: RunId,
@@ -351,7 +351,7 @@ impl Runtime {
         }
     }
 
-    /// MessageOptions one run, unless it has ended meanwhile.
+    /// Asks one run, unless it has ended meanwhile.
     async fn ask_one(&self, row: &RunRow, by: &str, wish: Wish) -> Result<Option<Told>, Error> {
         match self.inner.store.append(vec![wish.append(row.id, by)]).await {
             Ok(_) => Ok(Some(Told::of(row, Asked::Now))),
@@ -386,7 +386,7 @@ impl Runtime {
         }
     }
 
-    /// MessageOptions a run to stop, unless it has been asked or come to its end.
+    /// Asks a run to stop, unless it has been asked or come to its end.
     async fn ask_to_stop(&self, row: &RunRow, by: &str) -> Result<Told, Error> {
         self.inner.active.stop(row.id);
         let asked = if row.state.stopping { Asked::Before } else { Asked::Now };
@@ -424,7 +424,7 @@ impl RunHandle {
         self.runtime().send(self.id(), text).await
     }
 
-    /// MessageOptions the run to stop, and everything below it as `scope` says; see [`Runtime::cancel`].
+    /// Asks the run to stop, and everything below it as `scope` says; see [`Runtime::cancel`].
     ///
     /// # Errors
     /// When the store fails.

@@ -28,7 +28,7 @@ pub struct ByFolder {
 }
 
 impl ByFolder {
-    /// MessageOptions `find` once for each folder. What it returns follows its files by itself.
+    /// Asks `find` once for each folder. What it returns follows its files by itself.
     pub fn new(find: impl Fn(&Path) -> Surroundings + Send + Sync + 'static) -> Self {
         ByFolder { find: Arc::new(find), known: Arc::default() }
     }

@@ -79,7 +79,7 @@ impl Sources {
         self.sources.is_empty()
     }
 
-    /// MessageOptions every source what it offers for the run of `context`, all at the same time. They are closed
+    /// Asks every source what it offers for the run of `context`, all at the same time. They are closed
     /// again: what they reach for a call is not what they reach now.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! MessageOptions the person at the terminal about tool calls.
+//! Asks the person at the terminal about tool calls.
 
 mod glance;
 mod prompt;
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// The name in the log of the person at the terminal.
 pub const PERSON: &str = "the user";
 
-/// MessageOptions the person at the terminal.
+/// Asks the person at the terminal.
 pub struct Asker {
     /// The settings file for rules that always apply.
     settings: Option<PathBuf>,

@@ -194,7 +194,7 @@ pub struct Viewer {
     pub form: Form,
     pub screen: Screen,
     pub signals: Signals,
-    /// MessageOptions the person at the terminal, if there is one.
+    /// Asks the person at the terminal, if there is one.
     asker: Option<Asker>,
     /// The text that the person types meanwhile; read in a chat only.
     pub typing: Typing,

@@ -109,7 +109,7 @@ pub struct Sources {
     /// The user's folders of agents, the nearest first: `~/.config/posse/agents`,
     /// `~/.claude/agents`. One below a folder called `.claude` is read as Claude Code's.
     pub user_folders: Vec<PathBuf>,
-    /// Folders that hold plugins, each in a folder of its own: `~/.config/posse/plugins`. WithEnd
+    /// Folders that hold plugins, each in a folder of its own: `~/.config/posse/plugins`. Beside
     /// them, the user's settings may name plugins.
     pub plugin_folders: Vec<PathBuf>,
     /// The settings files, which may define and change agents.

@@ -66,7 +66,7 @@ pub struct Sources {
     /// The user's folders of skills, the nearest first: `~/.config/posse/skills`,
     /// `~/.claude/skills`.
     pub user_folders: Vec<PathBuf>,
-    /// Folders that hold plugins, each in a folder of its own: `~/.config/posse/plugins`. WithEnd
+    /// Folders that hold plugins, each in a folder of its own: `~/.config/posse/plugins`. Beside
     /// them, the user's settings may name plugins.
     pub plugin_folders: Vec<PathBuf>,
     /// Further folders of skills, beside those that the user's settings name.

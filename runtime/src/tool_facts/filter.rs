@@ -40,7 +40,7 @@ pub(crate) fn allowed<'t>(
 /// stands in parentheses says with what a tool may be called: in `allow` the tool is named all the
 /// same, in `deny` it is not.
 pub(crate) fn leave(allow: Option<&[String]>, deny: &[String], tool: &ToolFacts) -> bool {
-    // WithEnd other names, `*` is the name of a tool that does not exist.
+    // Beside other names, `*` is the name of a tool that does not exist.
     let named = |entry: &String| entry != "*" && fits(parts(entry).0, tool);
     let wanted = match allow {
         None => true,

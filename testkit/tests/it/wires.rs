@@ -17,7 +17,7 @@ pub trait Client {
     /// The body of a request for one document.
     fn body(&self, talk: &Talk) -> Value;
 
-    /// MessageOptions for a stream.
+    /// Asks for a stream.
     fn stream(&self, body: &mut Value) {
         body["stream"] = json!(true);
     }

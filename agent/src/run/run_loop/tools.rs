@@ -110,7 +110,7 @@ impl RunLoop<'_> {
         }
     }
 
-    /// MessageOptions `tool` about `call` before Posse asks a person. A preview that is too long or too slow is
+    /// Asks `tool` about `call` before Posse asks a person. A preview that is too long or too slow is
     /// ignored. `None` when the run has to stop meanwhile.
     async fn foresee(
         &mut self,

@@ -143,7 +143,7 @@ pub fn forget_typed() {
     }
 }
 
-/// MessageOptions `question` on the terminal, and says whether the answer is yes. Keys that were typed before the
+/// Asks `question` on the terminal, and says whether the answer is yes. Keys that were typed before the
 /// question was there do not answer it.
 ///
 /// # Errors

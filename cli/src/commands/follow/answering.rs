@@ -1,4 +1,4 @@
-//! MessageOptions the questions of a run while it is followed. Events are shown above the line in which the
+//! Asks the questions of a run while it is followed. Events are shown above the line in which the
 //! person answers.
 
 use super::{FollowedRun, Viewer};
@@ -23,7 +23,7 @@ enum Replied {
 type Known = Vec<(RunId, CallId)>;
 
 impl Viewer {
-    /// MessageOptions the open questions of the run's tree, if a person is there. Returns the signal that
+    /// Asks the open questions of the run's tree, if a person is there. Returns the signal that
     /// came instead of an answer.
     pub(super) async fn ask(
         &mut self,
@@ -86,7 +86,7 @@ impl Viewer {
         }
     }
 
-    /// MessageOptions until the answer is valid, or until it was given elsewhere.
+    /// Asks until the answer is valid, or until it was given elsewhere.
     async fn ask_one(
         &mut self,
         asker: &Asker,

@@ -46,7 +46,7 @@ impl<'c> BatchResult<'c> {
 }
 
 /// The runs that `targets` selects, the oldest first, each once. `deed` says what will happen to
-/// them, such as `cancelled`. MessageOptions for confirmation if filters select them.
+/// them, such as `cancelled`. Asks for confirmation if filters select them.
 pub async fn of(
     common: &Common,
     runtime: &Runtime,
@@ -149,7 +149,7 @@ pub async fn filter(runtime: &Runtime, filters: &Filters, kin: Kin) -> Result<Fi
     })
 }
 
-/// MessageOptions for confirmation. `deed` says what will happen to `rows`, and `with` names what else is affected.
+/// Asks for confirmation. `deed` says what will happen to `rows`, and `with` names what else is affected.
 pub fn confirm(common: &Common, rows: &[RunRow], deed: &str, with: &str) -> Result<(), Failure> {
     let count = format::count(rows.len() as u64, "run");
     for row in rows.iter().take(SHOWN) {

@@ -11,7 +11,7 @@ use posse::trust::{Brought, Standing};
 use std::path::Path;
 
 impl Common {
-    /// MessageOptions whether to trust the changes around `folder`, if `may_ask` and there is a terminal.
+    /// Asks whether to trust the changes around `folder`, if `may_ask` and there is a terminal.
     /// Otherwise, or if the answer is no, returns a line about the changes.
     pub fn review_changes(&self, folder: &Path, may_ask: bool) -> Result<Option<String>, Failure> {
         let is_changed = |it: &Brought| self.trust.standing(&it.folder) == Standing::Changed;

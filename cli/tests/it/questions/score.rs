@@ -28,7 +28,7 @@ pub struct Asked {
     never: &'static [&'static str],
 }
 
-/// MessageOptions a question.
+/// Asks a question.
 pub fn ask(text: &'static str) -> Asked {
     Asked { text, says: &[], never: &[] }
 }
