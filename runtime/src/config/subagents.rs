@@ -1,4 +1,4 @@
-//! What runs may start and how, as settings files say it.
+//! What runs may start and how, according to settings files.
 
 use super::Setting;
 use super::table::{Layer, settings};
@@ -91,7 +91,7 @@ impl Value for ChildSkills {
 }
 
 impl SubagentSettings {
-    /// All of it as rules, each of which holds.
+    /// The settings as rules. All of them apply.
     pub fn rules(&self) -> Vec<SubagentRules> {
         let first = SubagentRules {
             enabled: Some(self.enabled.value),
