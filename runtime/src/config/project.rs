@@ -1,6 +1,5 @@
-//! What a project may not set, trusted or not: settings that affect more than the project, where
-//! API keys are sent, and which folders are trusted. The catalog decides what the project's agents
-//! may do.
+//! What no project may set: settings that affect more than the project, where API keys are sent,
+//! and which folders are trusted. The catalog decides what the project's agents may do.
 
 use super::table::Layered;
 use super::words::place_of;

@@ -113,11 +113,11 @@ impl SubagentSettings {
         std::iter::once(first).chain(agents).chain(tools).chain(skills).collect()
     }
 
-    /// How long no result must have come before those there are, are told together.
+    /// The debounce interval for `collect` announcements.
     pub fn quiet(&self) -> Duration {
         Duration::from_secs(self.quiet_seconds.value)
     }
 }
 
-/// How long no result must have come before those there are, are told together.
+/// The default debounce interval for `collect` announcements.
 pub(crate) const QUIET: Duration = Duration::from_secs(10);

@@ -29,8 +29,7 @@ pub(super) fn unreadable(path: &Path, text: &str, error: &toml::de::Error) -> Co
     ConfigError::Invalid { path: path.to_owned(), at, reason }
 }
 
-/// The error for an invalid value in the file at `path` with the content `text`. `reason` names the
-/// key.
+/// The error for an invalid value in the file at `path`. `reason` names the key.
 pub(super) fn unusable(path: &Path, text: &str, reason: String) -> ConfigError {
     let section = reason.strip_prefix("in [").and_then(|rest| rest.split_once(']'));
     let key = quoted(&reason).into_iter().next().unwrap_or_default();
