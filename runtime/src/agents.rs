@@ -81,7 +81,7 @@ impl Entry {
         self.standing.as_ref().is_none_or(Standing::is_trusted)
     }
 
-    /// True if another agent shadows this one only because the folder of this one is not trusted.
+    /// True when another agent shadows this one only because the folder of this one is not trusted.
     pub fn is_kept_from_its_name(&self) -> bool {
         !self.is_trusted()
             && self.shadowed_by.as_ref().is_some_and(|by| by.rank() > self.source.rank())
@@ -111,7 +111,7 @@ impl AgentCatalog {
     /// Adds an agent of the host. It shadows agents of projects and users.
     ///
     /// # Errors
-    /// If the host already added an agent of this name. The first one stays.
+    /// When the host already added an agent of this name. The first one stays.
     pub fn add(&mut self, agent: AgentSpec) -> Result<(), Error> {
         let mut hosted = self.entries.iter().filter(|entry| entry.source == Source::Host);
         if hosted.any(|entry| same(&entry.name, &agent.name)) {
@@ -146,7 +146,7 @@ impl AgentCatalog {
     /// The agent called `name`.
     ///
     /// # Errors
-    /// If the agent is unknown (the error lists the known ones) or its definition cannot be used.
+    /// When the agent is unknown (the error lists the known ones) or its definition cannot be used.
     pub fn find(&self, name: &AgentName) -> Result<&AgentSpec, Error> {
         match self.entry(name) {
             Some(Entry { agent: Some(agent), .. }) => Ok(agent),
@@ -248,7 +248,7 @@ impl AgentCatalog {
         self.problems.extend(missing);
     }
 
-    /// True if an agent of this name exists, compared without regard to case.
+    /// True when an agent of this name exists, compared without regard to case.
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.iter().any(|agent| agent.name.as_str().eq_ignore_ascii_case(name))
     }

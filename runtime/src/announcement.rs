@@ -21,7 +21,7 @@ pub(crate) struct RunSummary {
     ancestors: Vec<RunId>,
     /// True for a session without a message so far.
     unspoken: bool,
-    /// True if the run may have children.
+    /// True when the run may have children.
     leads: bool,
     /// The run that gets the result.
     caller: Option<Caller>,

@@ -161,7 +161,7 @@ async fn put_away(store: &dyn Store, scratch: &Path, row: &RunRow) -> Result<(),
     }
 }
 
-/// True if the run started a tool call that does more than read.
+/// True when the run started a tool call that does more than read.
 async fn has_acted(store: &dyn Store, run: RunId) -> Result<bool, StoreError> {
     let mut seen = Seq::ZERO;
     loop {

@@ -356,7 +356,7 @@ impl AuditExport {
     /// Starts an export, and returns its first line.
     ///
     /// # Errors
-    /// If the line cannot be written as JSON, which does not happen in practice.
+    /// When the line cannot be written as JSON, which does not happen in practice.
     pub fn begin() -> Result<(Self, String), serde_json::Error> {
         let mut export = AuditExport { seq: 0, hash: chain::seed(CHAIN) };
         let line = export.line(Content::Begin { form: FORM })?;

@@ -37,7 +37,7 @@ impl Purse {
         }
     }
 
-    /// True if a budget limits something that the run itself uses.
+    /// True when a budget limits something that the run itself uses.
     pub(crate) fn is_limited(&self) -> bool {
         self.0.get() == Some(&Limited::Yes)
     }

@@ -70,7 +70,7 @@ impl Above {
             .filter(move |limit| own.of(*limit).is_some() || above.contains(limit))
     }
 
-    /// True if a budget limits `limit` for the subagents of this run.
+    /// True when a budget limits `limit` for the subagents of this run.
     pub(crate) fn limits(&self, limit: Limit) -> bool {
         self.limited().any(|limited| limited == limit)
     }

@@ -233,7 +233,7 @@ impl Config {
     /// The settings that `sources` give. A file that does not exist sets nothing.
     ///
     /// # Errors
-    /// If a file cannot be read, is invalid, or sets a key that it may not set.
+    /// When a file cannot be read, is invalid, or sets a key that it may not set.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
         let mut config = Config::default();
         if let Some(path) = &sources.user

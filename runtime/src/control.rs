@@ -132,7 +132,7 @@ impl Runtime {
     /// has ended wakes up.
     ///
     /// # Errors
-    /// If there is no such run, it is archived, or the text is empty.
+    /// When there is no such run, it is archived, or the text is empty.
     pub async fn send(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
         self.send_with(run, text, MessageOptions::default()).await
     }
@@ -217,10 +217,10 @@ impl Runtime {
     /// asks, in words for people.
     ///
     /// If the run has ended, its remaining subagents are cancelled. A repeated call lists the runs that are still
-    /// stopping, and asks those that a crash had kept from being asked.
+    /// stopping, and asks runs that a crash kept from being asked.
     ///
     /// # Errors
-    /// If there is no such run, or if it and all its subagents have ended.
+    /// When there is no such run, or if it and all its subagents have ended.
     pub async fn cancel(&self, run: RunId, by: &str, scope: CancelScope) -> Result<Receipt, Error> {
         let row = self.row(run).await?.ok_or(Error::Store(StoreError::NotFound(run)))?;
         // A run that is not a session has one turn.
@@ -272,7 +272,7 @@ impl Runtime {
     /// without a slot until [`Runtime::unpause`]. Messages are kept meanwhile. `by` says who asks, in words for people.
     ///
     /// # Errors
-    /// If there is no such run, or no run is left to pause.
+    /// When there is no such run, or no run is left to pause.
     pub async fn pause(&self, run: RunId, by: &str, extent: Extent) -> Result<Receipt, Error> {
         self.ask(run, by, extent, Wish::Pause).await
     }
@@ -282,7 +282,7 @@ impl Runtime {
     /// this returns, so the process may end at once. Returns the topmost interrupted runs.
     ///
     /// # Errors
-    /// If the store fails. Runs that are not stored as interrupted then continue as after a crash.
+    /// When the store fails. Runs that are not stored as interrupted then continue as after a crash.
     pub async fn interrupt(&self, by: &str) -> Result<Vec<RunId>, Error> {
         let mut interrupted: Vec<RunId> = Vec::new();
         let mut reached: HashSet<RunId> = HashSet::new();
@@ -310,7 +310,7 @@ impl Runtime {
     /// Lets a paused or interrupted run continue, or the run and all its subagents.
     ///
     /// # Errors
-    /// If there is no such run, or none of these runs is paused.
+    /// When there is no such run, or none of these runs is paused.
     pub async fn unpause(&self, run: RunId, by: &str, extent: Extent) -> Result<Receipt, Error> {
         let receipt = self.ask(run, by, extent, Wish::GoOn).await?;
         for told in &receipt.told {
@@ -357,8 +357,8 @@ impl Runtime {
         }
     }
 
-    /// Asks the subagents of `run` that `reach` selects to stop, and sees to it that they do. Returns them, including
-    /// those that were asked before.
+    /// Asks the subagents of `run` that `reach` selects to stop, and sees to it that they do. Returns all of them, even
+    /// if they were asked before.
     pub(crate) async fn cancel_below(
         &self,
         run: RunId,
@@ -464,7 +464,7 @@ pub(crate) fn below(run: RunId, mut rows: Vec<RunRow>, reach: Reach) -> Vec<RunR
     rows
 }
 
-/// True if the run has neither ended nor been damaged.
+/// True when the run has neither ended nor been damaged.
 fn is_open(row: &RunRow) -> bool {
     row.state.outcome.is_none() && row.log.damaged.is_none()
 }

@@ -136,7 +136,7 @@ pub struct DefinedStart {
     /// A message before its task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_prompt: Option<String>,
-    /// True if its caller does not wait for it.
+    /// True when its caller does not wait for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background: Option<bool>,
     /// How its result is announced to its caller.
@@ -148,7 +148,7 @@ pub struct DefinedStart {
     /// Whose memory it keeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
-    /// True if it does not get the project's CLAUDE.md.
+    /// True when it does not get the project's CLAUDE.md.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omit_claude_md: Option<bool>,
 }

@@ -69,8 +69,7 @@ pub enum Error {
     ShuttingDown,
 }
 
-/// The kind of an error, for programs. Later versions may add kinds, but do not change their
-/// meaning.
+/// The kind of an error, for programs. Kinds may be added; none changes its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

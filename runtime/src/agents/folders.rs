@@ -20,7 +20,7 @@ pub(crate) struct Folder {
     pub(crate) path: PathBuf,
     /// Its files, sorted.
     pub(crate) files: Vec<(PathBuf, Stamp)>,
-    /// True if the folder has more files or levels than Posse reads.
+    /// True when the folder has more files or levels than Posse reads.
     pub(crate) cut: bool,
     /// Links in a project that point outside its repository, to files that are not its own.
     pub(crate) outward: Vec<PathBuf>,

@@ -150,8 +150,8 @@ impl LiveCatalog {
         }
     }
 
-    /// Sets the tools that exist, in place of those that the sources named, and the limits and the budget that agents
-    /// of projects cannot exceed. Has no effect on a catalog that was built from an [`AgentCatalog`].
+    /// Sets the existing tools, in place of the tools in the sources, and the limits and the budget that agents of
+    /// projects cannot exceed. Has no effect on a catalog that was built from an [`AgentCatalog`].
     pub fn configure(&self, tools: Vec<ToolFacts>, limits: &Limits, budget: &Budget) {
         let Some(desk) = &self.shared.desk else { return };
         let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,7 +171,7 @@ impl LiveCatalog {
     /// Adds an agent of the host.
     ///
     /// # Errors
-    /// If the host already added an agent of this name. The first one stays.
+    /// When the host already added an agent of this name. The first one stays.
     pub fn add(&self, agent: AgentSpec) -> Result<(), Error> {
         self.edit(|catalog| catalog.add(agent))
     }

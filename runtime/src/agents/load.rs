@@ -127,7 +127,7 @@ fn files(sources: &Sources) -> Vec<(PathBuf, Option<Stamp>)> {
 }
 
 impl Reader {
-    /// True if `sources` may have changed since the last read.
+    /// True when `sources` may have changed since the last read.
     pub(crate) fn is_stale(&mut self, sources: &Sources) -> bool {
         let files = files(sources);
         let folders = folders::find(sources, &self.settings.plugins);

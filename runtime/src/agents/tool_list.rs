@@ -238,7 +238,7 @@ fn delegates(
     }
 }
 
-/// True if `name`, which may contain `*`, may match a tool of an MCP server.
+/// True when `name`, which may contain `*`, may match a tool of an MCP server.
 fn is_offered(name: &str, tools: &[ToolFacts]) -> bool {
     is_mcp(name)
         && match name.contains('*') {

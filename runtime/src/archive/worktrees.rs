@@ -16,7 +16,7 @@ pub struct Remnant {
     pub folder: PathBuf,
     /// The changes of the run, now on its branch.
     pub changes: Option<Changes>,
-    /// True if the folder was removed.
+    /// True when the folder was removed.
     pub removed: bool,
 }
 

@@ -46,7 +46,7 @@ pub(crate) async fn take_over(
     Ok(Taken { forked: Some(forked), note: None })
 }
 
-/// True if both have the same agent, in the same version, and differ only in their task.
+/// True when both have the same agent, in the same version, and differ only in their task.
 fn same_but_for_its_task(parent: &RunStarted, child: &RunStarted) -> bool {
     let (one, other) = (&parent.agent, &child.agent);
     one.name == other.name

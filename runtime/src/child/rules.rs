@@ -30,17 +30,17 @@ impl Runtime {
 }
 
 impl<'a> Rules<'a> {
-    /// True if a layer forbids all children.
+    /// True when a layer forbids all children.
     pub(crate) fn forbid_all(&self) -> bool {
         self.0.iter().any(|rules| rules.enabled == Some(false))
     }
 
-    /// True if a call must name the agent.
+    /// True when a call must name the agent.
     pub(crate) fn require_agent(&self) -> bool {
         self.0.iter().any(|rules| rules.require_agent == Some(true))
     }
 
-    /// True if every layer allows `agent`.
+    /// True when every layer allows `agent`.
     pub(crate) fn allow(&self, agent: &str) -> bool {
         let mut lists = self.0.iter().filter_map(|rules| rules.allowed_agents.as_ref());
         lists.all(|list| list.iter().any(|it| it == "*" || it.eq_ignore_ascii_case(agent)))

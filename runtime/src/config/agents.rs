@@ -24,7 +24,7 @@ pub struct AgentTable {
 }
 
 impl AgentTable {
-    /// True if it does not define an agent, but changes one that is defined elsewhere.
+    /// True when it does not define an agent, but changes one that is defined elsewhere.
     pub fn is_change(&self) -> bool {
         self.definition.description.is_empty() && self.definition.prompt.is_empty()
     }

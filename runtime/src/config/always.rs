@@ -10,7 +10,7 @@ use toml_edit::{Array, DocumentMut, Item, Table};
 /// missing. The rest of the file stays as written.
 ///
 /// # Errors
-/// If the file cannot be read, parsed or written. The file is then unchanged.
+/// When the file cannot be read, parsed or written. The file is then unchanged.
 pub fn allow_always(file: &Path, rule: &str) -> Result<(), ConfigError> {
     let unwritable = |reason: String| ConfigError::Unwritable { path: file.to_owned(), reason };
     let text = match fs::read_to_string(file) {

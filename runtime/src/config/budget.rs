@@ -56,7 +56,7 @@ impl FileBudget {
 /// Parses a budget like `cost=1.50,turns=200`.
 ///
 /// # Errors
-/// If a part is unknown, is there twice, or has no number.
+/// When a part is unknown, is there twice, or has no number.
 pub fn parse_budget(text: &str) -> Result<Budget, String> {
     let mut budget = Budget::default();
     for part in text.split(',').map(str::trim) {

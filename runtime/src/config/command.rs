@@ -52,8 +52,8 @@ fn one_at_least(processes: &u32, row: &Row) -> Result<(), String> {
     if *processes == 0 { Err(row.wrong(" is 0: a command is one at least")) } else { Ok(()) }
 }
 
-/// Refuses variables that Posse cannot pass to a command, such as those that would affect Posse's own processes around
-/// the command.
+/// Refuses variables that Posse cannot pass to a command, such as variables that would affect Posse's own processes
+/// around the command.
 fn can_be_passed(names: &[String], row: &Row) -> Result<(), String> {
     let why = "cannot be passed on. Give names such as `MY_SERVICE`, without values; none that begins \
                with LD_ or POSSE_";

@@ -124,7 +124,7 @@ pub(crate) trait Layered {
     /// Adds the values in effect to `shown`.
     fn show(&self, row: &Row, shown: &mut Vec<Effective>);
 
-    /// True if `written` sets anything.
+    /// True when `written` sets anything.
     fn is_set(_written: &Self::Written) -> bool {
         true
     }

@@ -25,7 +25,7 @@ pub(crate) trait Value: Sized {
     /// The value as `posse config` shows it; `None` if there is nothing to show.
     fn shown(&self) -> Option<Json>;
 
-    /// True if it is lower than `other`, for types with an order.
+    /// True when it is lower than `other`, for types with an order.
     fn is_lower(&self, _other: &Self) -> bool {
         false
     }

@@ -36,7 +36,7 @@ impl WebhookSettings {
     /// that is not set is noted. Without any secret, nothing is sent.
     ///
     /// # Errors
-    /// If the value of a variable is not a valid secret.
+    /// When the value of a variable is not a valid secret.
     pub fn webhook(
         &self,
         mut lookup: impl FnMut(&str) -> Option<String>,

@@ -122,13 +122,12 @@ impl Field {
         self.row().3
     }
 
-    /// True if the field has no effect yet.
+    /// True when the field has no effect yet.
     pub(crate) fn is_not_in_force(self) -> bool {
         matches!(self, McpServers | Hooks | Memory | OmitClaudeMd)
     }
 
-    /// True if the field restricts what an agent may do. Such a field is found even in an unusual
-    /// place.
+    /// True when the field restricts an agent. Such a field is found even in an unusual place.
     pub(crate) fn narrows(self) -> bool {
         matches!(
             self,
@@ -152,7 +151,7 @@ impl Field {
     }
 }
 
-/// True if the unknown `key` looks as if it restricted something.
+/// True when the unknown `key` looks as if it restricted something.
 pub(crate) fn seems_to_restrict(key: &str) -> bool {
     let key = plain(key);
     RESTRICTING_PARTS.iter().any(|part| key.contains(part))

@@ -18,8 +18,7 @@ use crate::front_matter::problem::{Findings, Place};
 use crate::limits::DEEPEST;
 use posse_protocol::{AgentName, Announce, Effort};
 
-/// The maximum number of characters of a description. Every request of a run that may call the
-/// agent contains it.
+/// The longest description, in characters. Every request of a possible caller contains it.
 const DESCRIPTION: usize = 4_096;
 
 /// The format of a definition.

@@ -352,7 +352,7 @@ async fn cancel(
     Ok(text)
 }
 
-/// True if a run with this status has not ended.
+/// True when a run with this status has not ended.
 pub(crate) fn is_at_work(status: Status) -> bool {
     !matches!(status, Status::Finished | Status::Archived | Status::Damaged)
 }

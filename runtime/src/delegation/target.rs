@@ -14,8 +14,7 @@ const RECENT: Duration = Duration::from_secs(30 * 60);
 /// The subagents of a run.
 pub(crate) struct Family {
     run: RunId,
-    /// The listed runs, in the order of their numbers: unfinished runs, then ended ones, the last
-    /// to end first.
+    /// The listed runs by number: unfinished ones, then ended ones, the last to end first.
     listed: Vec<RunRow>,
     others: Vec<RunRow>,
 }

@@ -174,7 +174,7 @@ async fn start(
 }
 
 impl Runtime {
-    /// True if the definition of `agent` makes it a background child.
+    /// True when the definition of `agent` makes it a background child.
     fn goes_to_background(&self, above: &Above, agent: &AgentName) -> bool {
         let agents = self.agents_in(above.started.grant.workspace.as_ref());
         above.given(agent).or_else(|| agents.find(agent).ok()).is_some_and(|it| it.start.background)
