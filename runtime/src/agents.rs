@@ -161,7 +161,7 @@ impl AgentCatalog {
         }
     }
 
-    /// The usable agents: first the names of the built-in agents, then the others by name.
+    /// The usable agents: those with the name of a built-in agent first, then the others by name.
     pub fn iter(&self) -> impl Iterator<Item = &AgentSpec> {
         self.effective.iter().filter_map(|index| self.entries[*index].agent.as_ref())
     }

@@ -1,6 +1,6 @@
 //! How the parent of a run learns that the run ended: from a block of text that names the run, its
-//! agent, its outcome and its cost. The run's own text is quoted inside as data, and cannot imitate
-//! the end of the block.
+//! agent, its outcome and what it used. The run's own text is quoted inside as data, and cannot
+//! imitate the end of the block.
 
 use posse_protocol::{
     Announce, Announced, CallId, Caller, CancelRequested, CancelScope, Changes, Ending, Event,
@@ -217,7 +217,7 @@ impl Announcement {
         self.to.front().map(|(run, _)| *run)
     }
 
-    /// The addressee cannot be reached. Moves on to the next one.
+    /// Moves on to the next addressee, because this one cannot be reached.
     pub(crate) fn pass_on(&mut self) {
         self.to.pop_front();
     }

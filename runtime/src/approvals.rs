@@ -94,8 +94,8 @@ impl Runtime {
     /// unless another does.
     ///
     /// # Errors
-    /// When there is no such run; if the question is not open (already answered, the run continued or ended, or the
-    /// call is a different one); or if the rule in the answer is invalid or does not match the call.
+    /// When there is no such run, when the question is not open (already answered, the run continued or ended, or the
+    /// call is a different one), or when the rule in the answer is invalid or does not match the call.
     pub async fn decide(
         &self,
         run: RunId,

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 const BATCH: usize = 256;
 /// How many events are read at once.
 const PAGE: usize = 1_000;
-/// When the next sweep starts if this one left work.
+/// How soon the next sweep starts if this one left work.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Whether a sweep has left work for the next one.
@@ -87,7 +87,7 @@ impl Sweeper {
                 swept = Swept::Some;
             }
             for row in rows {
-                // An error means that another process has reopened or archived the run meanwhile.
+                // Errors are ignored: another process may have reopened or archived the run meanwhile.
                 let _ = match which {
                     // A run whose log is to be removed is handled as `Unwanted` when its time comes.
                     Leftover::Ended | Leftover::Due if row.state.cleanup == Cleanup::Delete => {

@@ -182,7 +182,7 @@ impl Runtime {
 
     /// The ancestor that makes a run below it stop, in words, if any: one that is being cancelled
     /// or ended without completing. An ancestor that completed counts only if no nearer ancestor is
-    /// a background child, because nothing waits for those.
+    /// a background child, because nothing above a background child waits for it.
     pub(crate) async fn forsaken(&self, parent: &Parent) -> Result<Option<String>, Error> {
         let mut is_awaited = true;
         for run in parent.ancestors.iter().rev() {

@@ -137,7 +137,7 @@ impl Runtime {
         self.send_with(run, text, MessageOptions::default()).await
     }
 
-    /// Like [`Runtime::send`], with options that change before the run answers.
+    /// Like [`Runtime::send`], and applies `asks` before the run answers.
     ///
     /// # Errors
     /// As [`Runtime::send`]; or if `asks` names a model that cannot be used here.
@@ -220,7 +220,7 @@ impl Runtime {
     /// stopping, and asks runs that a crash kept from being asked.
     ///
     /// # Errors
-    /// When there is no such run, or if it and all its subagents have ended.
+    /// When there is no such run, or it and all its subagents have ended.
     pub async fn cancel(&self, run: RunId, by: &str, scope: CancelScope) -> Result<Receipt, Error> {
         let row = self.row(run).await?.ok_or(Error::Store(StoreError::NotFound(run)))?;
         // A run that is not a session has one turn.
@@ -357,7 +357,7 @@ impl Runtime {
         }
     }
 
-    /// Asks the subagents of `run` that `reach` selects to stop, and sees to it that they do. Returns all of them, even
+    /// Asks the subagents of `run` that `reach` selects to stop, and makes sure that they do. Returns all of them, even
     /// if they were asked before.
     pub(crate) async fn cancel_below(
         &self,

@@ -1,4 +1,4 @@
-//! Deliveries to webhooks: lists them, retries failed ones, and sends test events.
+//! Lists deliveries to webhooks, retries deliveries that were given up, and sends test events.
 
 use crate::error::Error;
 use crate::runtime::Runtime;

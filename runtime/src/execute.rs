@@ -210,7 +210,7 @@ impl Executor {
 }
 
 impl Executor {
-    /// Works on a run until something must be decided outside of the agent loop.
+    /// Works on a run until it ends, waits, or must be looked at again.
     async fn work(
         &self,
         run: RunId,
@@ -503,7 +503,7 @@ fn closing(transcript: &Transcript, why: Why<'_>) -> (Vec<Event>, Outcome) {
     (events, outcome)
 }
 
-/// Why a run is ended from outside.
+/// Why the executor ends a run.
 #[derive(Clone, Copy)]
 enum Why<'a> {
     /// It cannot be executed here.

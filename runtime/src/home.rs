@@ -31,9 +31,8 @@ use tokio::runtime::Handle;
 /// ```
 #[derive(Clone)]
 pub enum Home {
-    /// A temporary folder, which is removed when the last run has ended and its users are gone.
-    /// Models are called with these keys. Without keys, a local server or the offline model is
-    /// used.
+    /// A temporary folder, which is removed when the last run has ended and no user is left. Models
+    /// are called with these keys. Without keys, a local server or the offline model is used.
     Temporary(Keys),
     /// This configuration, which may have tools, agents and a launcher of its own. The runs stay in
     /// its database. Other runs in the database are left alone.

@@ -55,7 +55,7 @@ pub(crate) struct FirstEvents {
     pub(crate) events: Vec<Event>,
     /// Appends to other runs in the same commit.
     pub(crate) beside: Vec<Append>,
-    /// Receives the result when the run is stored.
+    /// Receives the result of storing the run.
     pub(crate) told: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -295,8 +295,7 @@ impl RunJournal {
         events: &[Event],
         finished: &RunFinished,
     ) -> Result<WithEnd, StoreError> {
-        // The end of a cancelled run is stored even if the disk is full, with all that belongs to
-        // it.
+        // The end of a cancelled run is stored even if the disk is full, with its other appends.
         let reserve = if self.stopping.is_set() { Reserve::Use } else { Reserve::Leave };
         let announcement = self.announcement(events, finished).await?;
         let mut requests = Vec::new();

@@ -1,9 +1,9 @@
 //! Decides which of the waiting runs this process executes next.
 //!
 //! The order is: priority; then fairness between trees, where the root with the fewest running runs goes first, in turn
-//! among equals; then waiting time. No run exceeds a cap, and no slot stays free while a run waits that no cap holds
+//! among equals; then waiting time. No cap is exceeded, and no slot stays free while a run waits that no cap holds
 //! back. Of the runs whose processes died again and again, one is executed at a time, so that the others do not die
-//! with the one that causes it. This module only decides: it uses no store and no clock.
+//! with the one that is the cause. This module only decides: it uses no store and no clock.
 
 mod caps;
 #[cfg(test)]

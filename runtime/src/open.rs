@@ -20,9 +20,9 @@ use posse_store::{Options, Scrub, SqliteStore, Store};
 use std::sync::Arc;
 use tokio::sync::{OnceCell, Semaphore};
 
-/// How many runs are prepared and stored at the same time, at most. If a thousand runs started
-/// together, with more, the first one would wait for all others before it calls its model. With
-/// fewer than fit in a commit, commits would be small.
+/// The maximum number of runs that are prepared and stored at the same time. If many runs start
+/// together and this were larger, the first run would wait for all others before it calls its
+/// model. If it were smaller than a commit can take, commits would be small.
 const STARTING: usize = 128;
 
 /// A store that is about to be opened.

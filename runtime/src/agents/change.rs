@@ -78,8 +78,7 @@ pub(crate) fn apply(
     require_tools(&mut spec.rights, Place::UNKNOWN, tools, findings);
 }
 
-/// The fields of `change` that only the user may set: with them, a project could instruct an agent
-/// that has more rights than reading.
+/// Fields that a project may not set: with them, it could instruct an agent with more rights.
 fn reserved(change: &AgentDefinition) -> impl Iterator<Item = Field> {
     let AgentDefinition { rights, start, .. } = change;
     let set = [

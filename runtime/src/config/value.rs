@@ -117,7 +117,7 @@ pub enum AutoResume {
     Wait,
 }
 
-/// Implements [`Value`] for types: how files write them, how Posse reads and shows them, and which of two is lower.
+/// Implements `Value` for types: how files write them, how Posse reads and shows them, and which of two is lower.
 macro_rules! values {
     ($($Type:ty, $Written:ty, $read:expr, $shown:expr $(, $is_lower:expr)?;)*) => {$(
         impl Value for $Type {

@@ -27,7 +27,7 @@ impl WebhookSettings {
         self.webhook.name()
     }
 
-    /// The URL, without its secret parts.
+    /// The URL, without its path and query, which may be secret.
     pub fn shown_address(&self) -> String {
         self.webhook.shown_address()
     }

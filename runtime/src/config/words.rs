@@ -12,7 +12,7 @@ const SETTINGS_PAGE: &str = "the page on settings (docs/reference/settings.md) l
 /// Line and column of a place in a text, both from 1.
 pub(super) type At = (u32, u32);
 
-/// The error for a file at `path` with the content `text` that is not valid.
+/// The error for a settings file at `path` whose content `text` is invalid.
 pub(super) fn unreadable(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let message = error.message().trim_end();
     let at = error.span().map(|span| {

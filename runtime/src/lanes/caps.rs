@@ -5,7 +5,7 @@ use posse_store::Queued;
 use std::collections::BTreeMap;
 
 /// How many runs of a kind a process executes at the same time. Runs over a cap wait in their
-/// place; none is refused. A cap of 0 counts as 1, because runs with that cap would never start.
+/// place; none is refused. A cap of 0 counts as 1, because with 0 these runs would never start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneCaps {
     /// Children of one run. The agent of the run can only set a lower cap.
