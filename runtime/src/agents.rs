@@ -166,8 +166,7 @@ impl AgentCatalog {
         self.effective.iter().filter_map(|index| self.entries[*index].agent.as_ref())
     }
 
-    /// Every definition that was found, in order of precedence, including shadowed and unusable
-    /// ones.
+    /// Every definition that was found, by precedence, including shadowed and unusable ones.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }

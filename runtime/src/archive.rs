@@ -223,8 +223,7 @@ impl Runtime {
     }
 
     /// Removes the logs of runs that ended at least `ended_for` ago and whose whole trees have ended. Their rows and
-    /// costs stay. Returns these runs, the longest ended first, without runs that other processes reopened or removed
-    /// meanwhile.
+    /// costs stay. Returns these runs, the longest ended first, except runs that others reopened or removed.
     ///
     /// # Errors
     /// When the store fails.

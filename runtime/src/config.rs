@@ -220,8 +220,7 @@ pub struct Sources {
 }
 
 impl Config {
-    /// The model of the role `word`; `None` if there is no such role. A role without a model leaves the choice to other
-    /// settings.
+    /// The model of the role `word`; `None` if there is no such role. Without a value, the caller's model applies.
     pub fn role(&self, word: &str) -> Option<&Setting<Option<String>>> {
         match word {
             "small" => Some(&self.small_model),

@@ -156,8 +156,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Sends `text` to a run, which reads it when its current turn is over. A run that waits or has ended wakes up at
-    /// once.
+    /// Sends `text` to a run, which reads it when its current turn is over. A waiting or ended run wakes up at once.
     ///
     /// # Errors
     /// As [`Runtime::send`].

@@ -81,8 +81,7 @@ pub(crate) fn up_to_outermost_root(folder: &Path) -> Vec<PathBuf> {
     ancestors
 }
 
-/// True for the top of a repository. The placeholder of `.git` while commands run does not count, neither here nor for
-/// git.
+/// True for the top of a repository. The placeholder of `.git` while commands run does not count, as in git.
 fn holds_git(folder: &Path) -> bool {
     has_git(folder)
 }

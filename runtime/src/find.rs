@@ -13,9 +13,8 @@ const CANDIDATES: usize = 5;
 const FEWEST: usize = 4;
 
 impl Runtime {
-    /// The run that `text` names. Tries these ways in order: its id; its exact label; a prefix or suffix of its id, or
-    /// a part of the short id that lists show; a prefix of its label. In the first way that matches, only one run may
-    /// match.
+    /// The run that `text` names. Tries in order: its id; its exact label; a prefix or suffix of its id, or a part of
+    /// the short id that lists show; a prefix of its label. Only one run may match in the first way that matches.
     ///
     /// # Errors
     /// When no run matches, or several match. The error lists them.

@@ -26,8 +26,7 @@ pub(crate) struct Folder {
     pub(crate) outward: Vec<PathBuf>,
 }
 
-/// The existing folders of `sources`, in order of precedence, and the plugins that the settings
-/// name.
+/// The existing folders of `sources` and of the plugins in the settings, by precedence.
 pub(crate) fn find(sources: &Sources, plugins: &[PathBuf]) -> Vec<Folder> {
     let places = Places {
         working: sources.working_folder.as_deref(),

@@ -20,8 +20,7 @@ use posse_protocol::{AgentName, AgentRights, AgentSpec, Budget, Limits, ModelCho
 pub(crate) enum Trust<'a> {
     /// The user, or a source that the user chose.
     User,
-    /// A project. Until the user trusts it, its agents have only tools that read. They never exceed the limits of the
-    /// user.
+    /// A project. Until the user trusts it, its agents have only tools that read. They never exceed the user's limits.
     Project {
         /// Whether the user trusts it.
         standing: &'a Standing,

@@ -1,5 +1,4 @@
-//! Budgets in settings files and on the command line: what a root and its subagents may spend
-//! together.
+//! Budgets in settings files and on the command line: what a root and its subagents may spend.
 
 use super::Setting;
 use super::table::settings;

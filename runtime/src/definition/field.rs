@@ -1,5 +1,4 @@
-//! The fields of a definition: their names, their other spellings, and which of them have no effect
-//! yet.
+//! The fields of a definition: their names, other spellings, and which have no effect yet.
 
 use posse_protocol::near;
 
