@@ -1,4 +1,4 @@
-//! The runs this process executes now, and who waits here for runs to end or to be let go.
+//! The runs that this process executes, and the futures that wait for runs to end or be released.
 
 use posse_protocol::{Outcome, RunId};
 use std::collections::HashMap;
@@ -10,8 +10,7 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::RecvError;
 
-/// Marks a run that has been told to stop: what it appends from then on may use the space kept
-/// in reserve.
+/// Marks a run that is stopping. What it appends from then on may use the reserved disk space.
 #[derive(Clone, Default)]
 pub(crate) struct Stopping(Arc<AtomicBool>);
 
@@ -35,14 +34,14 @@ struct Executed {
 pub(crate) struct Active {
     runs: Mutex<HashMap<RunId, Executed>>,
     waiters: Waiters<Outcome>,
-    /// Who waits for a run to be let go, whether it ended or not.
+    /// Resolved when this process releases a run, whether the run ended or not.
     leaving: Waiters<()>,
 }
 
-/// Who waits for something to happen to a run. A run that nobody waits for has no entry.
+/// Senders to notify, by run. A run without waiters has no entry.
 type Waiters<T> = Mutex<HashMap<RunId, Vec<oneshot::Sender<T>>>>;
 
-/// Resolves when it has happened. Whoever gives up waiting leaves nothing behind.
+/// Resolves when the event has happened. Dropping it removes its sender from the map.
 pub(crate) struct Waiting<'a, T> {
     among: &'a Waiters<T>,
     run: RunId,
@@ -84,7 +83,7 @@ impl Active {
         stopping
     }
 
-    /// The execution of `run` that was claimed with `epoch` is over. The next one may have begun.
+    /// Ends the execution of `run` claimed with `epoch`. The next execution may have begun.
     pub(crate) fn leave(&self, run: RunId, epoch: u64) {
         if let Entry::Occupied(entry) = lock(&self.runs).entry(run)
             && entry.get().epoch == epoch
@@ -96,7 +95,7 @@ impl Active {
         }
     }
 
-    /// Resolves when this process next lets go of `run`.
+    /// Resolves when this process next releases `run`.
     pub(crate) fn wait_for_leave(&self, run: RunId) -> Waiting<'_, ()> {
         Waiting::among(&self.leaving, run)
     }
@@ -105,7 +104,7 @@ impl Active {
         lock(&self.runs).contains_key(&run)
     }
 
-    /// The epoch of this process's claim to `run`, while it executes it.
+    /// The epoch of this process's claim to `run`, while the process executes the run.
     pub(crate) fn epoch(&self, run: RunId) -> Option<u64> {
         lock(&self.runs).get(&run).map(|executed| executed.epoch)
     }
@@ -138,7 +137,7 @@ impl Active {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while these are held; if it ever did, the maps are still whole.
+    // No code panics while it holds these locks. Even after a panic, the maps would be intact.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,8 +1,9 @@
-//! The agents there are: who defines them, who comes before whom, and what is wrong with them.
+//! The catalog of agents: where they are defined, which definition wins, and their problems.
 //!
-//! Reads files that it is pointed to, never the environment. A definition that cannot be used is a
-//! problem with a place, never a panic, and hides no other; its name then means nobody, so that
-//! no slip in a file brings back a wider agent behind it.
+//! Reads only the files that it is given, never the environment. A definition that cannot be used
+//! becomes a problem with a place, never a panic, and does not hide other definitions. Its name
+//! then finds no agent: otherwise a mistake in a file could bring back a less strict agent of the
+//! same name.
 
 mod change;
 mod draft;
@@ -34,44 +35,44 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Agents by name. Names match whatever the case.
+/// Agents by name. Names are compared without regard to case.
 #[derive(Clone, Debug)]
 pub struct AgentCatalog {
     /// In the order of precedence.
     entries: Vec<Entry>,
-    /// Those that nothing shadows, in the order in which they are shown.
+    /// Indexes of the entries that no other entry shadows, in display order.
     effective: Vec<usize>,
     problems: Vec<Problem>,
 }
 
-/// A definition that was found, whether it is in force or not.
+/// A definition that was found, whether it is in effect or not.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What the agent is called.
+    /// The name of the agent.
     pub name: AgentName,
-    /// Where it comes from.
+    /// The source of the definition.
     pub source: Source,
-    /// The file it stands in.
+    /// The file that contains it.
     pub path: Option<PathBuf>,
     /// The line it begins at.
     pub line: Option<u32>,
-    /// Line and column of its `model`, where they are known.
+    /// Line and column of its `model`, if known.
     pub model_at: Option<(u32, u32)>,
-    /// As it is written; `None` for an agent of the program.
+    /// The definition as written; `None` for an agent that the host added.
     pub definition: Option<Arc<AgentDefinition>>,
-    /// The agent itself; `None` when it cannot be used, which a problem says why.
+    /// The agent; `None` if the definition cannot be used. A problem then says why.
     pub agent: Option<AgentSpec>,
-    /// What is thought of the folder that brings it along; nothing for an agent of the user's.
+    /// Whether the folder that it comes from is trusted; `None` for an agent of the user.
     pub standing: Option<Standing>,
-    /// Who has its name instead.
+    /// The source of the entry that shadows this one.
     pub shadowed_by: Option<Source>,
     /// The settings files that change it.
     pub changed_by: Vec<PathBuf>,
 }
 
 impl Entry {
-    /// Lower comes first. An agent that nobody trusts comes after all others, and so takes no name
-    /// from them.
+    /// The precedence; a lower rank wins. An untrusted agent comes after all others, so it never
+    /// shadows them.
     fn rank(&self) -> u8 {
         if self.is_trusted() { self.source.rank() } else { u8::MAX }
     }
@@ -80,13 +81,13 @@ impl Entry {
         self.standing.as_ref().is_none_or(Standing::is_trusted)
     }
 
-    /// True when somebody has its name instead only because nobody trusts its folder.
+    /// True when another agent shadows this one only because the folder of this one is not trusted.
     pub fn is_kept_from_its_name(&self) -> bool {
         !self.is_trusted()
             && self.shadowed_by.as_ref().is_some_and(|by| by.rank() > self.source.rank())
     }
 
-    /// The models that its definition and those who change it name, in force or not.
+    /// The models that its definition and the changes to it name, in effect or not.
     pub fn named_models(&self) -> Vec<String> {
         let written = self.definition.iter().map(|written| resolve::models(&written.models));
         let all = written.chain(self.agent.iter().map(|agent| agent.models.clone()));
@@ -107,10 +108,10 @@ impl AgentCatalog {
         catalog
     }
 
-    /// Adds an agent of the program. It comes before those of projects and users.
+    /// Adds an agent of the host. It shadows agents of projects and users.
     ///
     /// # Errors
-    /// When the program has added one of that name; the first stays.
+    /// When the host already added an agent of this name. The first one stays.
     pub fn add(&mut self, agent: AgentSpec) -> Result<(), Error> {
         let mut hosted = self.entries.iter().filter(|entry| entry.source == Source::Host);
         if hosted.any(|entry| same(&entry.name, &agent.name)) {
@@ -133,19 +134,19 @@ impl AgentCatalog {
         Ok(())
     }
 
-    /// Adds an agent of the program, in place of one of that name that it added before.
+    /// Adds an agent of the host, or replaces the one of the same name that the host added before.
     pub fn set(&mut self, agent: AgentSpec) {
         let replaced =
             |entry: &Entry| entry.source == Source::Host && same(&entry.name, &agent.name);
         self.entries.retain(|entry| !replaced(entry));
-        // Nothing of that name is left that could be in the way.
+        // `add` cannot fail: no host agent of that name is left.
         let _ = self.add(agent);
     }
 
     /// The agent called `name`.
     ///
     /// # Errors
-    /// When there is none, with who there is; or when what defines it cannot be used.
+    /// When the agent is unknown (the error lists the known ones) or its definition cannot be used.
     pub fn find(&self, name: &AgentName) -> Result<&AgentSpec, Error> {
         match self.entry(name) {
             Some(Entry { agent: Some(agent), .. }) => Ok(agent),
@@ -160,14 +161,12 @@ impl AgentCatalog {
         }
     }
 
-    /// The agents that can be used: those that come with Posse or have their names, then the
-    /// others by name.
+    /// The usable agents: those with the name of a built-in agent first, then the others by name.
     pub fn iter(&self) -> impl Iterator<Item = &AgentSpec> {
         self.effective.iter().filter_map(|index| self.entries[*index].agent.as_ref())
     }
 
-    /// Every definition that was found, those that come first first: also those that others shadow
-    /// and those that cannot be used.
+    /// Every definition that was found, by precedence, including shadowed and unusable ones.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -178,7 +177,7 @@ impl AgentCatalog {
         effective.into_iter().find(|entry| same(&entry.name, name))
     }
 
-    /// What the authors of definitions should know, file by file.
+    /// Problems in the definitions, file by file.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -198,7 +197,7 @@ impl AgentCatalog {
         report(&mut self.problems, findings, path, line, agent);
     }
 
-    /// Says which agents would take the name of another if they were trusted.
+    /// Notes the agents that would shadow another agent if their folder were trusted.
     pub(crate) fn note_kept_from_names(&mut self) {
         let kept = self.entries.iter().filter(|entry| entry.is_kept_from_its_name());
         let notes: Vec<Problem> = kept
@@ -215,7 +214,7 @@ impl AgentCatalog {
                 ),
             })
             .collect();
-        // What else is said of them does not matter now.
+        // Other problems of these agents do not matter, because the agents are not used.
         let is_about = |problem: &Problem| {
             let same = |note: &Problem| note.path == problem.path && note.agent == problem.agent;
             notes.iter().any(same)
@@ -224,7 +223,7 @@ impl AgentCatalog {
         self.problems.extend(notes);
     }
 
-    /// Says which agents may call somebody who is not there.
+    /// Warns about agents that may call an agent that does not exist.
     pub(crate) fn check_callees(&mut self) {
         let mut missing = Vec::new();
         for entry in self.effective.iter().map(|index| &self.entries[*index]) {
@@ -248,12 +247,12 @@ impl AgentCatalog {
         self.problems.extend(missing);
     }
 
-    /// True when there is an agent of this name, whatever its case.
+    /// True when an agent of this name exists, compared without regard to case.
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.iter().any(|agent| agent.name.as_str().eq_ignore_ascii_case(name))
     }
 
-    /// Decides who shadows whom, and in which order agents are shown.
+    /// Decides which entries shadow which, and the display order.
     fn settle(&mut self) {
         self.effective.clear();
         let mut winners: HashMap<String, Source> = HashMap::with_capacity(self.entries.len());
@@ -289,7 +288,7 @@ impl AgentCatalog {
     }
 }
 
-/// Adds `findings` to `problems`. What has no place of its own stands at `line`.
+/// Adds `findings` to `problems`. A finding without a place gets `line`.
 fn report(
     problems: &mut Vec<Problem>,
     findings: &Findings,

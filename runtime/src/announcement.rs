@@ -1,6 +1,6 @@
-//! How a run's end is told to whoever waits for it: a block of text that names the run, its agent,
-//! its outcome and what it took. What the run itself said stands inside as data, and cannot imitate
-//! the end of the block.
+//! How the parent of a run learns that the run ended: from a block of text that names the run, its
+//! agent, its outcome and what it used. The run's own text is quoted inside as data, and cannot
+//! imitate the end of the block.
 
 use posse_protocol::{
     Announce, Announced, CallId, Caller, CancelRequested, CancelScope, Changes, Ending, Event,
@@ -10,38 +10,38 @@ use posse_protocol::{
 use posse_store::{Append, Reserve};
 use std::collections::VecDeque;
 
-/// What a run is about and what it has taken so far, kept up as its log goes by.
+/// What a run is about and what it has used so far, updated with each event of its log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunSummary {
     /// The last event that was counted.
     seen: Seq,
     agent: String,
     label: String,
-    /// Those above it, the root first.
+    /// The runs above it, the root first.
     ancestors: Vec<RunId>,
-    /// It is a session in which nothing was said yet.
+    /// True for a session without a message so far.
     unspoken: bool,
-    /// It may have children.
+    /// True when the run may have children.
     leads: bool,
-    /// Who waits for the run's end.
+    /// The run that gets the result.
     caller: Option<Caller>,
     tool_calls: u64,
-    /// Its time at work when it had last ended.
+    /// Its working time when it last ended.
     worked_ms: u64,
     tally: Tally,
 }
 
-/// The longest result that is handed over whole, in bytes.
+/// The longest result that is passed on whole, in bytes.
 const LARGEST: usize = 100 * 1024;
 
-/// Bytes of a difference that are handed over, at most.
+/// How many bytes of a diff are passed on, at most.
 const LARGEST_DIFFERENCE: usize = 16 << 10;
 
-/// What stands for a result without a word.
+/// The text for an empty result.
 const NO_TEXT: &str = "(subagent returned no text)";
 
 impl RunSummary {
-    /// Counts the event at `seq`, unless it was counted before. Returns false when events before it
+    /// Counts the event at `seq`, unless it is already counted. Returns false if events before it
     /// are missing.
     pub(crate) fn observe(&mut self, seq: Seq, event: &Event) -> bool {
         if seq <= self.seen {
@@ -70,7 +70,7 @@ impl RunSummary {
             }
             Event::MessageReceived(received) => {
                 self.unspoken = false;
-                // One that neither waits nor wants to be told has only said something.
+                // A run that neither waits nor wants an announcement has only sent a message.
                 if let Sender::Run(caller) = &received.from
                     && (caller.call.is_some() || caller.announce.is_some())
                 {
@@ -78,7 +78,7 @@ impl RunSummary {
                 }
             }
             Event::ToolStarted(_) => self.tool_calls += 1,
-            // Its end has been told: who goes on with it now is somebody else.
+            // The caller gets this result. After that, the next message names the caller.
             Event::RunFinished(finished) => {
                 self.caller = None;
                 self.worked_ms = finished.worked_ms;
@@ -108,7 +108,7 @@ impl RunSummary {
         &self.agent
     }
 
-    /// True for a session in which nothing was said: nobody misses it.
+    /// True for a session without a message, which can be dropped.
     pub(crate) fn is_unspoken(&self) -> bool {
         self.unspoken
     }
@@ -126,17 +126,17 @@ impl RunSummary {
         self.tool_calls
     }
 
-    /// What it is known to have spent.
+    /// What it has certainly spent.
     pub(crate) fn usage(&self) -> &Usage {
         &self.tally.known
     }
 
-    /// What it may have spent besides, now that it has ended.
+    /// What it may have spent in addition, as of its end.
     pub(crate) fn uncertain(&self) -> Usage {
         self.tally.total().without(&self.tally.known)
     }
 
-    /// The end of `run`, on its way to whoever is to hear of it, if somebody is.
+    /// The announcement of the end of `run`, if a caller wants it.
     pub(crate) fn announcement(&self, run: RunId, finished: &RunFinished) -> Option<Announcement> {
         let caller = self.caller.as_ref()?;
         let to = match (&caller.call, caller.announce) {
@@ -145,14 +145,14 @@ impl RunSummary {
             (None, None) => return None,
         };
         let output = self.output(run, finished);
-        // Whoever waits has been at work as long as this one since it was set to work.
+        // The caller has waited as long as this run has worked since the call.
         let own_ms = finished.worked_ms.saturating_sub(self.worked_ms);
         let worked_ms = caller.time.worked_ms.saturating_add(own_ms);
         Some(Announcement { run, output, took_ms: finished.worked_ms, worked_ms, to })
     }
 
-    /// Who hears of the end: the parent; if it has ended, the nearest above it that has not; if
-    /// there is none, the parent when it is next set to work.
+    /// Who gets the announcement: the parent. If the parent has ended, the nearest ancestor that
+    /// has not. If there is none, the parent gets it when it next works.
     fn addressees(
         &self,
         parent: RunId,
@@ -164,7 +164,7 @@ impl RunSummary {
         if announce == Announce::Silent {
             return to;
         }
-        // What was stopped together with its parent is news to nobody.
+        // If the run was cancelled, its ancestors need no announcement.
         if !matches!(outcome, Outcome::Cancelled { .. }) {
             let above = self.ancestors.iter().rev().filter(|run| **run != parent);
             let announce = Announce::Followup;
@@ -175,7 +175,7 @@ impl RunSummary {
         to
     }
 
-    /// What is told of the end of `run`.
+    /// The text that announces the end of `run`.
     pub(crate) fn output(&self, run: RunId, finished: &RunFinished) -> ToolOutput {
         let text = block(&Told {
             run,
@@ -191,15 +191,15 @@ impl RunSummary {
     }
 }
 
-/// The end of a run, on its way to whoever is to hear of it.
+/// The end of a run on its way to its parent or another run above it.
 #[derive(Clone, Debug)]
 pub(crate) struct Announcement {
     run: RunId,
     output: ToolOutput,
     took_ms: u64,
-    /// The time at work of whoever set it to work, as far as this run's own work reaches.
+    /// The working time of the caller, including the work of this run.
     worked_ms: u64,
-    /// To whom, and how; the second if the first cannot be told, and so on.
+    /// The addressees, and how each is notified. The next one is tried if one is unreachable.
     to: VecDeque<(RunId, Manner)>,
 }
 
@@ -212,17 +212,17 @@ enum Manner {
 }
 
 impl Announcement {
-    /// Whom it is for.
+    /// The current addressee.
     pub(crate) fn addressee(&self) -> Option<RunId> {
         self.to.front().map(|(run, _)| *run)
     }
 
-    /// Whom it is for cannot be told any more: it is for the next.
+    /// Moves on to the next addressee, because this one cannot be reached.
     pub(crate) fn pass_on(&mut self) {
         self.to.pop_front();
     }
 
-    /// What is stored together with the end.
+    /// The event for the addressee, which is appended together with the end of the run.
     pub(crate) fn append(&self) -> Option<Append> {
         let (to, manner) = self.to.front()?;
         let extra = Extra::default();
@@ -242,7 +242,7 @@ impl Announcement {
                     announce,
                     inherited,
                     kept,
-                    // Whoever is told in place of another has a time of its own.
+                    // An ancestor that stands in for the parent has a working time of its own.
                     worked_ms: if inherited { 0 } else { self.worked_ms },
                     extra,
                 };
@@ -304,7 +304,7 @@ fn block(told: &Told<'_>) -> String {
     format!("{head}>\n{why}{text}{note}\n</task_result id=\"{fence}\">{changes}")
 }
 
-/// What a run has changed in its worktree: where it is, and the beginning of the difference.
+/// What a run has changed in its worktree: the branch, and the beginning of the diff.
 fn changed(run: RunId, changes: &Changes) -> String {
     if !changes.problem.is_empty() {
         return format!("\nWhat it changed could not be taken over: {}", changes.problem);
@@ -333,13 +333,13 @@ fn changed(run: RunId, changes: &Changes) -> String {
     )
 }
 
-/// `text` as data of `run`, in a block that it cannot imitate the end of.
+/// `text` quoted as data of `run`, in a block whose end the text cannot imitate.
 pub(crate) fn quote(run: RunId, what: &str, text: &str) -> String {
     let fence = fence(run, text);
     format!("<{what} id=\"{fence}\" run=\"{run}\">\n{text}\n</{what} id=\"{fence}\">")
 }
 
-/// A mark that the text does not hold and could not foresee: it is made of the text itself.
+/// A mark that does not occur in the text. As a hash of the text, it cannot be predicted.
 fn fence(run: RunId, text: &str) -> String {
     use sha2::{Digest, Sha256};
     let mut salt = 0_u64;
@@ -357,7 +357,7 @@ fn fence(run: RunId, text: &str) -> String {
     }
 }
 
-/// The beginning of `text` that is handed over, and how many bytes are not.
+/// The beginning of `text` that is passed on, and how many bytes are cut.
 fn shortened(text: &str) -> (&str, Option<usize>) {
     if text.len() <= LARGEST {
         return (text, None);
@@ -369,7 +369,7 @@ fn shortened(text: &str) -> (&str, Option<usize>) {
     (&text[..end], Some(text.len() - end))
 }
 
-/// `label` as it can stand between quotes.
+/// `label` made safe to stand between quotes.
 fn inert(label: &str) -> String {
     let shown = |letter: char| match letter {
         '"' => '\'',
@@ -409,7 +409,7 @@ fn duration(ms: u64) -> String {
     }
 }
 
-/// Who stops those below a run that ended like this, in words; nobody, if it completed.
+/// Who cancels the subagents of a run that ended like this, in words; `None` if it completed.
 pub(crate) fn stopped_by(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Completed { .. } => None,
@@ -420,7 +420,7 @@ pub(crate) fn stopped_by(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// A request to stop, which is stored even when the disk is full.
+/// A request to cancel `run`, which may use the reserved space of a full disk.
 pub(crate) fn request(run: RunId, by: &str) -> Append {
     let (by, scope, extra) = (by.to_owned(), CancelScope::Run, Extra::default());
     let request = Event::CancelRequested(CancelRequested { by, scope, extra });

@@ -1,7 +1,7 @@
 //! Questions that runs ask people, and the answers.
 //!
-//! A question is an event in the run's log, and so is its answer: neither is lost with a process,
-//! and whoever can reach the store can answer. An answer is bound to the very call it is about.
+//! A question is an event in the run's log, and so is its answer. A crash loses neither, and every process with access
+//! to the store can answer. An answer applies only to the exact call that was asked about.
 
 use crate::authority;
 use crate::error::Error;
@@ -14,7 +14,7 @@ use posse_protocol::{
 };
 use posse_store::{Filter, Kin, Unfinished};
 
-/// Questions that are looked at, at most.
+/// The maximum number of runs to read questions from.
 const MOST: usize = 1_000;
 
 /// A call that a person is to decide about.
@@ -24,21 +24,20 @@ pub struct Question {
     pub run: RunId,
     /// Its agent.
     pub agent: AgentName,
-    /// How many runs stand above it.
+    /// How many runs are above it.
     pub depth: u32,
-    /// What it is about.
+    /// The label of the run.
     pub about: String,
     /// When it was asked, in milliseconds since 1970.
     pub at: u64,
-    /// What is asked.
+    /// The question.
     pub asked: ApprovalAsked,
-    /// The tool that is to be called.
+    /// The tool that the run wants to call.
     pub tool: ToolFacts,
 }
 
 impl Runtime {
-    /// The questions that nobody has answered, the newest run's first: of `root` and everything
-    /// below it, or of all.
+    /// The open questions of all runs, or of the tree of `root`, the newest run's first.
     ///
     /// # Errors
     /// When the store fails.
@@ -56,7 +55,7 @@ impl Runtime {
         Ok(questions)
     }
 
-    /// The questions of `run` itself that nobody has answered, in its order.
+    /// The open questions of `run` itself, in order.
     ///
     /// # Errors
     /// When there is no such run, or the store fails.
@@ -72,7 +71,7 @@ impl Runtime {
         };
         let tools = tools_of(&started.grant);
         let mut questions: Vec<Question> = Vec::new();
-        // Some models use the ids of calls again: the last question of an id is the open one.
+        // Some models reuse the ids of calls. The last question about an id is the open one.
         for record in records.iter().rev() {
             let Event::ApprovalAsked(asked) = &record.event else { continue };
             if open(asked) && questions.iter().all(|known| known.asked.call != asked.call) {
@@ -91,13 +90,12 @@ impl Runtime {
         Ok(questions)
     }
 
-    /// Answers the question about `call` whose digest is `digest`, in the name of `by`. This runtime
-    /// then executes the run, unless another does.
+    /// Answers the question about `call` with this `digest`, in the name of `by`. This runtime then executes the run,
+    /// unless another does.
     ///
     /// # Errors
-    /// When there is no such run, or nobody is asked about that very call: it was answered, the
-    /// run went on or ended, or the call is another; or when the answer brings a rule that cannot be
-    /// kept, or that does not mean that call.
+    /// When there is no such run, when the question is not open (already answered, the run continued or ended, or the
+    /// call is a different one), or when the rule in the answer is invalid or does not match the call.
     pub async fn decide(
         &self,
         run: RunId,
@@ -111,7 +109,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// The same, and leaves it to others to execute the run.
+    /// Like [`Runtime::decide`], but leaves it to other workers to execute the run.
     ///
     /// # Errors
     /// As [`Runtime::decide`].
@@ -146,8 +144,8 @@ impl Runtime {
         self.append_unless(run, &given, against).await
     }
 
-    /// Refuses a rule that would not have allowed the call that is asked about: it stays in the log,
-    /// and whoever gave it believes that it holds.
+    /// Refuses a rule that would not allow the call in question. The rule would stay in the log, and its author would
+    /// believe that it applies.
     async fn check_rule(
         &self,
         run: RunId,
@@ -157,7 +155,7 @@ impl Runtime {
     ) -> Result<(), Error> {
         let questions = self.questions_of(run).await?;
         let is_it = |it: &&Question| it.asked.call == *call && it.asked.digest == digest;
-        // What is not asked is refused by whoever stores it, who knows why.
+        // The store refuses answers to questions that are not open, with the reason.
         let Some(question) = questions.iter().find(is_it) else { return Ok(()) };
         if question.asked.rule.as_deref() == Some(rule) {
             return Ok(());
@@ -171,7 +169,7 @@ impl Runtime {
         };
         let made = records.iter().rev().find_map(|record| made(&record.event, call, digest));
         let Some(made) = made else { return Ok(()) };
-        // Whoever answers need not be who executes it: it may have no launcher, and so no shell.
+        // The process that answers may not be the one that executes the run: it may lack a launcher, and so a shell.
         let mut facts = tools_of(grant);
         facts.extend(self.config().tools.iter().map(|tool| tool.spec().facts.clone()));
         let policy = authority::policy(grant, self.config(), &facts.into())?;
@@ -182,7 +180,7 @@ impl Runtime {
     }
 }
 
-/// The one of `tools` that is called `name`, or one of which nothing else is known.
+/// The facts of the tool `name`, or a minimal entry if it is not among `tools`.
 fn known(tools: &[ToolFacts], name: &str) -> ToolFacts {
     let known = tools.iter().find(|tool| tool.name == name);
     known.cloned().unwrap_or_else(|| ToolFacts::new(name, Effect::Execute))

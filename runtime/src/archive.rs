@@ -1,8 +1,7 @@
-//! What becomes of runs that have ended: they are put away, the folders go that were their own, and
-//! logs are removed that nobody wants to keep.
+//! What happens to runs that have ended: Posse archives them, removes their scratch folders, and removes old logs.
 //!
-//! Several processes may sweep one database at the same time: whatever one of them does is refused
-//! to the others. Whatever a process leaves half done when it dies, the next sweep finds.
+//! Several processes may sweep one database at once. The store refuses an action that another process already did. If a
+//! process dies in the middle, the next sweep completes its work.
 
 mod worktrees;
 
@@ -22,27 +21,27 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Runs of one kind that a sweep puts away, and folders it looks at.
+/// How many runs of one kind a sweep handles, and how many folders it checks.
 const BATCH: usize = 256;
-/// Events that are read at once.
+/// How many events are read at once.
 const PAGE: usize = 1_000;
-/// How soon the next sweep comes when there was more to do.
+/// How soon the next sweep starts if this one left work.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Whether a sweep has left something for the next.
+/// Whether a sweep has left work for the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Swept {
     All,
     Some,
 }
 
-/// Puts away what has ended, again and again.
+/// Archives and removes ended runs periodically.
 pub(crate) struct Sweeper {
     store: Arc<dyn Store>,
-    /// Around the folders that are the runs' own.
+    /// The folder that contains the scratch folders of runs.
     scratch: PathBuf,
     rules: Lifecycle,
-    /// The last folder that was looked at.
+    /// The run whose folder was checked last.
     looked_at: Option<RunId>,
 }
 
@@ -52,7 +51,7 @@ impl Sweeper {
         Sweeper { store, scratch, rules, looked_at: None }
     }
 
-    /// Sweeps until `stop`. A short command is over before the first sweep.
+    /// Sweeps until `stop`. The first sweep is delayed, so a short command ends before it.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let mut wait = self.rules.every.min(SOON);
         loop {
@@ -64,7 +63,7 @@ impl Sweeper {
                 () = stop.cancelled() => return,
                 swept = self.sweep() => swept,
             };
-            // A store that fails now is asked again soon; whoever appends learns why.
+            // If the store fails, the next sweep tries again. The error itself shows up where runs append.
             let more = swept.is_ok_and(|swept| swept == Swept::Some);
             wait = if more { self.rules.every.min(SOON) } else { self.rules.every };
         }
@@ -76,7 +75,7 @@ impl Sweeper {
         let kinds = [
             (Leftover::Unwanted, Some(removal_after)),
             (Leftover::Ended, archive_after),
-            // Whoever was given less time than that.
+            // Runs with a shorter time of their own.
             (Leftover::Due, Some(Duration::ZERO)),
             (Leftover::Archived, retention),
         ];
@@ -88,9 +87,9 @@ impl Sweeper {
                 swept = Swept::Some;
             }
             for row in rows {
-                // One that was reopened or put away by others since is no longer left over.
+                // Errors are ignored: another process may have reopened or archived the run meanwhile.
                 let _ = match which {
-                    // What is to lose its log is looked at when its time has come.
+                    // A run whose log is to be removed is handled as `Unwanted` when its time comes.
                     Leftover::Ended | Leftover::Due if row.state.cleanup == Cleanup::Delete => {
                         Ok(())
                     }
@@ -106,8 +105,7 @@ impl Sweeper {
         Ok(swept)
     }
 
-    /// Removes folders of runs that are put away or no longer exist: those that someone who died
-    /// has left.
+    /// Removes folders of archived or unknown runs, which a process that died left behind.
     async fn remove_stray_folders(&mut self) -> Result<(), StoreError> {
         let after = self.looked_at;
         let around = self.scratch.clone();
@@ -128,11 +126,11 @@ impl Sweeper {
     }
 }
 
-/// The runs that have a folder of their own in `around`, in their order.
+/// The runs that have a scratch folder in `around`, sorted.
 fn folders_of_runs(around: &Path) -> Vec<RunId> {
-    // Most databases have none.
+    // Most databases have no such folder.
     let Ok(entries) = std::fs::read_dir(around) else { return Vec::new() };
-    // Each may have a second one, by what its commands call temporary.
+    // A run may have a second folder, `<run>.tmp`, for the temporary files of its commands.
     let own = |name: &str| name.strip_suffix(".tmp").unwrap_or(name).parse::<RunId>().ok();
     let run = |name: std::ffi::OsString| own(name.to_str()?);
     let mut runs: Vec<RunId> =
@@ -142,7 +140,7 @@ fn folders_of_runs(around: &Path) -> Vec<RunId> {
     runs
 }
 
-/// Archives a run that stands as `row` says, and removes the folder that was its own.
+/// Archives a run if its log still ends as in `row`, and removes its scratch folder.
 async fn archive(store: &dyn Store, scratch: &Path, row: &RunRow) -> Result<(), StoreError> {
     let event = Event::Archived(Archived::default());
     let guard = Guard::Anyone { last: Some(row.log.last_seq) };
@@ -154,8 +152,8 @@ async fn archive(store: &dyn Store, scratch: &Path, row: &RunRow) -> Result<(), 
     Ok(())
 }
 
-/// Removes the log of a run that was to lose it. If the run may have changed something, it is archived
-/// in place of that: agents ask for this, and none of them decides that its trail goes.
+/// Removes the log of a run with [`Cleanup::Delete`]. If the run may have changed something, archives it instead:
+/// agents choose this cleanup, and an agent must not be able to erase its trail.
 async fn put_away(store: &dyn Store, scratch: &Path, row: &RunRow) -> Result<(), StoreError> {
     match has_acted(store, row.id).await? {
         true => archive(store, scratch, row).await,
@@ -163,7 +161,7 @@ async fn put_away(store: &dyn Store, scratch: &Path, row: &RunRow) -> Result<(),
     }
 }
 
-/// True when a tool of the run began that is not one that only looks.
+/// True when the run started a tool call that does more than read.
 async fn has_acted(store: &dyn Store, run: RunId) -> Result<bool, StoreError> {
     let mut seen = Seq::ZERO;
     loop {
@@ -177,7 +175,7 @@ async fn has_acted(store: &dyn Store, run: RunId) -> Result<bool, StoreError> {
     }
 }
 
-/// Removes the log of a run that stands as `row` says, and the folder that was its own.
+/// Removes the log of a run if it still ends as in `row`, and the run's scratch folder.
 async fn remove_log(store: &dyn Store, scratch: &Path, row: &RunRow) -> Result<(), StoreError> {
     store.erase(row.id, row.log.last_seq).await?;
     fail::fail_point!("archive.log.removed");
@@ -185,26 +183,25 @@ async fn remove_log(store: &dyn Store, scratch: &Path, row: &RunRow) -> Result<(
     Ok(())
 }
 
-/// Removes the folder that was `run`'s own.
+/// Removes the scratch folder of `run`.
 async fn remove_scratch(scratch: &Path, run: RunId) {
     let path = scratch.join(run.to_string());
     let remove = move || Scratch::at(&path).and_then(|folder| folder.remove());
-    // What cannot be removed now is found again by a later sweep.
+    // If this fails, a later sweep tries again.
     let _ = tokio::task::spawn_blocking(remove).await;
 }
 
-/// Whether something is done, or only said.
+/// Whether to remove logs or only to list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prune {
-    /// The logs are removed.
+    /// Remove the logs.
     Now,
-    /// Nothing is changed.
+    /// Change nothing.
     Preview,
 }
 
 impl Runtime {
-    /// Puts a run away that has ended: nothing can be said to it any more, and the folder that was
-    /// its own is removed. Its log stays.
+    /// Archives a run that has ended: it accepts no more messages, and its scratch folder is removed. Its log stays.
     ///
     /// # Errors
     /// When there is no such run, it has not ended, or it is archived already.
@@ -218,16 +215,15 @@ impl Runtime {
                 return Err(StoreError::Unfinished(run).into());
             }
             match archive(&*self.inner.store, &self.config().scratch(), &row).await {
-                // Something was appended meanwhile, which may have reopened it.
+                // Another process appended something, which may have reopened the run.
                 Err(StoreError::Moved { .. }) => {}
                 archived => return Ok(archived?),
             }
         }
     }
 
-    /// Removes the logs of runs that ended so long ago, and whose whole trees have ended. Their
-    /// rows and what they cost stay. Returns those runs, the longest ended first; those that others
-    /// reopened or removed meanwhile are not among them.
+    /// Removes the logs of runs that ended at least `ended_for` ago and whose whole trees have ended. Their rows and
+    /// costs stay. Returns these runs, the longest ended first, except runs that others reopened or removed.
     ///
     /// # Errors
     /// When the store fails.
@@ -257,8 +253,8 @@ impl Runtime {
         Ok(removed)
     }
 
-    /// What model calls cost, summed up as `query` asks. Calls of runs that failed, were killed or
-    /// lost their logs are in it; what those without an answer may have cost is told apart.
+    /// What model calls cost, summed up as `query` asks. Includes calls of runs that failed, were killed or lost their
+    /// logs. The possible cost of calls without a reply is listed separately.
     ///
     /// # Errors
     /// When the store fails.

@@ -1,5 +1,5 @@
-//! What was decided and done: a view of the logs of runs, and of the log of trust. And exports of
-//! it, in which no line can be changed, left out or moved unseen.
+//! The audit: what was decided and done, from the logs of runs and the log of trust. Its exports are hash chains, which
+//! show whether a line was changed, removed or moved.
 
 use crate::chain;
 use crate::error::Error;
@@ -13,22 +13,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// Events that are read at once.
+/// How many events are read at once.
 const PAGE: usize = 1_000;
 /// The name of the chain of an export.
 const CHAIN: &str = "posse audit";
-/// Characters of what a call was made with that an entry tells.
+/// How many characters of a call's input an entry contains.
 const LONGEST_INPUT: usize = 1_000;
-/// The form of exports that this version writes.
+/// The version of the export format.
 const FORM: u32 = 1;
 
-/// What kind of thing an entry tells of.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditKind {
-    /// A run began, with this grant.
+    /// A run started, with this grant.
     Granted,
-    /// A call was allowed, and began.
+    /// A call was allowed, and started.
     Allowed,
     /// A person was asked about a call.
     Asked,
@@ -36,21 +36,20 @@ pub enum AuditKind {
     Answered,
     /// A call was refused.
     Denied,
-    /// A call that had begun has its result.
+    /// A call that had started has its result.
     Finished,
     /// The log of a run was removed.
     Removed,
-    /// The log of a run was changed, something of it is missing, or a newer version wrote it: what it
-    /// tells from there on is not listed.
+    /// The log of a run was changed, has gaps, or comes from a newer version. Its events from there on are not listed.
     Unreadable,
     /// A folder was trusted.
     Trusted,
-    /// A folder is trusted no longer.
+    /// A folder is no longer trusted.
     Distrusted,
 }
 
 impl AuditKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [AuditKind; 10] = [
         AuditKind::Granted,
         AuditKind::Allowed,
@@ -64,7 +63,7 @@ impl AuditKind {
         AuditKind::Distrusted,
     ];
 
-    /// Its word.
+    /// The name of the kind.
     pub fn as_str(self) -> &'static str {
         match self {
             AuditKind::Granted => "granted",
@@ -81,19 +80,19 @@ impl AuditKind {
     }
 }
 
-/// Something that was decided or done.
+/// One decision or action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditEntry {
-    /// When: milliseconds since 1970.
+    /// When it happened, in milliseconds since 1970.
     pub at: u64,
-    /// What kind of thing it is.
+    /// The kind of the entry.
     pub kind: AuditKind,
-    /// Which run; nothing for a decision about trust.
+    /// The run; `None` for a decision about trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// Where in its log.
+    /// The position in the log.
     pub record: u64,
-    /// The hash that ties that record to all before it; nothing where the record is unreadable.
+    /// The hash that links the record to all records before it; empty if the record is unreadable.
     pub hash: String,
     /// The agent of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,13 +100,13 @@ pub struct AuditEntry {
     /// The tool that was called.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tool: String,
-    /// Which call.
+    /// The id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// What decided: a rule, the mode, the grant, a person.
+    /// What made the decision: a rule, the mode, the grant, a person.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
-    /// More of it.
+    /// Details, which depend on the kind.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub detail: Value,
 }
@@ -136,7 +135,7 @@ impl AuditEntry {
 }
 
 impl AuditEntry {
-    /// What is left to tell of a run whose log was removed: that it was, and where it had ended.
+    /// The entry of a run whose log was removed: it says where the log ended.
     fn of_removal(row: &RunRow) -> Self {
         AuditEntry {
             at: row.updated_at,
@@ -155,7 +154,7 @@ impl AuditEntry {
         }
     }
 
-    /// That nothing can be told of a run from its event `seq` on.
+    /// The entry of a run whose log is unreadable from event `seq` on.
     fn of_unreadable(row: &RunRow, seq: Seq, reason: &StoreError) -> Self {
         let detail = json!({"reason": reason.to_string(), "events": row.log.last_seq});
         let (kind, hash) = (AuditKind::Unreadable, String::new());
@@ -164,8 +163,8 @@ impl AuditEntry {
 }
 
 impl Runtime {
-    /// What was decided and done in a run, in order, each with the hash of its record. Of one whose
-    /// log was removed, only that; of one whose log cannot be read to its end, what can be, and that.
+    /// The audit entries of a run, in order, each with the hash of its record. A run whose log was removed has one
+    /// entry that says so. If a log cannot be read to its end, the last entry says so.
     ///
     /// # Errors
     /// When the store fails.
@@ -180,7 +179,7 @@ impl Runtime {
                 Err(Error::Store(StoreError::Erased(_))) => {
                     return Ok(vec![AuditEntry::of_removal(row)]);
                 }
-                // Which of them it is shows one by one.
+                // Reading one by one shows which event is damaged.
                 Err(Error::Store(StoreError::Damaged { .. } | StoreError::Newer(_)))
                     if limit > 1 =>
                 {
@@ -203,7 +202,7 @@ impl Runtime {
         Ok(reading.entries)
     }
 
-    /// The ids of all runs, the oldest first.
+    /// The rows of all runs, the oldest first.
     ///
     /// # Errors
     /// When the store fails.
@@ -221,13 +220,13 @@ impl Runtime {
     }
 }
 
-/// A log while it is read.
+/// The state while a log is read.
 #[derive(Default)]
 struct Reading {
     agent: Option<AgentName>,
     /// The tool of each call.
     tools: HashMap<CallId, String>,
-    /// What those were called with that have not begun.
+    /// The inputs of calls that have not started.
     inputs: HashMap<CallId, Value>,
     entries: Vec<AuditEntry>,
 }
@@ -262,7 +261,7 @@ impl Reading {
             }
             Event::ToolFinished(finished) => {
                 let mut detail = result(finished);
-                // Of one that began, its beginning has told.
+                // For a call that started, the entry of its start has the input.
                 if let Some(input) = self.inputs.remove(&finished.call) {
                     detail["input"] = input;
                 }
@@ -285,7 +284,7 @@ impl Reading {
     }
 }
 
-/// What a call was made with, if that is short, else how it begins.
+/// The input of a call, cut if it is long.
 fn beginning(input: &Value) -> Value {
     let text = input.to_string();
     match text.char_indices().nth(LONGEST_INPUT) {
@@ -331,7 +330,7 @@ fn result(finished: &ToolFinished) -> Value {
     detail
 }
 
-/// What is written as one line of an export.
+/// One line of an export.
 #[derive(Serialize, Deserialize)]
 struct Line {
     seq: u64,
@@ -354,10 +353,10 @@ pub struct AuditExport {
 }
 
 impl AuditExport {
-    /// A new one, and its first line.
+    /// Starts an export, and returns its first line.
     ///
     /// # Errors
-    /// When it cannot be written as JSON, which no version does.
+    /// When the line cannot be written as JSON, which does not happen in practice.
     pub fn begin() -> Result<(Self, String), serde_json::Error> {
         let mut export = AuditExport { seq: 0, hash: chain::seed(CHAIN) };
         let line = export.line(Content::Begin { form: FORM })?;
@@ -372,7 +371,7 @@ impl AuditExport {
         self.line(Content::Entry(Box::new(entry)))
     }
 
-    /// The last line: what comes after it, or an export without it, is not whole.
+    /// The last line. An export without it, or with lines after it, is damaged.
     ///
     /// # Errors
     /// As [`AuditExport::begin`].
@@ -390,15 +389,15 @@ impl AuditExport {
     }
 }
 
-/// What is wrong with an export.
+/// The damage of an export.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} {what}{}", about(.entry))]
 pub struct ExportDamage {
-    /// The first line that is not as it was written.
+    /// The number of the first damaged line.
     pub line: u64,
     /// What is wrong with it.
     pub what: &'static str,
-    /// The record it tells of, as far as it says: the run and the position.
+    /// The run and position that the line claims to be about, if it is readable.
     pub entry: Option<(String, u64)>,
 }
 
@@ -409,7 +408,7 @@ fn about(entry: &Option<(String, u64)>) -> String {
     }
 }
 
-/// Checks an export; returns how many entries it holds.
+/// Checks an export, and returns how many entries it has.
 ///
 /// # Errors
 /// The first line that was changed, left out, moved or added.

@@ -1,14 +1,14 @@
-//! Budgets of runs: which a run has when it starts, and what it may still draw while it works.
-//! That nothing is overdrawn is the store's law; this only looks ahead.
+//! Budgets of runs: the budget that a run starts with, and what it may still draw while it works.
+//! The store prevents overdrafts; this module only looks ahead.
 
 use posse_agent::Allowance;
 use posse_protocol::{AgentSpec, Budget, Event, Extra, Limit, RunId, RunSpec, RunStarted};
 use posse_store::{Filter, RunRow, Store, StoreError, shares};
 use std::sync::OnceLock;
 
-/// The budget of a run. A root has what is asked for, else what its agent says, else that of the
-/// settings, `general`. Any other draws on those above it: what is asked for only narrows what its
-/// agent says.
+/// The budget of a run. A root gets the requested budget, else that of its agent, else `general`,
+/// that of the settings. Any other run draws on the budgets above it: its request can only reduce
+/// the budget of its agent.
 pub(crate) fn budget_of(spec: &RunSpec, agent: &AgentSpec, general: Option<&Budget>) -> Budget {
     match general {
         Some(general) => replaced(&replaced(&spec.budget, &agent.budget), general),
@@ -16,33 +16,33 @@ pub(crate) fn budget_of(spec: &RunSpec, agent: &AgentSpec, general: Option<&Budg
     }
 }
 
-/// What budgets limit for one run, as its first event says: what it may draw is looked up only if
-/// there is something.
+/// Whether budgets limit a run, according to its first event. Posse looks up what a run may draw
+/// only if they do.
 #[derive(Default)]
 pub(crate) struct Purse(OnceLock<Limited>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Limited {
-    /// Something that a run takes of itself.
+    /// A budget limits something that the run itself uses.
     Yes,
-    /// Nothing but how many runs may be below.
+    /// At most the number of subagents is limited.
     No,
 }
 
 impl Purse {
-    /// Takes note of the run's first event when it goes by.
+    /// Remembers what the run's first event says.
     pub(crate) fn observe(&self, event: &Event) {
         if let Event::RunStarted(started) = event {
             self.0.get_or_init(|| limited(started));
         }
     }
 
-    /// Whether anything that the run takes of itself is limited.
+    /// True when a budget limits something that the run itself uses.
     pub(crate) fn is_limited(&self) -> bool {
         self.0.get() == Some(&Limited::Yes)
     }
 
-    /// What `run`, which is stored, may still draw.
+    /// What the stored run `run` may still draw.
     pub(crate) async fn allowance(
         &self,
         store: &dyn Store,
@@ -73,7 +73,7 @@ fn limited(started: &RunStarted) -> Limited {
     }
 }
 
-/// What `change` sets, in place of what `budget` says.
+/// The values of `change`, else those of `budget`.
 pub(crate) fn replaced(change: &Budget, budget: &Budget) -> Budget {
     Budget {
         input_tokens: change.input_tokens.or(budget.input_tokens),
@@ -86,13 +86,13 @@ pub(crate) fn replaced(change: &Budget, budget: &Budget) -> Budget {
     }
 }
 
-/// The smaller of two in each part.
+/// The smaller value in each dimension.
 pub(crate) fn smaller(one: &Budget, other: &Budget) -> Budget {
     replaced(&narrowed(one, &Budget::default(), other), other)
 }
 
-/// What `change` sets where it is stricter than `budget`, or than `general` where that says
-/// nothing.
+/// The values of `change`, as far as they are stricter than `budget`, or than `general` where
+/// `budget` sets nothing.
 pub(crate) fn narrowed(change: &Budget, budget: &Budget, general: &Budget) -> Budget {
     fn least<T: Ord + Copy>(change: Option<T>, general: Option<T>) -> Option<T> {
         change.map(|change| general.map_or(change, |general| change.min(general)))

@@ -1,4 +1,4 @@
-//! A runtime, put together step by step.
+//! Builds a runtime step by step.
 
 use crate::error::Error;
 use crate::runtime::Runtime;

@@ -1,27 +1,27 @@
-//! Lines of JSON that are tied to each other: none can be changed, left out or moved unseen.
+//! A hash chain of JSON lines: it shows if a line was changed, removed or moved.
 
 use posse_protocol::hex;
 use sha2::{Digest, Sha256};
 
-/// What stands around a body in its line: `{"entry":BODY,"hash":"HEX"}`.
+/// The text around a body in its line: `{"entry":BODY,"hash":"HEX"}`.
 const BEFORE: &str = "{\"entry\":";
 const BETWEEN: &str = ",\"hash\":\"";
 const AFTER: &str = "\"}";
-/// Characters of a hash.
+/// How many characters a hash has.
 const HEX: usize = 64;
 
-/// What stands before the first line of a chain of this name.
+/// The hash before the first line of a chain with this name.
 pub(crate) fn seed(name: &str) -> String {
     hex(&Sha256::digest(name.as_bytes()))
 }
 
-/// `body`, which is JSON, as a line that follows the hash `before`; and its own hash.
+/// Makes a line of `body`, which is JSON, after the hash `before`. Returns the line and its hash.
 pub(crate) fn seal(before: &str, body: &str) -> (String, String) {
     let hash = link(before, body);
     (format!("{BEFORE}{body}{BETWEEN}{hash}{AFTER}"), hash)
 }
 
-/// The body of `line` and its hash, if it is what was written after the hash `before`.
+/// The body of `line` and its hash, if the hash is right for a line after the hash `before`.
 pub(crate) fn open<'l>(before: &str, line: &'l str) -> Option<(&'l str, &'l str)> {
     let (body, hash) = apart(line)?;
     (link(before, body) == hash).then_some((body, hash))
@@ -34,7 +34,7 @@ pub(crate) fn apart(line: &str) -> Option<(&str, &str)> {
     Some((rest.strip_suffix(BETWEEN)?, hash))
 }
 
-/// Why `line` is not line number `expected` of its chain, given what number it claims to be.
+/// Why `line` is not line number `expected` of its chain, judged by the number that it claims.
 pub(crate) fn fault(line: &str, expected: u64) -> &'static str {
     #[derive(serde::Deserialize)]
     struct Numbered {

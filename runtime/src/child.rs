@@ -1,4 +1,4 @@
-//! Children: who may start them, and where they stand.
+//! Children: which runs may start them, and their place in the tree.
 
 pub(crate) mod context;
 pub(crate) mod rules;
@@ -14,19 +14,19 @@ use posse_store::{Append, Filter, RunRow, StoreError};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The run on whose behalf another is started.
+/// The parent of a run that is about to start.
 pub(crate) struct Above {
     pub(crate) run: RunId,
-    /// The call that waits.
+    /// The call that waits for the child.
     pub(crate) call: Option<CallId>,
-    /// How the end is told if none does.
+    /// How the child's end is announced if no call waits.
     pub(crate) announce: Option<Announce>,
-    /// How it stands with its time.
+    /// How long the parent has worked, and how long it may continue.
     pub(crate) time: TimeAtWork,
     pub(crate) started: Arc<RunStarted>,
 }
 
-/// Why a run that began as `started`, and has nobody to hand work to, has nobody.
+/// Why a run that began as `started` has no agents to call.
 pub(crate) fn deepest(started: &RunStarted) -> String {
     if started.agent.children.agents.as_ref().is_some_and(Vec::is_empty) {
         return "its definition names no agent that it may call".to_owned();
@@ -36,7 +36,7 @@ pub(crate) fn deepest(started: &RunStarted) -> String {
 }
 
 impl Above {
-    /// What a child has to go by when slots are scarce, unless more or less is asked for.
+    /// The priority of a child in the queue, unless the call sets another.
     pub(crate) fn priority(&self) -> i32 {
         self.started.priority
     }
@@ -61,7 +61,7 @@ impl Above {
         }
     }
 
-    /// What budgets limit for those below this one.
+    /// What budgets limit for the subagents of this run.
     fn limited(&self) -> impl Iterator<Item = Limit> {
         let above = self.started.parent.as_ref().map_or(&[][..], |parent| &parent.limited);
         let own = &self.started.grant.budget;
@@ -70,12 +70,12 @@ impl Above {
             .filter(move |limit| own.of(*limit).is_some() || above.contains(limit))
     }
 
-    /// Whether a budget limits `limit` for those below this one.
+    /// True when a budget limits `limit` for the subagents of this run.
     pub(crate) fn limits(&self, limit: Limit) -> bool {
         self.limited().any(|limited| limited == limit)
     }
 
-    /// Those above this one.
+    /// The runs above this one.
     fn ancestors(&self) -> &[RunId] {
         self.started.parent.as_ref().map_or(&[], |parent| &parent.ancestors)
     }
@@ -88,7 +88,7 @@ impl Above {
         self.started.grant.delegation.as_ref().map(|delegation| delegation.strategy)
     }
 
-    /// Whom it may call.
+    /// The agents that it may call.
     pub(crate) fn on_offer(&self) -> &[Offer] {
         self.started.grant.delegation.as_ref().map_or(&[], |delegation| &delegation.agents)
     }
@@ -98,7 +98,7 @@ impl Above {
         self.on_offer().iter().find(same)
     }
 
-    /// The agent called `name` as it was when this run began, if no file holds it.
+    /// The agent `name` as it was when this run began, if the agent is not defined in a file.
     pub(crate) fn given(&self, name: &AgentName) -> Option<&AgentSpec> {
         self.offer(name)?.agent.as_deref()
     }
@@ -119,7 +119,7 @@ impl Above {
         Ok(())
     }
 
-    /// Refuses a folder outside of the one that this run works in.
+    /// Refuses a folder outside of the run's workspace.
     pub(crate) fn check_within(&self, workspace: &str) -> Result<(), Error> {
         let own = &self.started.grant.workspace;
         if Path::new(workspace).starts_with(own) {
@@ -130,8 +130,8 @@ impl Above {
         )))
     }
 
-    /// What is stored together with a child, new or `resumed`: that its parent knows of it, and
-    /// that nobody above was told to stop.
+    /// Appends to store together with a child, new or `resumed`: the event in the parent's log, and
+    /// checks that no run above is being cancelled.
     pub(crate) fn beside(
         &self,
         child: RunId,
@@ -155,7 +155,7 @@ impl Above {
 }
 
 impl Runtime {
-    /// The run `run` as somebody who starts others.
+    /// The calling run, as the parent of a new run.
     pub(crate) async fn above(&self, caller: &Caller) -> Result<Above, Error> {
         let (run, call, announce) = (caller.run, caller.call.clone(), caller.announce);
         let started = self.start_of(run).await?;
@@ -167,7 +167,7 @@ impl Runtime {
         Ok(Above { run, call, announce, time, started })
     }
 
-    /// How `run` began.
+    /// The first event of `run`.
     pub(crate) async fn start_of(&self, run: RunId) -> Result<Arc<RunStarted>, Error> {
         match self.read(run, Seq::ZERO, 1).await?.pop().map(|record| record.event) {
             Some(Event::RunStarted(started)) => Ok(started),
@@ -180,9 +180,9 @@ impl Runtime {
         Ok(self.list(&filter).await?.pop())
     }
 
-    /// Who of those above has ended or was told to stop, in words, if that is why a run that
-    /// somebody above waits for is to stop. Above a run in the background nobody waits: there only
-    /// those count that take along what they have started.
+    /// The ancestor that makes a run below it stop, in words, if any: one that is being cancelled
+    /// or ended without completing. An ancestor that completed counts only if no nearer ancestor is
+    /// a background child, because nothing above a background child waits for it.
     pub(crate) async fn forsaken(&self, parent: &Parent) -> Result<Option<String>, Error> {
         let mut is_awaited = true;
         for run in parent.ancestors.iter().rev() {

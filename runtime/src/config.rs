@@ -1,5 +1,5 @@
-//! Settings: defaults, the user's file, the project's file. Later layers win, and every value
-//! knows where it came from. Reads files that it is pointed to; never the environment.
+//! Settings: defaults, the user's file, the project's file. Later layers win, and every value knows where it came from.
+//! Reads only the files that it is given, never the environment.
 
 mod agents;
 mod always;
@@ -52,8 +52,8 @@ use std::path::{Path, PathBuf};
 use table::{Layer, Layered, settings};
 use value::{at_least_one, between};
 
-/// Runs that one process executes at the same time, unless a setting says otherwise. A run costs
-/// little; commands have a cap of their own, and providers say what they take.
+/// How many runs one process executes at a time by default. A run costs little: commands have their own cap, and
+/// providers limit their requests.
 pub(crate) const MOST_RUNS: usize = 4096;
 
 settings! {
@@ -144,14 +144,14 @@ pub enum ConfigError {
         /// Why.
         reason: String,
     },
-    /// It is not what it should be.
+    /// Its content is invalid.
     #[error("{path}{}: {reason}", place(.at))]
     Invalid {
         /// Which file.
         path: PathBuf,
-        /// Line and column, where they are known.
+        /// Line and column, if known.
         at: Option<(u32, u32)>,
-        /// What and where.
+        /// What is wrong.
         reason: String,
     },
     /// It cannot be changed.
@@ -170,11 +170,11 @@ pub enum ConfigError {
     NotForProjects {
         /// Which file.
         path: PathBuf,
-        /// Where it stands there.
+        /// The line of the key.
         line: u32,
         /// Which key.
         key: &'static str,
-        /// Where it may stand.
+        /// The file that may set it.
         user: String,
     },
 }
@@ -190,7 +190,7 @@ impl ConfigError {
         }
     }
 
-    /// At which line, where that is known, and what is wrong, without the name of the file.
+    /// The line, if known, and what is wrong, without the name of the file.
     pub fn told(&self) -> (Option<u32>, String) {
         let told = self.to_string();
         let (line, place) = match self {
@@ -203,25 +203,24 @@ impl ConfigError {
     }
 }
 
-/// A place in a file, as it stands after the file's name.
+/// A place in a file, in the form that follows the file's name.
 fn place(at: &Option<(u32, u32)>) -> String {
     at.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"))
 }
 
-/// Where settings are looked for.
+/// Where to look for settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     /// The user's file, whether it exists or not.
     pub user: Option<PathBuf>,
     /// The project's file, whether it exists or not.
     pub project: Option<PathBuf>,
-    /// Whom the user trusts. What nobody trusts can only narrow.
+    /// The folders that the user trusts. An untrusted project can only make settings stricter.
     pub trust: Trustees,
 }
 
 impl Config {
-    /// What the role called `word` stands for; nothing when `word` is no role. A role that nobody fills
-    /// leaves the model to others.
+    /// The model of the role `word`; `None` if there is no such role. Without a value, the caller's model applies.
     pub fn role(&self, word: &str) -> Option<&Setting<Option<String>>> {
         match word {
             "small" => Some(&self.small_model),
@@ -233,7 +232,7 @@ impl Config {
     /// The settings that `sources` give. A file that does not exist sets nothing.
     ///
     /// # Errors
-    /// When a file cannot be read or understood, or sets what it may not.
+    /// When a file cannot be read, is invalid, or sets a key that it may not set.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
         let mut config = Config::default();
         if let Some(path) = &sources.user
@@ -257,7 +256,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Vendors and models: those that come with Posse, and what the user adds.
+    /// The built-in vendors and models, and those that the user adds.
     pub fn catalog(&self) -> &Catalog {
         &self.vendors.value
     }
@@ -269,7 +268,7 @@ impl Config {
         shown
     }
 
-    /// All settings that there are. The rows of a section follow its own.
+    /// All settings. The rows of a section follow the row of the section.
     pub fn rows() -> Vec<Row> {
         <Config as Layered>::rows()
     }
@@ -293,7 +292,7 @@ impl Config {
 }
 
 impl File {
-    /// Puts values where they belong that a file may write elsewhere, too.
+    /// Moves values that a file may write under two keys to the right key.
     fn settle(&mut self) -> Result<(), String> {
         if let Some(budget) = &mut self.budget {
             budget.settle();

@@ -1,8 +1,8 @@
-//! Control: saying something to runs, stopping them and pausing them, and whom that reached.
+//! Controls runs: sends messages to them, cancels and pauses them, and reports which runs it reached.
 //!
-//! Each request is an event in the log of whom it is made to, so it holds wherever the run is
-//! executed, and after a crash. What is asked of a whole tree goes on until a look at it finds
-//! nobody left: whoever was told starts nobody any more.
+//! Each request is an event in the log of its run, so it holds wherever the run is executed, and after a crash. A
+//! request to a whole tree is repeated until no run is left to ask. The repetition ends, because a run that was asked
+//! starts no more children.
 
 use crate::announcement::request;
 use crate::error::Error;
@@ -17,51 +17,50 @@ use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
 use serde::Serialize;
 use std::collections::HashSet;
 
-/// Requests that are stored beside each other: one commit takes many.
+/// How many requests are stored concurrently: one commit takes many.
 const SIDE_BY_SIDE: usize = 64;
 
-/// Whom a request to stop, to pause or to go on has reached.
+/// The runs that a request to cancel, pause or continue has reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Receipt {
-    /// The run it was made to.
+    /// The run that the request names.
     pub run: RunId,
-    /// All whom it concerns: the run itself, unless it had ended, and those below it, a parent
-    /// before its children.
+    /// All runs that were asked: the run itself, unless it had ended, and its subagents, parents before their children.
     pub told: Vec<Told>,
 }
 
 impl Receipt {
-    /// Those below the run.
+    /// The subagents of the run.
     pub fn below(&self) -> impl Iterator<Item = &Told> {
         self.told.iter().filter(|told| told.run != self.run)
     }
 }
 
-/// A run that was asked for something.
+/// A run that was asked to do something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Told {
-    /// Which.
+    /// Its id.
     pub run: RunId,
-    /// Who started it.
+    /// Its parent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
     /// Its agent.
     pub agent: String,
-    /// What it is about.
+    /// Its label, or else its title.
     pub label: String,
-    /// Where it stood.
+    /// Its status before the request.
     pub before: Status,
-    /// Whether it had been asked before, and was not done.
+    /// Whether an earlier request is still in progress.
     pub asked: Asked,
 }
 
-/// When a run was asked for something.
+/// When a run was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
     /// Now.
     Now,
-    /// Before, by a request that is still being carried out.
+    /// Before, by a request that is still in progress.
     Before,
 }
 
@@ -79,29 +78,29 @@ impl Told {
     }
 }
 
-/// How far a pause goes.
+/// Which runs a pause affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// The run alone.
     Alone,
-    /// The run and everything below it.
+    /// The run and all its subagents.
     Subtree,
 }
 
-/// When a run reads what is said to it.
+/// When a run reads a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reads {
     /// Before its next step.
     Next,
-    /// When its present turn is over.
+    /// When its current turn is over.
     Later,
 }
 
-/// What a run is asked for.
+/// What a run is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Pause,
-    /// A pause because a person interrupted the process at work.
+    /// A pause because a person interrupted the process.
     Interrupt,
     GoOn,
 }
@@ -118,7 +117,7 @@ impl Wish {
                 let paused = Paused { by, interrupted: false, extra };
                 Append::by_anyone(run, Event::Paused(paused))
             }
-            // What stops a run is stored even when the disk is full.
+            // An interruption is stored even if the disk is full.
             Wish::Interrupt => {
                 let paused = Event::Paused(Paused { by, interrupted: true, extra });
                 Append { reserve: Reserve::Use, ..Append::by_anyone(run, paused) }
@@ -129,19 +128,19 @@ impl Wish {
 }
 
 impl Runtime {
-    /// Says `text` to a run: it reads it before its next step; one that waits or has ended is
-    /// woken. So a run at work is steered.
+    /// Sends `text` to a run, which reads it before its next step: this steers a run that works. A run that waits or
+    /// has ended wakes up.
     ///
     /// # Errors
-    /// When there is no such run, or it is archived, or the text is empty.
+    /// When there is no such run, it is archived, or the text is empty.
     pub async fn send(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
         self.send_with(run, text, MessageOptions::default()).await
     }
 
-    /// The same, with what is to change before it is answered.
+    /// Like [`Runtime::send`], and applies `asks` before the run answers.
     ///
     /// # Errors
-    /// As [`Runtime::send`]; or when a model is asked for that cannot be used here.
+    /// As [`Runtime::send`]; or if `asks` names a model that cannot be used here.
     pub async fn send_with(
         &self,
         run: RunId,
@@ -152,13 +151,12 @@ impl Runtime {
             *model = self.check_model_for(run, model).await?;
         }
         self.say_with(run, text.into(), Reads::Next, asks).await?;
-        // Only now: a run that has just ended is forgotten unless there is something to do for it.
+        // After the append: a run that has just ended is dropped unless it has something to do.
         self.inner.supervisor.adopt(run);
         Ok(())
     }
 
-    /// Says `text` to a run, which reads it when its present turn is over; one that waits or has
-    /// ended is woken at once.
+    /// Sends `text` to a run, which reads it when its current turn is over. A waiting or ended run wakes up at once.
     ///
     /// # Errors
     /// As [`Runtime::send`].
@@ -168,7 +166,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Says `text` to a run, and leaves it to others to execute it.
+    /// Like [`Runtime::send`], but leaves it to other workers to execute the run.
     ///
     /// # Errors
     /// As [`Runtime::send`].
@@ -176,7 +174,7 @@ impl Runtime {
         self.say(run, text.into(), Reads::Next).await
     }
 
-    /// The same as [`Runtime::send_later`], and leaves it to others to execute the run.
+    /// Like [`Runtime::send_later`], but leaves it to other workers to execute the run.
     ///
     /// # Errors
     /// As [`Runtime::send`].
@@ -214,17 +212,17 @@ impl Runtime {
         Ok(())
     }
 
-    /// Stops a run and everything below it, or what it does now and those it waits for. `by` says
-    /// who asks, in words for people.
+    /// Cancels a run and all its subagents, or only its current turn and the children that it waits for. `by` says who
+    /// asks, in words for people.
     ///
-    /// A run that has ended has its descendants stopped, if some are left. Asked again, the
-    /// receipt lists those that are still stopping, and whoever a crash kept from being told is.
+    /// If the run has ended, its remaining subagents are cancelled. A repeated call lists the runs that are still
+    /// stopping, and asks runs that a crash kept from being asked.
     ///
     /// # Errors
-    /// When there is no such run, or it has ended and so has everything below it.
+    /// When there is no such run, or it and all its subagents have ended.
     pub async fn cancel(&self, run: RunId, by: &str, scope: CancelScope) -> Result<Receipt, Error> {
         let row = self.row(run).await?.ok_or(Error::Store(StoreError::NotFound(run)))?;
-        // What is no session has one turn.
+        // A run that is not a session has one turn.
         let scope = if row.about.session { scope } else { CancelScope::Run };
         let mut told = Vec::new();
         if row.state.outcome.is_none() {
@@ -235,7 +233,7 @@ impl Runtime {
             if row.state.stopping || self.ask_for_the_end(run, by, scope).await? {
                 told.push(Told::of(&row, asked));
             }
-            // Only now: whoever takes the run up must find the request in its log.
+            // After the append: the worker that claims the run must find the request in its log.
             self.inner.supervisor.adopt(run);
         }
         let reach = match scope {
@@ -249,7 +247,7 @@ impl Runtime {
         }
     }
 
-    /// Asks `run` to stop. Returns whether it had not ended.
+    /// Asks `run` to stop. Returns false if it has already ended.
     async fn ask_for_the_end(
         &self,
         run: RunId,
@@ -269,27 +267,25 @@ impl Runtime {
         }
     }
 
-    /// Pauses a run, or it and everything below it: what is under way ends and is recorded, then
-    /// it rests and holds no slot, until [`Runtime::unpause`]. What is said to it meanwhile is
-    /// kept. `by` says who asks, in words for people.
+    /// Pauses a run, or the run and all its subagents: calls in progress end and are recorded, then the run rests
+    /// without a slot until [`Runtime::unpause`]. Messages are kept meanwhile. `by` says who asks, in words for people.
     ///
     /// # Errors
-    /// When there is no such run, or nobody is left to be paused.
+    /// When there is no such run, or no run is left to pause.
     pub async fn pause(&self, run: RunId, by: &str, extent: Extent) -> Result<Receipt, Error> {
         self.ask(run, by, extent, Wish::Pause).await
     }
 
-    /// Interrupts every run that this process works on or was asked to work on, and everything
-    /// below each: a pause of [`Status::Interrupted`]. A run that another live process works on is
-    /// left alone. Stored before this returns, so it holds for a process that then ends at once.
-    /// Returns the runs at the top of what was interrupted.
+    /// Interrupts every run that this process executes or was asked to execute, with all its subagents: a pause with
+    /// [`Status::Interrupted`]. A run that another live process executes is left alone. The requests are stored before
+    /// this returns, so the process may end at once. Returns the topmost interrupted runs.
     ///
     /// # Errors
-    /// When the store fails; runs that are not stored as interrupted then go on like after a crash.
+    /// When the store fails. Runs that are not stored as interrupted then continue as after a crash.
     pub async fn interrupt(&self, by: &str) -> Result<Vec<RunId>, Error> {
         let mut interrupted: Vec<RunId> = Vec::new();
         let mut reached: HashSet<RunId> = HashSet::new();
-        // By id: a parent before its children.
+        // Sorted by id, so parents come before their children.
         for run in self.inner.supervisor.own() {
             if reached.contains(&run) {
                 continue;
@@ -310,10 +306,10 @@ impl Runtime {
         Ok(interrupted)
     }
 
-    /// Lets a paused or interrupted run go on, or it and everything below it.
+    /// Lets a paused or interrupted run continue, or the run and all its subagents.
     ///
     /// # Errors
-    /// When there is no such run, or nobody of them is paused.
+    /// When there is no such run, or none of these runs is paused.
     pub async fn unpause(&self, run: RunId, by: &str, extent: Extent) -> Result<Receipt, Error> {
         let receipt = self.ask(run, by, extent, Wish::GoOn).await?;
         for told in &receipt.told {
@@ -360,8 +356,8 @@ impl Runtime {
         }
     }
 
-    /// Tells everyone below `run` to stop whom `reach` means and who has not been told, and sees to
-    /// it that all of them do. Returns whom, those too that have been told before.
+    /// Asks the subagents of `run` that `reach` selects to stop, and makes sure that they do. Returns all of them, even
+    /// if they were asked before.
     pub(crate) async fn cancel_below(
         &self,
         run: RunId,
@@ -372,7 +368,7 @@ impl Runtime {
         let mut told: Vec<Told> = Vec::new();
         let mut seen = HashSet::new();
         let Some(row) = self.row(run).await? else { return Ok(told) };
-        // Those who have been told start nobody: what is left after a look has been there before it.
+        // A run that was asked to stop starts no children, so this loop ends.
         loop {
             let mut open = self.rows_below(&row, reach).await?;
             open.retain(|row| is_open(row) && seen.insert(row.id));
@@ -386,7 +382,7 @@ impl Runtime {
         }
     }
 
-    /// Asks a run to stop, unless it has been asked or come to its end.
+    /// Asks a run to stop, unless it was asked before or has ended.
     async fn ask_to_stop(&self, row: &RunRow, by: &str) -> Result<Told, Error> {
         self.inner.active.stop(row.id);
         let asked = if row.state.stopping { Asked::Before } else { Asked::Now };
@@ -403,7 +399,7 @@ impl Runtime {
         Ok(Told::of(row, asked))
     }
 
-    /// Those below `row`, as far as `reach` goes, a parent before its children.
+    /// The subagents of `row` that `reach` selects, parents before their children.
     pub(crate) async fn rows_below(
         &self,
         row: &RunRow,
@@ -416,23 +412,23 @@ impl Runtime {
 }
 
 impl RunHandle {
-    /// Says something to the run, which it reads before its next step; see [`Runtime::send`].
+    /// Sends a message to the run, which reads it before its next step; see [`Runtime::send`].
     ///
     /// # Errors
-    /// When the run has ended, or the store fails.
+    /// As [`Runtime::send`].
     pub async fn send(&self, text: impl Into<String>) -> Result<(), Error> {
         self.runtime().send(self.id(), text).await
     }
 
-    /// Asks the run to stop, and everything below it as `scope` says; see [`Runtime::cancel`].
+    /// Cancels the run, with its subagents as `scope` says; see [`Runtime::cancel`].
     ///
     /// # Errors
-    /// When the store fails.
+    /// As [`Runtime::cancel`].
     pub async fn cancel(&self, by: &str, scope: CancelScope) -> Result<Receipt, Error> {
         self.runtime().cancel(self.id(), by, scope).await
     }
 
-    /// Where the run stands.
+    /// The status of the run.
     ///
     /// # Errors
     /// When there is no such run, or the store fails.
@@ -445,17 +441,16 @@ impl RunHandle {
     }
 }
 
-/// Who of those below a run is meant.
+/// Which subagents of a run are selected.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// All.
+    /// All subagents.
     All,
-    /// Those it waits for, with all that stand below them; not its children in the background.
+    /// The children that it waits for, with all their subagents; not its background children.
     Awaited,
 }
 
-/// Those of `rows` that stand below `run` and are meant, a parent before its children, for it is
-/// older.
+/// The rows below `run` that `reach` selects. A parent comes before its children, because its id is older.
 pub(crate) fn below(run: RunId, mut rows: Vec<RunRow>, reach: Reach) -> Vec<RunRow> {
     let mut family = HashSet::from([run]);
     rows.sort_by_key(|row| row.id);
@@ -468,7 +463,7 @@ pub(crate) fn below(run: RunId, mut rows: Vec<RunRow>, reach: Reach) -> Vec<RunR
     rows
 }
 
-/// Neither ended nor damaged: something can still become of it.
+/// True when the run has neither ended nor been damaged.
 fn is_open(row: &RunRow) -> bool {
     row.state.outcome.is_none() && row.log.damaged.is_none()
 }
@@ -478,7 +473,7 @@ fn not_now(row: &RunRow, reason: &str) -> Error {
     Error::NotNow { run: row.id, reason: reason.to_owned() }
 }
 
-/// Why nobody was asked.
+/// Why no run was asked.
 fn refusal(row: &RunRow, wish: Wish) -> &'static str {
     match wish {
         _ if row.state.outcome.is_some() => "has ended",

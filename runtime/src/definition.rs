@@ -1,7 +1,7 @@
 //! A definition of an agent as people write it: in Markdown with front matter, in JSON, in TOML.
 //!
-//! Owns the fields and how they are written back. What is read is checked in `reading`; what
-//! becomes of it, an `AgentSpec`, is decided in `agents::resolve`. A definition grants nothing by itself.
+//! This module has the fields and writes them back. `reading` checks what is read, and `agents::resolve` makes an
+//! `AgentSpec` of it. A definition grants nothing by itself.
 
 mod budget;
 pub(crate) mod field;
@@ -22,12 +22,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A definition of an agent as it is written. Keys are camelCase, and those of the groups stand
-/// beside the others; what is not said is absent.
+/// A definition of an agent as written. Keys are camelCase, and the keys of the groups are next to the others. Fields
+/// that are not set are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDefinition {
-    /// What it is called by. A map of agents has the name as its key instead.
+    /// The name. In a map of agents, the key is the name instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<AgentName>,
     /// What it is for and when to use it.
@@ -36,10 +36,10 @@ pub struct AgentDefinition {
     /// Its system prompt; in Markdown, the body.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prompt: String,
-    /// The colour it is shown in, one of [`COLORS`].
+    /// Its display colour, one of [`COLORS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// Which models answer.
+    /// Its models.
     #[serde(flatten)]
     pub models: DefinedModels,
     /// The JSON Schema of its answer.
@@ -48,51 +48,50 @@ pub struct AgentDefinition {
     /// What it may do.
     #[serde(flatten)]
     pub rights: DefinedRights,
-    /// Model calls, at most.
+    /// The maximum number of model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// How far it may go each time it is set to work.
+    /// How far it may go each time it starts to work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Measure>,
-    /// How much it and everything below it may spend together.
+    /// How much it and its subagents may spend together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Measure>,
     /// How its runs start.
     #[serde(flatten)]
     pub start: DefinedStart,
-    /// Whom its runs may start.
+    /// The agents that its runs may start.
     #[serde(flatten)]
     pub children: DefinedChildren,
 }
 
-/// Which models answer, as a definition says it.
+/// The models of an agent in a definition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DefinedModels {
-    /// Its model, and after it those to go on with when that one cannot be had.
+    /// Its model, followed by the fallbacks.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_more")]
     pub model: Vec<String>,
-    /// How hard its model is to think.
+    /// The reasoning effort.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
 }
 
-/// What an agent may do, as its definition says it.
+/// What an agent may do, according to its definition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DefinedRights {
-    /// The tools it may call: names, groups such as `@read`, patterns such as `mcp__files__*`, rules
-    /// such as `Read(src/**)` and `Task(explore, plan)`. Left out, or exactly `*`: all that its
-    /// caller can hand on.
+    /// The tools it may call: names, groups such as `@read`, patterns such as `mcp__files__*`, rules such as
+    /// `Read(src/**)` and `Task(explore, plan)`. If absent or exactly `*`: all tools that its caller can pass on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The tools it may not call, or calls it may not make, whatever `tools` says.
+    /// The tools or calls that are denied, whatever `tools` says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disallowed_tools: Option<Vec<String>>,
-    /// How its calls are decided that no rule decides; never laxer than its caller's.
+    /// The permission mode for calls that no rule covers; never less strict than its caller's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<PermissionMode>,
-    /// Which other machines it may talk to.
+    /// The hosts it may connect to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// The paths it may read and write.
@@ -107,13 +106,13 @@ pub struct DefinedRights {
 }
 
 impl DefinedRights {
-    /// The right to call these tools, and no others.
+    /// The right to call only these tools.
     pub fn to_call(tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let tools = tools.into_iter().map(Into::into).collect();
         DefinedRights { tools: Some(tools), ..DefinedRights::default() }
     }
 
-    /// The mode that it asks for, if it asks for one that a file can ask for.
+    /// The mode that it sets, if a file can set that mode.
     pub(crate) fn mode(&self) -> Option<Mode> {
         match self.permission_mode? {
             PermissionMode::Default | PermissionMode::BypassPermissions => None,
@@ -124,23 +123,23 @@ impl DefinedRights {
     }
 }
 
-/// How the runs of an agent start, as its definition says it.
+/// How the runs of an agent start, according to its definition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DefinedStart {
-    /// Skills it has from the start.
+    /// The skills that it starts with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skills: Option<Vec<String>>,
-    /// How much of its caller's conversation it begins with: all, none, or the last so many turns.
+    /// How much of its caller's conversation it starts with: all, none, or the last turns.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "fork")]
     pub fork_context: Option<Context>,
-    /// What is said to it before its task.
+    /// A message before its task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_prompt: Option<String>,
-    /// Its caller does not wait for it.
+    /// True when its caller does not wait for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background: Option<bool>,
-    /// How its caller learns of its result.
+    /// How its result is announced to its caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub announce: Option<Announce>,
     /// Where it works.
@@ -149,19 +148,19 @@ pub struct DefinedStart {
     /// Whose memory it keeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
-    /// It is not told what the project's CLAUDE.md says.
+    /// True when it does not get the project's CLAUDE.md.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omit_claude_md: Option<bool>,
 }
 
-/// Whom the runs of an agent may start, as its definition says it.
+/// The agents that the runs of an agent may start, according to its definition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DefinedChildren {
-    /// The agents it may hand work to; left out: all.
+    /// The agents it may call; if absent, all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<Vec<String>>,
-    /// Levels of runs that may stand below its own, 0 to 8.
+    /// How many levels of runs may be below its own, 0 to 8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_depth: Option<u32>,
     /// What its runs may start, and how.
@@ -169,25 +168,25 @@ pub struct DefinedChildren {
     pub subagents: Option<SubagentRules>,
 }
 
-/// The colours an agent may be shown in.
+/// The display colours of agents.
 pub const COLORS: [&str; 12] = [
     "red", "orange", "yellow", "green", "cyan", "blue", "purple", "magenta", "pink", "white",
     "gray", "black",
 ];
 
-/// How what an agent does is approved.
+/// How the calls of an agent are approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
-    /// As its caller's.
+    /// The mode of its caller.
     Default,
     /// Changes of files need no approval.
     AcceptEdits,
-    /// What is safe needs no approval.
+    /// Safe calls need no approval.
     Auto,
-    /// It only looks.
+    /// The agent only reads.
     Plan,
-    /// What would be asked for is refused.
+    /// Calls that need approval are refused.
     DontAsk,
     /// Nothing needs approval.
     BypassPermissions,
@@ -197,15 +196,15 @@ pub enum PermissionMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Memory {
-    /// The user's, in every project.
+    /// The user's, for all projects.
     User,
     /// The project's, shared.
     Project,
-    /// The project's, of this machine.
+    /// The project's, on this machine only.
     Local,
 }
 
-/// Which other machines an agent may talk to.
+/// The hosts that an agent may connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Network {
@@ -215,7 +214,7 @@ pub enum Network {
     Hosts(Vec<String>),
 }
 
-/// The paths an agent may read and write, relative to the folder it works in.
+/// The paths an agent may read and write, relative to its workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Paths {
     /// It may read these.
@@ -230,7 +229,7 @@ pub struct Paths {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Measure {
-    /// Tokens sent, and tokens received, each at most so many.
+    /// The limit of `input_tokens` and of `output_tokens`, each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// Tokens sent.
@@ -242,10 +241,10 @@ pub struct Measure {
     /// Dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Time at work, as in `10m`. A limit of the run itself, wherever it stands.
+    /// Working time, as in `10m`. Always a limit of the run itself, even in a budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// What tools and commands write to disks, as in `1GiB`; of limits alone.
+    /// What tools and commands write to disks, as in `1GiB`; only in limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written: Option<String>,
     /// Tool calls.
@@ -254,13 +253,13 @@ pub struct Measure {
     /// Model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
-    /// Runs below it that have not ended; of a budget alone.
+    /// Unfinished runs below it; only in a budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children: Option<u64>,
 }
 
 impl AgentDefinition {
-    /// The limits that it sets.
+    /// Its limits.
     pub fn limits(&self) -> Limits {
         let limits = self.limits.clone().unwrap_or_default();
         let budget = self.budget.as_ref();
@@ -277,7 +276,7 @@ impl AgentDefinition {
         }
     }
 
-    /// The budget that it sets, but for the time, which is a limit.
+    /// Its budget, without the time, which is a limit.
     pub fn budget(&self) -> Budget {
         let budget = self.budget.clone().unwrap_or_default();
         Budget {
@@ -309,7 +308,7 @@ impl<'de> Deserialize<'de> for AgentDefinition {
     }
 }
 
-/// Some fields of a definition, as a settings file has them, and what is worth knowing of them.
+/// Reads some fields of a definition, as a settings file has them. Returns findings about them, too.
 pub(crate) fn partial<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<(AgentDefinition, Findings), D::Error> {

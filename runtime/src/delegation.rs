@@ -1,7 +1,8 @@
-//! Handing work to other runs: what a child may do, how it starts, how its end reaches its caller.
+//! Delegation to other runs: what a child may do, how it starts, how its result reaches its caller.
 //!
-//! The loop knows nothing of this. Delegation is a tool that holds a handle of the runtime, a
-//! pending answer, and an end that is stored together with the result it is to somebody else.
+//! The agent loop does not know about it. To the loop, delegation is a tool whose answer is
+//! pending. The tool has a handle of the runtime, and the end of the child is stored together with
+//! the answer to its caller.
 
 pub(crate) mod arguments;
 pub(crate) mod spawn;

@@ -1,11 +1,11 @@
-//! What is sent to webhooks: what there is, what was given up, and a trial.
+//! Lists deliveries to webhooks, retries deliveries that were given up, and sends test events.
 
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::webhooks::{Delivery, DeliveryFilter, Revival, Trial, Webhook};
 
 impl Runtime {
-    /// The webhooks there are.
+    /// The configured webhooks.
     pub fn webhooks(&self) -> &[Webhook] {
         &self.config().webhooks
     }
@@ -18,8 +18,8 @@ impl Runtime {
         Ok(self.inner.store.deliveries(filter).await?)
     }
 
-    /// Makes deliveries due again that were given up, with all their attempts before them, and
-    /// returns them. They are sent as soon as there is time; [`Runtime::flush_webhooks`] waits.
+    /// Makes deliveries that were given up due again, with a fresh count of attempts, and returns
+    /// them. They are sent soon; [`Runtime::flush_webhooks`] waits for that.
     ///
     /// # Errors
     /// When the store fails.
@@ -31,13 +31,13 @@ impl Runtime {
         Ok(back)
     }
 
-    /// Waits until everything that is due to be sent now was tried once, at most as long as a
-    /// shutdown may take. What fails waits for its next attempt.
+    /// Waits until every due delivery was tried once, at most as long as a shutdown may take. A
+    /// delivery that fails waits for its next attempt.
     pub async fn flush_webhooks(&self) {
         self.inner.sender.flush(self.config().scheduling.shutdown_after).await;
     }
 
-    /// Sends a signed test event to a webhook and says what came back. Nothing is stored.
+    /// Sends a signed test event to a webhook and returns the response. Stores nothing.
     ///
     /// # Errors
     /// When there is no webhook of this name, or it has no secret.

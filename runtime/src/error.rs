@@ -1,28 +1,28 @@
-//! What can go wrong when a runtime is asked for something.
+//! The errors of a runtime.
 
 use posse_protocol::{AgentName, RunId, near};
 use posse_store::StoreError;
 use serde::Serialize;
 
-/// Why the runtime did not do what it was asked. What goes wrong inside a run is its outcome.
+/// Why the runtime refused a request. An error inside a run is the outcome of the run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No agent of this name.
+    /// No agent has this name.
     #[error(
         "there is no agent `{name}`; {}",
         near::suggestion(name.as_str(), known.iter().map(String::as_str), "")
     )]
     UnknownAgent {
-        /// What was asked for.
+        /// The requested name.
         name: AgentName,
-        /// Who there is.
+        /// The names of the existing agents.
         known: Vec<String>,
     },
-    /// What defines this agent cannot be used.
+    /// The definition of this agent cannot be used.
     #[error("agent `{name}` cannot be used: {problem}")]
     UnusableAgent {
-        /// Which.
+        /// Its name.
         name: AgentName,
         /// Where and why.
         problem: String,
@@ -30,16 +30,16 @@ pub enum Error {
     /// An agent of this name was added before.
     #[error("there is an agent `{name}` already; the first stays")]
     AlreadyExists {
-        /// Which.
+        /// Its name.
         name: AgentName,
     },
     /// The request itself is wrong.
     #[error("{0}")]
     InvalidInput(String),
-    /// The model cannot be had.
+    /// The model cannot be used.
     #[error(transparent)]
     Model(#[from] posse_model::ResolveError),
-    /// The folder cannot be worked in.
+    /// The folder cannot be a workspace.
     #[error("cannot work in {path}: {reason}")]
     Workspace {
         /// Which folder.
@@ -47,21 +47,21 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
-    /// No run fits what was typed.
+    /// No run matches the typed text.
     #[error("{0}")]
     NoRun(String),
-    /// More than one run fits what was typed.
+    /// More than one run matches the typed text.
     #[error("{0}")]
     Ambiguous(String),
-    /// The run is not in a state for that.
+    /// The request does not fit the state of the run.
     #[error("run {} {reason}", run.short())]
     NotNow {
         /// Which run.
         run: RunId,
-        /// In what state it is.
+        /// The state of the run, in words.
         reason: String,
     },
-    /// The store.
+    /// The store failed or refused.
     #[error(transparent)]
     Store(StoreError),
     /// The runtime is shutting down.
@@ -69,37 +69,37 @@ pub enum Error {
     ShuttingDown,
 }
 
-/// What kind of error it is, for programs. Kinds are added, and none changes its meaning.
+/// The kind of an error, for programs. Kinds may be added; none changes its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// There is no agent of this name.
     UnknownAgent,
-    /// What defines the agent cannot be used.
+    /// The definition of the agent cannot be used.
     UnusableAgent,
-    /// There is one of this name already.
+    /// An agent of this name exists already.
     AlreadyExists,
     /// The request itself is wrong.
     InvalidInput,
     /// The model cannot be used.
     Model,
-    /// The folder cannot be worked in.
+    /// The folder cannot be a workspace.
     Workspace,
     /// There is no such run.
     UnknownRun,
-    /// More than one run is meant.
+    /// More than one run matches.
     AmbiguousRun,
-    /// The run is not in a state for that.
+    /// The request does not fit the state of the run.
     WrongState,
-    /// The store cannot be used, or refused.
+    /// The store failed or refused.
     Store,
     /// The runtime is shutting down.
     ShuttingDown,
 }
 
 impl Error {
-    /// What kind of error it is.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::UnknownAgent { .. } => ErrorKind::UnknownAgent,

@@ -1,4 +1,4 @@
-//! Executing one run: from its first event to an agent at work, until it ends or waits.
+//! Executes one run: from its first event to an agent at work, until the run ends or waits.
 
 use crate::active::Stopping;
 use crate::announcement::{request, stopped_by};
@@ -42,25 +42,24 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Executor {
     runtime: Runtime,
     beginnings: Beginnings,
-    /// What models were last offered.
+    /// The lists of tools that models were last offered.
     offers: Mutex<VecDeque<Arc<[ToolSpec]>>>,
-    /// Tools of sessions that wait, which know what files the agent has read.
+    /// Tools of waiting sessions. They remember which files the agent has read.
     parked: Mutex<VecDeque<Parked>>,
 }
 
-/// The tools of a session that waits.
+/// The tools of a waiting session.
 struct Parked {
     run: RunId,
     tools: Toolbox,
-    /// What they refuse: tools that were made for other rules are not used again.
+    /// The rules by which they refuse. Tools that were made for other rules are not reused.
     refusing: Vec<String>,
 }
 
-/// How much is remembered of what models were offered. Agents that take turns have a few between
-/// them.
+/// How many lists of offered tools are kept. Agents that alternate share a few lists.
 const OFFERS: usize = 8;
 
-/// Sessions whose tools are kept while they wait.
+/// How many waiting sessions keep their tools.
 const PARKED: usize = 32;
 
 impl Executor {
@@ -77,7 +76,7 @@ impl Executor {
         self.runtime.config()
     }
 
-    /// New tools for a run that began as `started`.
+    /// Makes the tools of a run that began as `started`.
     fn toolbox(
         &self,
         run: RunId,
@@ -125,7 +124,7 @@ impl Executor {
         })
     }
 
-    /// What judges the calls of a run that began as `started`.
+    /// The policy for the calls of a run that began as `started`.
     fn policy(&self, started: &RunStarted) -> Result<Arc<Policy>, Error> {
         let Grant { workspace, sources, .. } = &started.grant;
         let facts = self.runtime.inner.tools.facts_with(workspace, sources)?;
@@ -152,7 +151,7 @@ impl Execute for Executor {
 }
 
 impl Executor {
-    /// The same; the sources of tools that it opens stay open.
+    /// Like `execute`, but leaves the tool sources of the run open.
     async fn execute_open(
         &self,
         assignment: Assignment,
@@ -180,7 +179,7 @@ impl Executor {
         loop {
             let pulse = stall.pulse().clone();
             let next = {
-                // Pinned: what is handed on by value has a place in every future on its way.
+                // Pinned in place: a future that is passed by value takes space in every future around it.
                 let work = pin!(self.work(run, &journal, first.take(), stop, pulse));
                 AssertUnwindSafe(stall.watch(work)).catch_unwind().await
             };
@@ -193,7 +192,7 @@ impl Executor {
             match next {
                 Ok(Next::Leave(left)) => return left,
                 Ok(Next::Again) => {}
-                // The store cannot be used now; the run is paused until it can, or until shutdown.
+                // The store cannot be used now. The run pauses until it can, or until shutdown.
                 Ok(Next::Later(why)) => {
                     why.iter().for_each(|why| journal.tell_held(why));
                     tokio::select! {
@@ -201,7 +200,7 @@ impl Executor {
                         () = stop.cancelled() => return Left::AtRest,
                     }
                 }
-                // A panic in one run is that run's end, not the end of the others.
+                // A panic ends only the run that panicked.
                 Err(_) => {
                     return self.fail(run, &journal, "internal error: the run panicked").await;
                 }
@@ -211,7 +210,7 @@ impl Executor {
 }
 
 impl Executor {
-    /// One stretch of work on a run.
+    /// Works on a run until it ends, waits, or must be looked at again.
     async fn work(
         &self,
         run: RunId,
@@ -250,7 +249,7 @@ impl Executor {
             let (tail, pulse) = (store.watch(run), pulse.clone());
             let (agent, refusing) = match self.agent(run, &started, tail, pulse) {
                 Ok(agent) => agent,
-                // Its model may be gone, and another one asked for.
+                // The model may be gone, and a message may have asked for another one.
                 Err(_) if let Some(model) = selection::asked(store, run, &started.model).await => {
                     Arc::make_mut(&mut started).model = model;
                     continue;
@@ -292,7 +291,7 @@ impl Executor {
                 }
             }
             Ok(Ended::Stopped) => {
-                // If it cannot be released now, closing the store or the end of the process does.
+                // If the claim cannot be released now, closing the store or the end of the process releases it.
                 let _ = journal.hand_over(Vec::new(), None, Ownership::Queued).await;
                 fail::fail_point!("run.stopped");
                 Next::Leave(Left::AtRest)
@@ -303,8 +302,7 @@ impl Executor {
         }
     }
 
-    /// `started` with no more than what today's trust allows: whoever brought its agent along may
-    /// have lost it.
+    /// `started`, restricted to what the user trusts now: the folder of its agent may have lost the user's trust.
     fn as_trusted_now(&self, mut started: Arc<RunStarted>) -> Arc<RunStarted> {
         if started.project.is_none() {
             return started;
@@ -320,7 +318,7 @@ impl Executor {
         started
     }
 
-    /// The agent that executes a run, and the rules by which its tools refuse.
+    /// The agent that executes a run, and the rules by which its tools refuse calls.
     fn agent(
         &self,
         run: RunId,
@@ -334,7 +332,7 @@ impl Executor {
         if let Some(beginning) = common_beginning(started) {
             model = Arc::new(Staggered::new(model, &self.beginnings, &beginning));
         }
-        // One that cannot be had any more is no reason to stop: it may never be needed.
+        // A fallback that is gone is no reason to stop: it may never be needed.
         let fallbacks = started.fallbacks.iter().filter_map(|name| models.resolve(name).ok());
         let fallbacks = fallbacks.map(|model| redactor.before(model));
         let guard = self.policy(started)?;
@@ -369,7 +367,7 @@ impl Executor {
         Ok((agent, refusing))
     }
 
-    /// What `tools` offers of those called `shown`: the same for all runs that are offered the same.
+    /// The tools of `tools` that `shown` names. Runs with the same list share one allocation.
     fn offered(&self, tools: &Toolbox, shown: &[String]) -> Arc<[ToolSpec]> {
         let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(same) = offers.iter().find(|offer| tools.offered(shown).eq(offer.iter())) {
@@ -381,8 +379,7 @@ impl Executor {
         new
     }
 
-    /// Tells a run to stop for whose end somebody waited who has ended meanwhile: nobody told it,
-    /// because the process died that was about to.
+    /// Stops an orphan: the run that waited for it has ended, and the process that should have cancelled it died first.
     async fn stop_if_forsaken(
         &self,
         run: RunId,
@@ -393,7 +390,7 @@ impl Executor {
         if journal.is_unborn() {
             return Ok(());
         }
-        // What has gone by says who waits.
+        // The log says which run waits.
         if journal.read_after(Seq::ZERO).await.is_err() {
             return Err(Next::Later(None));
         }
@@ -416,17 +413,17 @@ impl Executor {
         }
     }
 
-    /// A run that did not come to its end by itself takes along what it has started. Its children
-    /// were told when it ended; those below them need not wait until they have ended too.
+    /// If a run ended without completing, cancels its subagents. Its children were asked when it ended; the runs below
+    /// them need not wait until the children have ended.
     async fn stop_below(&self, run: RunId, started: &RunStarted, outcome: &Outcome) {
         let Some(by) = stopped_by(outcome).filter(|_| started.grant.delegation.is_some()) else {
             return;
         };
-        // Whoever is not told now hears of it from its caller, or when it is next taken up.
+        // A run that is not reached now is cancelled by its caller, or when it is next claimed.
         let _ = self.runtime.cancel_below(run, &by, Reach::All).await;
     }
 
-    /// Ends a run that cannot be executed here, keeping what there is of its result.
+    /// Ends a run that cannot be executed here, and keeps its partial result.
     async fn fail(&self, run: RunId, journal: &RunJournal, reason: &str) -> Left {
         self.end(run, journal, Why::Cannot(reason)).await
     }
@@ -440,9 +437,9 @@ impl Executor {
             let (events, outcome) = closing(&transcript, why);
             let last = Some(transcript.seq());
             match journal.hand_over(events, last, Ownership::Waiting).await {
-                // What was appended meanwhile may be the result of a call.
+                // An event that was appended meanwhile may be the result of a call.
                 Err(StoreError::Moved { .. }) => {}
-                // Nobody else can end it while it is this process's.
+                // While this process has the claim, no other process can end the run.
                 Err(error @ (StoreError::Full | StoreError::Unusable { .. })) => {
                     journal.tell_held(&error.to_string());
                     tokio::time::sleep(STORE_RETRY).await;
@@ -475,8 +472,7 @@ impl Executor {
     }
 }
 
-/// What ends a run that cannot go on: its open calls are answered, and what there is of its result
-/// is kept.
+/// The events that end a run that cannot continue: they answer its open calls and keep its partial result.
 fn closing(transcript: &Transcript, why: Why<'_>) -> (Vec<Event>, Outcome) {
     let partial = transcript.last_text().to_owned();
     let outcome = match (transcript.cancelled_by(), why) {
@@ -507,37 +503,36 @@ fn closing(transcript: &Transcript, why: Why<'_>) -> (Vec<Event>, Outcome) {
     (events, outcome)
 }
 
-/// Why a run is ended that did not come to its end by itself.
+/// Why the executor ends a run.
 #[derive(Clone, Copy)]
 enum Why<'a> {
     /// It cannot be executed here.
     Cannot(&'a str),
-    /// So many processes in a row died that executed it.
+    /// This many processes in a row died while they executed it.
     Deaths(u32),
 }
 
-/// How many processes may die in a row that execute a run.
+/// After how many deaths in a row of its processes a run is quarantined.
 const QUARANTINE: u32 = 5;
 
 enum Next {
-    /// Something was appended: look again.
+    /// Something was appended: read the log again.
     Again,
-    /// The store cannot be used now, for this reason if it is known.
+    /// The store cannot be used now. The reason is given if known.
     Later(Option<String>),
     /// Nothing more to do here.
     Leave(Left),
 }
 
-/// How long a run waits before it tries a store again that could not be used.
+/// How long a run waits before it tries an unusable store again.
 const STORE_RETRY: Duration = Duration::from_secs(1);
 
-/// What the model is shown in place of the run's own.
+/// The prompt that the model sees in place of the run's own, if any.
 fn guise_of(started: &RunStarted) -> Option<&BorrowedPrompt> {
     started.forked.as_ref()?.guise.as_deref()
 }
 
-/// What the requests of a run have in common with those of its siblings, if they have to write the
-/// provider's cache themselves.
+/// The shared beginning of the requests of a run and its siblings, if they must write the provider's cache themselves.
 fn common_beginning(started: &RunStarted) -> Option<String> {
     let forked = started.forked.as_ref().filter(|forked| forked.guise.is_none())?;
     let tools = started.grant.tools.join(",");

@@ -1,4 +1,4 @@
-//! What is shown while it happens: deltas of runs, to whoever listens in this process.
+//! Sends deltas of runs to the listeners in this process.
 
 use posse_protocol::{Delta, Record, RunId, Seq};
 use std::collections::HashMap;
@@ -10,21 +10,21 @@ use tokio::sync::broadcast;
 pub enum Update {
     /// A stored event.
     Event(Box<Record>),
-    /// A piece of something under way. A slow reader may miss some.
+    /// A piece of text or progress while it arrives. A slow reader may miss some.
     Delta(Delta),
 }
 
-/// Deltas that a slow reader may fall behind.
+/// How many deltas a reader may fall behind.
 const BACKLOG: usize = 1_024;
 
-/// Channels by run. A run that nobody listens to has none.
+/// Channels by run. A run without listeners has none.
 #[derive(Default)]
 pub(crate) struct Feed {
     channels: Mutex<HashMap<RunId, broadcast::Sender<(Seq, Delta)>>>,
 }
 
 impl Feed {
-    /// Deltas of `run`, each with the last position of the log when it came.
+    /// Deltas of `run`, each with the last position of the log at its time.
     pub(crate) fn subscribe(&self, run: RunId) -> broadcast::Receiver<(Seq, Delta)> {
         let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
         if channels.len().is_multiple_of(64) {
@@ -36,7 +36,7 @@ impl Feed {
     pub(crate) fn send(&self, run: RunId, tail: Seq, delta: Delta) {
         let channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = channels.get(&run) {
-            // Nobody listening any more is no failure.
+            // It is no error if no listener is left.
             let _ = sender.send((tail, delta));
         }
     }

@@ -15,12 +15,12 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Folders above the working folder that are looked at, at most.
+/// How many folders above the working folder are searched.
 const ANCESTORS: usize = 64;
-/// Bytes of a plugin's manifest, at most.
+/// The maximum size of a plugin's manifest.
 const MANIFEST_BYTES: u64 = 64 << 10;
 
-/// By what a file is known to be as it was.
+/// Metadata that shows whether a file has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     modified: Option<SystemTime>,
@@ -29,7 +29,7 @@ pub(crate) struct Stamp {
     inode: u64,
 }
 
-/// For how long after a change a file may change again without its time showing it.
+/// How long after a change a file can change again with the same modification time.
 const UNSETTLED: Duration = Duration::from_millis(100);
 
 impl Stamp {
@@ -48,15 +48,15 @@ impl Stamp {
         }
     }
 
-    /// True when a change after `then`, which is before the stamp was taken, would show in it.
-    /// Times of files are coarse.
+    /// True when a change after `then` would show in the stamp. `then` must be before the stamp was taken. File times
+    /// are coarse.
     pub(crate) fn is_settled(&self, then: SystemTime) -> bool {
         let age = self.modified.and_then(|time| then.duration_since(time).ok());
         age.is_some_and(|age| age > UNSETTLED)
     }
 }
 
-/// `folder` and those above it, up to the one that holds `.git`. Without one, `folder` alone.
+/// `folder` and the folders above it, up to the one with `.git`. Without one, `folder` alone.
 pub(crate) fn up_to_root(folder: &Path) -> Vec<PathBuf> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let mut ancestors = Vec::new();
@@ -70,8 +70,8 @@ pub(crate) fn up_to_root(folder: &Path) -> Vec<PathBuf> {
     ancestors
 }
 
-/// `folder` and those above it, up to the last one that holds `.git`: a repository within another
-/// hides nothing of what the outer one forbids. Without one, `folder` alone.
+/// `folder` and the folders above it, up to the last one with `.git`: a nested repository does not hide the
+/// restrictions of the outer one. Without one, `folder` alone.
 pub(crate) fn up_to_outermost_root(folder: &Path) -> Vec<PathBuf> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let mut ancestors: Vec<PathBuf> =
@@ -81,13 +81,12 @@ pub(crate) fn up_to_outermost_root(folder: &Path) -> Vec<PathBuf> {
     ancestors
 }
 
-/// True for the top of a repository. What holds the place of `.git` while commands run makes none,
-/// for git neither.
+/// True for the top of a repository. The placeholder of `.git` while commands run does not count, as in git.
 fn holds_git(folder: &Path) -> bool {
     has_git(folder)
 }
 
-/// What is in a folder, sorted, hidden ones left out.
+/// The entries of a folder, sorted, without hidden ones.
 pub(crate) fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let shown = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
@@ -96,7 +95,7 @@ pub(crate) fn children(folder: &Path) -> Vec<PathBuf> {
     children
 }
 
-/// What a plugin calls itself, else what its folder is called.
+/// The name in a plugin's manifest, else the name of its folder.
 pub(crate) fn plugin_name(folder: &Path) -> String {
     #[derive(Deserialize)]
     struct Manifest {
@@ -110,8 +109,7 @@ pub(crate) fn plugin_name(folder: &Path) -> String {
     })
 }
 
-/// Opens what is at `path`, and says what it is. Never waits, as a pipe would make one do: a command may
-/// put one there at any moment.
+/// Opens `path`, and returns its metadata. Does not block on a pipe, which a command may put there at any moment.
 pub(crate) fn open(path: &Path) -> std::io::Result<(File, Metadata)> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;

@@ -1,23 +1,23 @@
-//! Which run is meant: by its id, a part of it, or its label.
+//! Finds a run by its id, a part of its id, or its label.
 
 use crate::error::Error;
 use crate::runtime::Runtime;
 use posse_protocol::RunId;
 use posse_store::{Filter, Label, RunRow, StoreError};
 
-/// How many runs of one label are looked at.
+/// How many runs with one label are read.
 const RECENT: usize = 1_000;
-/// How many runs are told that could all be meant.
+/// How many runs an error about an ambiguous name lists.
 const CANDIDATES: usize = 5;
-/// Characters that a part of an id or the beginning of a label has at least.
+/// The minimum length of a part of an id or of a prefix of a label.
 const FEWEST: usize = 4;
 
 impl Runtime {
-    /// The run that `text` names: its id; its label, to the letter; a beginning or an end of its
-    /// id, or a piece of what is shown of it; a beginning of its label. Only one may fit in the first of these ways in which any does.
+    /// The run that `text` names. Tries in order: its id; its exact label; a prefix or suffix of its id, or a part of
+    /// the short id that lists show; a prefix of its label. Only one run may match in the first way that matches.
     ///
     /// # Errors
-    /// When none or several fit; then it names them.
+    /// When no run matches, or several match. The error lists them.
     pub async fn find(&self, text: &str) -> Result<RunRow, Error> {
         if let Ok(id) = text.parse::<RunId>() {
             return self.row(id).await?.ok_or(Error::Store(StoreError::NotFound(id)));
@@ -50,7 +50,7 @@ fn none(shown: &str) -> String {
     )
 }
 
-/// The one run that fits `text`; nothing if none does.
+/// The only run of `rows`, an error if there are several, `None` if there are none.
 fn only(text: &str, mut rows: Vec<RunRow>) -> Option<Result<RunRow, Error>> {
     if rows.len() < 2 {
         return rows.pop().map(Ok);
@@ -67,7 +67,7 @@ fn only(text: &str, mut rows: Vec<RunRow>) -> Option<Result<RunRow, Error>> {
     ))))
 }
 
-/// A run in a line of its own.
+/// A line about a run.
 fn name(row: &RunRow) -> String {
     let title: String = row.about.title.chars().take(60).collect();
     format!("\n  {}  {}  [{}] {title}", row.id.short(), row.status, row.about.agent)

@@ -1,5 +1,5 @@
-//! Markdown files with front matter: where it ends, its YAML as nodes with places, and what their
-//! authors should know. What the keys mean is known to those who define something by such files.
+//! Markdown files with front matter: splits them, reads the YAML as nodes with places, and collects
+//! problems for their authors. The modules that define agents and skills know what the keys mean.
 
 pub(crate) mod node;
 pub(crate) mod problem;
@@ -7,7 +7,7 @@ pub(crate) mod yaml;
 
 use std::borrow::Cow;
 
-/// Bytes of a file, and of its front matter, at most.
+/// The maximum size of a file, and of its front matter.
 pub(crate) const FILE_BYTES: u64 = 256 << 10;
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
 
@@ -20,7 +20,7 @@ pub(crate) struct Parts<'t> {
     pub(crate) body: &'t str,
 }
 
-/// `text` without a byte order mark, its lines ended by line feeds.
+/// `text` without a byte order mark, with line feeds as line ends.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match text.contains('\r') {
@@ -29,7 +29,7 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Takes a text apart; the line of the opening fence if there is no closing one.
+/// Splits a text. The error is the line of the opening fence, if there is no closing one.
 pub(crate) fn split(text: &str) -> Result<Option<Parts<'_>>, u32> {
     let mut offset = 0;
     let mut opened: Option<(usize, u32)> = None;

@@ -1,4 +1,4 @@
-//! A run from outside: its events as they come, and how it ends.
+//! A handle to a run: its events as they arrive, and its outcome.
 
 use crate::error::Error;
 use crate::feed::Update;
@@ -25,13 +25,13 @@ impl fmt::Debug for RunHandle {
     }
 }
 
-/// Events of one page.
+/// How many events a page has.
 const PAGE: usize = 256;
-/// How soon it is noticed that another process has ended a run.
+/// How soon a handle notices that another process has ended the run.
 const ELSEWHERE: Duration = Duration::from_secs(1);
-/// How soon it is noticed that another process has put a run to rest, which moves no log.
+/// How soon a handle notices that a run of another process is at rest, which does not change its log.
 const SETTLING: Duration = Duration::from_millis(250);
-/// The same, for a run that this process executes: only if another takes it over.
+/// The same for a run that this process executes: needed only if another process takes it over.
 const TAKEN_OVER: Duration = Duration::from_secs(10);
 
 impl Runtime {
@@ -40,13 +40,12 @@ impl Runtime {
         RunHandle { run, inner: self.inner.clone() }
     }
 
-    /// Refuses when nothing can be stored now, so that no run could be continued: on read-only media,
-    /// for instance.
+    /// Returns an error if nothing can be stored now, for example on read-only media. Then no run can continue.
     ///
     /// # Errors
     /// Why nothing can be stored.
     pub async fn check_can_work(&self) -> Result<(), Error> {
-        // To claim nothing takes the same way as to claim something.
+        // An empty claim takes the same path as a real one.
         let nothing = Wanted { limit: 0, runs: Vec::new(), workspace: None };
         self.inner.store.claim(&nothing).await?;
         Ok(())
@@ -99,7 +98,7 @@ impl RunHandle {
         let mut ended = self.inner.active.wait_for_end(self.run);
         let mut tail = self.inner.store.watch(self.run);
         loop {
-            // The end may have been told just before somebody waited for it.
+            // The end may have come just before this call started to wait for it.
             let left = self.inner.active.wait_for_leave(self.run);
             tail.mark_unchanged();
             let here = self.inner.active.contains(self.run);
@@ -108,14 +107,14 @@ impl RunHandle {
             }
             let elsewhere = async {
                 if tail.changed().await.is_err() {
-                    // The store tells nothing any more: it is closed, or says why.
+                    // The store sends no more updates. It is closed, or the read returns its error.
                     return self.outcome_now().await?.map(Some).ok_or(Error::ShuttingDown);
                 }
                 tokio::time::sleep(if here { TAKEN_OVER } else { ELSEWHERE }).await;
                 Ok::<Option<Outcome>, Error>(None)
             };
             tokio::select! {
-                // Whoever is told the end need not read it.
+                // If the outcome arrives here, it need not be read from the store.
                 biased;
                 outcome = &mut ended => {
                     if let Ok(outcome) = outcome {
@@ -194,8 +193,7 @@ impl RunHandle {
         if row.state.outcome.is_none() {
             return Ok(None);
         }
-        // After the end may come that the run was archived, and the ends of others that are only
-        // recorded: rarely many.
+        // After the end, the log may have an archive event and messages that are only recorded, but rarely many.
         let mut back = 2;
         loop {
             let after = Seq(row.log.last_seq.0.saturating_sub(back));
@@ -212,13 +210,13 @@ impl RunHandle {
     }
 }
 
-/// What is known of a run of which there is nothing to read.
+/// The state of a run whose log has no unread events.
 enum Known {
-    /// It has not ended: more will come.
+    /// It has not ended, so more events will come.
     Open,
     /// It has ended.
     Ended,
-    /// There is something to read by now.
+    /// The log has unread events by now.
     Moved,
 }
 
@@ -230,14 +228,14 @@ pub struct Events {
     page: VecDeque<Record>,
     tail: watch::Receiver<Seq>,
     deltas: Option<broadcast::Receiver<(Seq, Delta)>>,
-    /// A delta, and the events that must be delivered before it.
+    /// A delta, and the position up to which events must be delivered before it.
     held: Option<(Seq, Delta)>,
-    /// The log may hold more than was delivered.
+    /// True when the log may have more events than were delivered.
     unread: bool,
     ended: bool,
-    /// It is known whether the run has ended at this place of its log.
+    /// True when it is known whether the run has ended at this position of its log.
     looked: bool,
-    /// An error was delivered: nothing comes after it.
+    /// True when an error was delivered. Nothing comes after it.
     failed: bool,
 }
 
@@ -303,8 +301,8 @@ impl Events {
         }
     }
 
-    /// Looks once whether the run has ended, where nothing that was delivered says so: no event
-    /// comes that would tell whoever has seen its end.
+    /// Checks once whether the run has ended, if no delivered event says so. A reader that starts after the end gets no
+    /// event that would say it.
     async fn look(&mut self) -> Result<Known, Error> {
         if self.looked {
             return Ok(Known::Open);
@@ -323,14 +321,14 @@ impl Events {
         self.looked = true;
         self.ended = match &record.event {
             Event::RunFinished(_) | Event::Archived(_) => true,
-            // It sets nobody to work.
+            // Such a message does not reopen the run.
             Event::MessageReceived(received) => self.ended && received.is_only_recorded(),
             _ => false,
         };
         Update::Event(Box::new(record))
     }
 
-    /// Takes the next delta that is there, if none is held.
+    /// Takes the next available delta, if none is held.
     fn take_delta(&mut self) {
         while self.held.is_none()
             && let Some(deltas) = &mut self.deltas
@@ -344,7 +342,7 @@ impl Events {
         }
     }
 
-    /// Waits until something is stored or a delta comes.
+    /// Waits until an event is stored or a delta arrives.
     async fn quiet(&mut self) {
         let Some(deltas) = self.deltas.as_mut().filter(|_| self.held.is_none()) else {
             // An error means that the store is gone; the next read says so.

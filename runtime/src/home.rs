@@ -1,8 +1,8 @@
-//! Where a facade's runs live: a runtime of its own, and the temporary folder that it keeps its
-//! runs in if nobody names a database.
+//! The home of the runs of a facade: a runtime, and a temporary folder for its runs if the caller
+//! names no database.
 //!
-//! Nothing outlives its users. Whoever drops a run that is under way leaves a task behind that
-//! stops it; whoever drops the last share of a household, one that shuts its runtime down.
+//! Nothing outlives its users. Dropping a handle of an unfinished run spawns a task that cancels
+//! the run. Dropping the last share of a household spawns a task that shuts its runtime down.
 
 use crate::agents::AgentCatalog;
 use crate::error::Error;
@@ -17,10 +17,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 
-/// Where the runs of [`mod@crate::query`] and [`crate::subagents`] are kept, and what they are
-/// executed with.
+/// Where the runs of [`mod@crate::query`] and [`crate::subagents`] are stored, and the
+/// configuration that executes them.
 ///
-/// Keys come from the host program; nothing here looks for them in the environment:
+/// Keys come from the host. This module does not look for them in the environment:
 ///
 /// ```no_run
 /// use posse::{Catalog, Home, Keys};
@@ -31,12 +31,11 @@ use tokio::runtime::Handle;
 /// ```
 #[derive(Clone)]
 pub enum Home {
-    /// In a temporary folder that goes when the last run has ended and nobody asks for another.
-    /// Models are reached with these keys; without any, a local server or the offline model is
-    /// taken.
+    /// A temporary folder, which is removed when the last run has ended and no user is left. Models
+    /// are called with these keys. Without keys, a local server or the offline model is used.
     Temporary(Keys),
-    /// As this configuration says, which may bring tools, agents and a launcher of its own. The
-    /// runs stay in its database; those of others there are left alone.
+    /// This configuration, which may have tools, agents and a launcher of its own. The runs stay in
+    /// its database. Other runs in the database are left alone.
     Kept(Box<RuntimeConfig>),
 }
 
@@ -59,13 +58,13 @@ impl From<RuntimeConfig> for Home {
 }
 
 impl Home {
-    /// What a runtime is set up with here. A temporary one has no database yet.
+    /// The configuration of the runtime. A temporary home has no database yet.
     pub(crate) fn config(&self) -> RuntimeConfig {
         match self {
             Home::Kept(config) => RuntimeConfig::clone(config),
             Home::Temporary(keys) => {
                 let mut config = RuntimeConfig::new("", keys.clone());
-                // What goes with the process need not survive more than it does.
+                // Runs that are removed with the process need not survive a loss of power.
                 config.storage.durability = Durability::Process;
                 config.scheduling.shutdown_after = Duration::ZERO;
                 config
@@ -73,9 +72,9 @@ impl Home {
         }
     }
 
-    /// A runtime that knows `agents` and no others. Of several of one name the last counts.
+    /// Opens a runtime that knows only `agents`. Of several agents with one name, the last wins.
     pub(crate) async fn open(&self, agents: Vec<AgentSpec>) -> Result<Arc<Household>, Error> {
-        // Who knows only some agents cannot go on with runs that may call others.
+        // A runtime that knows only some agents cannot continue runs that may call others.
         let mut config = self.config();
         config.scheduling.recovery = Recovery::Wait;
         let folder = match self {
@@ -102,23 +101,23 @@ fn temporary_folder() -> Result<TempDir, Error> {
     })
 }
 
-/// A home in use, shared by all that happens in it.
+/// A home in use, shared by all its runs.
 pub(crate) struct Household {
     pub(crate) runtime: Runtime,
     folder: Option<TempDir>,
-    /// Runs what is left to do when there is nobody to wait for it.
+    /// Runs the cleanup after a drop, which cannot wait.
     tasks: Handle,
-    /// The runtime is to be shut down with it.
+    /// True when the runtime is shut down with the household.
     own: bool,
 }
 
 impl Household {
-    /// A household in the host's own runtime, which goes on without it.
+    /// A household in the host's own runtime, which continues without it.
     pub(crate) fn of(runtime: Runtime) -> Arc<Self> {
         Arc::new(Household { runtime, folder: None, tasks: Handle::current(), own: false })
     }
 
-    /// Gives up a share. The last one takes down what is to go, and returns when that is done.
+    /// Gives up a share. The last one waits for the shutdown and removes the folder.
     pub(crate) async fn leave(self: Arc<Self>) {
         if let Some(mut last) = Arc::into_inner(self)
             && last.own
@@ -136,7 +135,7 @@ impl Drop for Household {
             return;
         }
         let (runtime, folder) = (self.runtime.clone(), self.folder.take());
-        // If this cannot run any more, the runtime's own tasks are gone too: dropping is enough.
+        // If this task cannot run, the tasks of the runtime are gone, too. Then a drop is enough.
         self.tasks.spawn(async move {
             runtime.shutdown().await;
             drop(folder);
@@ -144,21 +143,21 @@ impl Drop for Household {
     }
 }
 
-/// Who stops a run that nobody waits for.
+/// Who cancels an abandoned run, in words.
 const NOBODY_WAITS: &str = "the host program, which does not wait for it any more";
-/// How long a run may take to stop before it is left alone.
+/// How long to wait for a run to stop.
 const STOPPING: Duration = Duration::from_secs(10);
-/// How soon it is looked again whether a run is there that is just being stored.
+/// How often to check whether a run that is being stored is there.
 const BEING_STORED: Duration = Duration::from_millis(5);
 
-/// A run that stops when this is dropped.
+/// A handle that cancels its run when it is dropped.
 pub(crate) struct Hold {
     household: Option<Arc<Household>>,
     run: RunHandle,
 }
 
 impl Hold {
-    /// Takes hold of `run`, which may not have begun yet.
+    /// Holds `run`, which may not have started yet.
     pub(crate) fn new(household: Arc<Household>, run: RunHandle) -> Self {
         Hold { household: Some(household), run }
     }
@@ -168,7 +167,7 @@ impl Hold {
         &self.run
     }
 
-    /// Lets go of a run that has ended or never began, and of the share in the household.
+    /// Releases a run that has ended or never started, and the share of the household.
     pub(crate) async fn release(mut self) {
         if let Some(household) = self.household.take() {
             household.leave().await;
@@ -182,18 +181,18 @@ impl Drop for Hold {
         let run = self.run.clone();
         let tasks = household.tasks.clone();
         tasks.spawn(async move {
-            // Either may be too late, and then there is nothing to do.
+            // The run may have ended already; then there is nothing to do.
             let _ = tokio::time::timeout(STOPPING, stop(&household.runtime, &run)).await;
             household.leave().await;
         });
     }
 }
 
-/// Cancels `run` and waits for its end, and for that of all below it.
+/// Cancels `run` and waits until it and all its subagents have ended.
 async fn stop(runtime: &Runtime, run: &RunHandle) -> Result<(), Error> {
     let cancel = || runtime.cancel(run.id(), NOBODY_WAITS, CancelScope::Run);
     let is_unborn = |error: &Error| matches!(error, Error::Store(StoreError::NotFound(_)));
-    // Whoever asked for it may have gone while its first events were on their way.
+    // The caller may have dropped the run while its first events were being stored.
     while let Err(error) = cancel().await {
         if !is_unborn(&error) || run.executed_here().is_none() {
             return Err(error);

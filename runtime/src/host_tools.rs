@@ -1,5 +1,5 @@
-//! Tools of a host program, looked at before anything is stored: what is wrong with one would be told
-//! by a provider, in the middle of a run and by its number.
+//! Checks tools of a host before anything is stored. Otherwise a provider would report the problem in the middle of a
+//! run, by the index of the tool.
 
 use crate::error::Error;
 use crate::tool_facts::built_in_tools;
@@ -7,10 +7,10 @@ use posse_agent::{Tool, check_schema};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The longest name that every provider takes.
+/// The longest name that every provider accepts.
 const LONGEST: usize = 64;
 
-/// Refuses tools that no model could be offered, or that another would hide.
+/// Refuses tools that cannot be offered to a model, or that another tool would hide.
 pub(crate) fn check(tools: &[Arc<dyn Tool>]) -> Result<(), Error> {
     let mut names: HashSet<String> = HashSet::new();
     let built_in: HashSet<String> = match tools.is_empty() {

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
-/// How often an append is tried again while the disk is full.
+/// How often an append is retried while the disk is full.
 const FULL_RETRY: Duration = Duration::from_millis(500);
 
 pub(crate) struct RunJournal {
@@ -31,39 +31,39 @@ pub(crate) struct RunJournal {
     epoch: u64,
     tail: watch::Receiver<Seq>,
     stopping: Stopping,
-    /// The log of a run that is not stored yet, so that it need not be read.
+    /// The log of a run that is not stored yet, so that it is not read from the store.
     fresh: Mutex<Option<Vec<Record>>>,
     birth: Mutex<Option<FirstEvents>>,
-    /// What goes by, counted: whom to tell of the end, and what it took.
+    /// A summary of the events so far: who gets the result, and what the run used.
     account: Mutex<RunSummary>,
     purse: Purse,
-    /// Who outside is told of the end.
+    /// The webhooks to notify of the end.
     hooks: Arc<Hooks>,
-    /// Told whatever is stored.
+    /// Notified of everything that is stored.
     pulse: Arc<Pulse>,
     feed: Arc<Feed>,
-    /// One more than where the log ended when it was last told that it cannot be written.
+    /// One more than the last position when followers last learned that the log cannot be written.
     held: AtomicU64,
-    /// The lease of this worker when the run was last known to be its own.
+    /// The lease of this worker when it last certainly had the claim to the run.
     owned: Arc<Mutex<Option<u64>>>,
-    /// The worktree that is the run's own.
+    /// The worktree of the run.
     worktree: Mutex<Option<(Worktrees, Worktree)>>,
 }
 
-/// A run that is not stored yet: it is made together with the first thing it does, in one commit.
+/// The first events of an unstored run. They are stored with its first step, in one commit.
 pub(crate) struct FirstEvents {
     pub(crate) events: Vec<Event>,
-    /// What is stored in the same commit.
+    /// Appends to other runs in the same commit.
     pub(crate) beside: Vec<Append>,
-    /// Hears that the run is stored, or why it is not.
+    /// Receives the result of storing the run.
     pub(crate) told: oneshot::Sender<Result<(), StoreError>>,
 }
 
-/// What is stored together with the end of a run.
+/// Appends that are stored together with the end of a run.
 #[derive(Default)]
 struct WithEnd {
     announcement: Option<Announcement>,
-    /// Requests to stop, to those below.
+    /// Requests to the children to stop.
     requests: Vec<Append>,
     reserve: Reserve,
 }
@@ -79,8 +79,8 @@ impl WithEnd {
         self.announcement.is_none() && self.requests.is_empty()
     }
 
-    /// Leaves out whoever cannot be told any more, which `error` says, and tells somebody else of
-    /// the end in its place. Returns false if that is not what is wrong.
+    /// Drops the addressee that cannot be reached according to `error`; an announcement goes to the
+    /// next addressee. Returns false if `error` has another cause.
     fn skip_unreachable(&mut self, error: &StoreError) -> bool {
         let addressee = self.announcement.as_ref().and_then(Announcement::addressee);
         if addressee.is_some_and(|run| is_unreachable(run, error)) {
@@ -93,7 +93,7 @@ impl WithEnd {
     }
 }
 
-/// The epoch of a run whose first owner is the one who made it.
+/// The epoch of a run whose first owner is the worker that created it.
 pub(crate) const FIRST_EPOCH: u64 = 1;
 
 impl RunJournal {
@@ -129,8 +129,8 @@ impl RunJournal {
         }
     }
 
-    /// Tells whoever follows the run that it waits because its log cannot be written: once, until
-    /// something is stored.
+    /// Tells followers that the run waits because its log cannot be written: once, until something
+    /// is stored.
     pub(crate) fn tell_held(&self, reason: &str) {
         let last = *self.tail.borrow();
         if self.held.swap(last.0 + 1, Ordering::Relaxed) != last.0 + 1 {
@@ -138,7 +138,7 @@ impl RunJournal {
         }
     }
 
-    /// The journal of a run that is yet to be stored.
+    /// The journal of a run that is not stored yet.
     pub(crate) fn with_first_events(self, birth: FirstEvents) -> Self {
         let records = records(self.run, &birth.events);
         self.observe(&records);
@@ -146,7 +146,7 @@ impl RunJournal {
         RunJournal { fresh, birth: Mutex::new(Some(birth)), ..self }
     }
 
-    /// The run works in `worktree`: when it ends, that is taken down.
+    /// Sets the worktree of the run, which is removed when the run ends.
     pub(crate) fn works_in(&self, worktrees: Worktrees, worktree: Worktree) {
         let mut own = self.worktree.lock().unwrap_or_else(PoisonError::into_inner);
         *own = Some((worktrees, worktree));
@@ -156,8 +156,8 @@ impl RunJournal {
         self.worktree.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Appends `events` and says who owns the run then. What the run has changed in a worktree of
-    /// its own is told with its end.
+    /// Appends `events` and sets who owns the run then. The end of a run also says what the run has
+    /// changed in its worktree.
     pub(crate) async fn hand_over(
         &self,
         mut events: Vec<Event>,
@@ -170,13 +170,13 @@ impl RunJournal {
         let Some((worktrees, worktree)) = self.worktree() else {
             return self.pass(events, last, then).await;
         };
-        // In boxes of their own, here and below: every step is handed over, an end comes once.
+        // Boxed, here and below: every step goes through this function, but an end comes only once.
         let changes = Box::pin(worktrees.changes(&worktree)).await;
         let taken = worktree::is_taken(changes.as_ref());
         finished.changes = changes.map(Box::new);
         let first = self.pass(events, last, then).await?;
         if taken {
-            // What stays is found by `posse runs clean`.
+            // If this fails, `posse runs clean` finds the worktree.
             let _ = Box::pin(worktrees.remove(&worktree)).await;
         }
         Ok(first)
@@ -227,11 +227,11 @@ impl RunJournal {
                     return Ok(first);
                 }
                 Err(error) if beside.skip_unreachable(&error) => {}
-                // The run pauses until there is space, or until someone stops it.
+                // The run pauses until there is space, or until it is cancelled.
                 Err(StoreError::Full) if !stopping => {
                     self.tell_held(&StoreError::Full.to_string());
                     self.wait_for_space().await;
-                    // Whether someone did; a log that cannot be read now is looked at again.
+                    // Reads whether it was cancelled. The next pass repeats a read that fails.
                     let _ = self.catch_up().await;
                 }
                 Err(error) => return Err(error),
@@ -239,7 +239,7 @@ impl RunJournal {
         }
     }
 
-    /// Stores the run with `events`, the first it records.
+    /// Stores the run with `events`, its first step.
     async fn create(
         &self,
         birth: FirstEvents,
@@ -255,10 +255,10 @@ impl RunJournal {
         beside.extend(announced);
         let made = Append { outbox: outbox.clone(), ..creation(self.run, all, then) };
         let created = store_new(&*self.store, made, beside).await;
-        // Whoever asked for the run may have gone: it is stored all the same.
+        // The caller may be gone. The run is stored all the same.
         match created {
             Ok(_) => {
-                // This append has made the worker known, if it was its first.
+                // If this was the first append of the worker, the worker has a lease now.
                 self.own(self.store.lease());
                 self.posted(&outbox);
                 let _ = told.send(Ok(()));
@@ -271,31 +271,31 @@ impl RunJournal {
         }
     }
 
-    /// The lease of this worker, before it appends something.
+    /// The lease of this worker before an append.
     async fn lease(&self) -> Option<u64> {
         let lease = self.store.lease();
         if lease.is_none() {
-            // One that is over is no reason to stop, as long as nobody has claimed the run.
+            // An expired lease is no reason to stop while no other worker has claimed the run.
             let _ = self.store.renew().await;
             return self.store.lease();
         }
         lease
     }
 
-    /// What was appended says that the run is this worker's, who had this lease before.
+    /// Notes that an append succeeded while this worker had this lease: the run is its own.
     fn own(&self, lease: Option<u64>) {
         *self.owned.lock().unwrap_or_else(PoisonError::into_inner) = lease;
     }
 
-    /// What the end of the run, the last of `events`, is to others: to whoever waits for it the
-    /// result, and to those it has started a request to stop, unless it has come to its end by
-    /// itself. All of it is stored with the end, so that nobody is left who has not heard of it.
+    /// What is appended to other runs with the end of the run, the last of `events`: the result for
+    /// its caller, and, unless the run completed, requests to its children to stop. All of it is
+    /// stored in one commit with the end, so that a crash cannot lose it.
     async fn beside_the_end(
         &self,
         events: &[Event],
         finished: &RunFinished,
     ) -> Result<WithEnd, StoreError> {
-        // What stops a run must be stored even when the disk is full, with all that belongs to it.
+        // The end of a cancelled run is stored even if the disk is full, with its other appends.
         let reserve = if self.stopping.is_set() { Reserve::Use } else { Reserve::Leave };
         let announcement = self.announcement(events, finished).await?;
         let mut requests = Vec::new();
@@ -308,7 +308,7 @@ impl RunJournal {
         Ok(WithEnd { announcement, requests, reserve })
     }
 
-    /// The end of the run, the last of `events`, on its way to whoever is to hear of it.
+    /// The announcement of the end of the run, the last of `events`, if a caller wants it.
     async fn announcement(
         &self,
         events: &[Event],
@@ -324,8 +324,8 @@ impl RunJournal {
         Ok(account.announcement(self.run, finished))
     }
 
-    /// What those outside are told of the end of the run, if it is the last of `events`: stored
-    /// with it. All before it must have been counted.
+    /// The notices to webhooks, if the last of `events` is the end of the run. They are stored with
+    /// it. All events before `events` must have been counted.
     fn outbox(&self, events: &[Event]) -> Vec<Notice> {
         let Some((Event::RunFinished(finished), before)) = events.split_last() else {
             return Vec::new();
@@ -346,7 +346,7 @@ impl RunJournal {
         }
     }
 
-    /// Counts what others appended and this journal has not seen go by.
+    /// Counts events that others appended and this journal has not seen.
     async fn catch_up(&self) -> Result<(), StoreError> {
         let seen = self.account().seen();
         if self.is_unborn() || self.tail() <= seen {
@@ -358,7 +358,7 @@ impl RunJournal {
     }
 
     fn observe(&self, records: &[Record]) {
-        // Whoever asks the run to stop may do so from another process.
+        // The request to stop may come from another process.
         let last = records.iter().rev().find_map(|record| match &record.event {
             Event::CancelRequested(request) if request.scope == CancelScope::Run => Some(true),
             Event::RunFinished(_) => Some(false),
@@ -386,19 +386,19 @@ impl RunJournal {
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The run is not stored yet.
+    /// True when the run is not stored yet.
     pub(crate) fn is_unborn(&self) -> bool {
         self.birth.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Whether somebody waits for the end of the run, as far as its log has been read.
+    /// True when a call waits for the end of the run, as far as its log has been read.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.account().waits().is_some()
     }
 
-    /// What may still be drawn of budgets.
+    /// What the run may still draw from budgets.
     async fn drawable(&self) -> Result<Allowance, StoreError> {
-        // Whoever starts the run need not wait until it may draw something.
+        // The caller that starts the run need not wait until the run may draw from a budget.
         if self.is_unborn() {
             self.hand_over(Vec::new(), None, Ownership::Mine).await?;
         }
@@ -469,12 +469,12 @@ impl Journal for RunJournal {
         if !self.purse.is_limited() {
             return Ok(Allowance::default());
         }
-        // In a box of its own: this is asked before every step, and most runs draw on nothing.
+        // Boxed: this is called before every step, and most runs have no budget.
         Box::pin(self.drawable()).await.map_err(journal_error)
     }
 }
 
-/// Stores a new run. Returns when: milliseconds since 1970.
+/// Stores a new run. Returns the time, in milliseconds since 1970.
 pub(crate) async fn create(
     store: &dyn Store,
     run: RunId,
@@ -502,15 +502,15 @@ async fn store_new(
     Ok(stored.first().map_or(0, |appended| appended.at))
 }
 
-/// True when `other` cannot be told anything any more, which `error` says. Then an end is stored
-/// without.
+/// True when `error` says that the run `other` cannot be reached any more. The end is then stored
+/// without it.
 fn is_unreachable(other: RunId, error: &StoreError) -> bool {
     match error {
         StoreError::Finished(run) | StoreError::Archived(run) | StoreError::NotFound(run) => {
             *run == other
         }
         StoreError::Damaged { run, .. } => *run == other,
-        // The child's own log is of this version: it has been read.
+        // The log of this run has been read, so it is not the newer one.
         StoreError::Newer(_) => true,
         _ => false,
     }

@@ -1,10 +1,9 @@
-//! Whose turn it is: which of the waiting runs this process executes next.
+//! Decides which of the waiting runs this process executes next.
 //!
-//! Order: priority; then fair between sessions, which are roots: the one with the fewest runs at
-//! work here goes first, in turn among equals; then who waits longest. Nobody goes over a cap, and
-//! no slot stays free while somebody waits whom no cap keeps back. Of the runs whose processes died
-//! again and again one is executed at a time: so the others do not die with the one that is to blame.
-//! Decides only: knows no store and no clock.
+//! The order is: priority; then fairness between trees, where the root with the fewest running runs goes first, in turn
+//! among equals; then waiting time. No cap is exceeded, and no slot stays free while a run waits that no cap holds
+//! back. Of the runs whose processes died again and again, one is executed at a time, so that the others do not die
+//! with the one that is the cause. This module only decides: it uses no store and no clock.
 
 mod caps;
 #[cfg(test)]
@@ -20,21 +19,21 @@ use running::Running;
 use std::collections::HashMap;
 use waiting::{Standing, Waiting};
 
-/// How many processes in a row must have died that executed a run, for it to be a suspect.
+/// After how many deaths in a row of its processes a run is a suspect.
 const SUSPECT: u32 = 3;
 
-/// True when a run may take its process along, since so many in a row died that executed it.
+/// True when a run may kill its process, because `deaths` processes in a row died while they executed it.
 pub(crate) fn is_suspect(deaths: u32) -> bool {
     deaths >= SUSPECT
 }
 
-/// What this process executes, and what it knows to wait.
+/// The runs that this process executes, and the waiting runs that it knows.
 pub(crate) struct Lanes {
     running: Running,
     waiting: Waiting,
     /// When each root was last served.
     served: HashMap<RunId, u64>,
-    /// Counts the runs that were begun.
+    /// How many runs have started.
     begun: u64,
 }
 
@@ -44,38 +43,38 @@ impl Lanes {
         Lanes { running, waiting, served: HashMap::new(), begun: 0 }
     }
 
-    /// Slots that nobody has.
+    /// The number of free slots.
     pub(crate) fn free(&self) -> usize {
         self.running.free()
     }
 
-    /// How many are known to wait.
+    /// How many waiting runs are known.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// True when none of `root` is known to wait.
+    /// True when no run of `root` is known to wait.
     pub(crate) fn is_out_of(&self, root: RunId) -> bool {
         self.waiting.has_none_of(root)
     }
 
-    /// True when somebody is known to wait whom no cap keeps back.
+    /// True when a run is known to wait that no cap holds back.
     pub(crate) fn has_next(&self) -> bool {
         self.waiting.next(|kind| self.running.has_room_for(kind)).is_some()
     }
 
-    /// Of what kinds no more can be executed now.
+    /// The parents, agents and models whose caps are reached.
     pub(crate) fn full(&self) -> Passed {
         self.running.full()
     }
 
-    /// Makes it known that `run` waits.
+    /// Adds `run` to the waiting runs.
     pub(crate) fn offer(&mut self, run: Queued) {
         let standing = self.standing(run.root);
         self.waiting.insert(run, standing);
     }
 
-    /// Takes the next one, if there is a slot. It is executed from now on, until it leaves.
+    /// Takes the next run, if a slot is free. It counts as executed until it leaves.
     pub(crate) fn take(&mut self) -> Option<Queued> {
         if self.free() == 0 {
             return None;
@@ -86,12 +85,12 @@ impl Lanes {
         Some(run)
     }
 
-    /// Takes a slot for `run`, which is new, if nobody who waits goes before it.
+    /// Takes a slot for the new run `run`, if no waiting run goes before it.
     pub(crate) fn take_at_once(&mut self, run: &Queued) -> bool {
         if self.free() == 0 {
             return false;
         }
-        // Among its siblings it is the last.
+        // It comes after its siblings.
         self.offer(Queued { ready_at: u64::MAX, ..run.clone() });
         let next = self.waiting.next(|kind| self.running.has_room_for(kind));
         self.waiting.remove(run.id);
@@ -104,7 +103,7 @@ impl Lanes {
         is_next
     }
 
-    /// `run` is no longer executed, or could not be.
+    /// Removes `run`, which is no longer executed, or could not be.
     pub(crate) fn leave(&mut self, run: RunId) {
         if let Some(root) = self.running.leave(run) {
             self.waiting.restand(root, self.standing(root));
@@ -112,12 +111,12 @@ impl Lanes {
         }
     }
 
-    /// `run`, which is executed, is no suspect any more.
+    /// Marks the executed run `run` as no longer suspect.
     pub(crate) fn clear(&mut self, run: RunId) {
         self.running.clear(run);
     }
 
-    /// A run goes on that had given its slot to others, whether one is free or not.
+    /// Counts a run that continues after it lent its slot, even if no slot is free.
     pub(crate) fn come_back(&mut self, run: &Queued) {
         self.begin(run);
     }

@@ -2,21 +2,21 @@
 
 use posse_protocol::{Extra, Limits};
 
-/// Levels of runs below a root, at the most.
+/// The maximum number of levels of runs below a root.
 pub(crate) const DEEPEST: u32 = 8;
 
-/// That there is to be no limit of time, as a call says it: more than nobody saying anything.
+/// An explicit request for no time limit. This differs from a call that sets no limit.
 pub(crate) const WITHOUT_LIMIT: u64 = u64::MAX;
 
-/// A hundred years.
+/// The longest time in settings, in minutes: a hundred years.
 pub(crate) const LONGEST_MINUTES: u64 = 100 * 366 * 24 * 60;
 
-/// The stricter of two in each limit.
+/// The stricter value of each limit.
 pub(crate) fn stricter(one: Limits, other: &Limits) -> Limits {
     one.stricter(other)
 }
 
-/// What `change` sets, in place of what `limits` says.
+/// The values of `change`, else those of `limits`.
 pub(crate) fn replaced(change: &Limits, limits: &Limits) -> Limits {
     Limits {
         turns: change.turns.or(limits.turns),
@@ -30,15 +30,15 @@ pub(crate) fn replaced(change: &Limits, limits: &Limits) -> Limits {
     }
 }
 
-/// What `change` sets where it is stricter than `limits`, or than `general` where these say
-/// nothing.
+/// The values of `change`, as far as they are stricter than `limits`, or than `general` where
+/// `limits` sets nothing.
 pub(crate) fn narrowed(change: &Limits, limits: &Limits, general: &Limits) -> Limits {
     let in_force = replaced(limits, general);
-    // Only what is changed: the rest stays as it is, so that `general` can still change it.
+    // Only the changed values. The others stay unset, so that `general` can still change them.
     replaced(&only(&stricter(change.clone(), &in_force), change), limits)
 }
 
-/// Those of `limits` that `set` has too.
+/// The values of `limits` that are also set in `set`.
 fn only(limits: &Limits, set: &Limits) -> Limits {
     Limits {
         turns: set.turns.and(limits.turns),
@@ -52,10 +52,10 @@ fn only(limits: &Limits, set: &Limits) -> Limits {
     }
 }
 
-/// Milliseconds of a duration like `90s`, `10m`, `2h`, `500ms`, or a number of seconds.
+/// Parses a duration like `90s`, `10m`, `2h`, `500ms`, or a number of seconds, to milliseconds.
 ///
 /// # Errors
-/// When it is none of these, or nothing at all.
+/// When it is none of these, or 0.
 pub fn parse_duration(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a duration: write it like 90s, 10m, 2h or 500ms");
     let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -77,7 +77,7 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     Ok(milliseconds as u64)
 }
 
-/// A duration in one short word.
+/// A short form of a duration.
 pub fn show_duration(ms: u64) -> String {
     match ms {
         0..1000 => format!("{ms}ms"),
@@ -87,10 +87,10 @@ pub fn show_duration(ms: u64) -> String {
     }
 }
 
-/// Bytes of a size like `20GiB`, `500MB`, `64KiB`, or a number of bytes.
+/// Parses a size like `20GiB`, `500MB`, `64KiB`, or a number of bytes.
 ///
 /// # Errors
-/// When it is none of these, or nothing at all.
+/// When it is none of these, or 0.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a size: write it like 20GiB, 500MB or 64KiB");
     let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -1,25 +1,25 @@
-//! Ages and moments, as people write them and as they are written for programs.
+//! Ages and moments, in the forms that people and programs write.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::time::Duration;
 
-/// Milliseconds since 1970 as RFC 3339, always of the same length.
+/// Formats milliseconds since 1970 as RFC 3339, always with the same length.
 pub fn timestamp(at: u64) -> String {
     let at = Timestamp::from_millisecond(at as i64);
     at.map_or_else(|_| String::new(), |at| format!("{at:.3}"))
 }
 
-/// Milliseconds since 1970, by the clock of this machine: for people, never for a decision.
+/// Milliseconds since 1970, by the clock of this machine: for display, never for a decision.
 pub fn now() -> u64 {
     Timestamp::now().as_millisecond().max(0) as u64
 }
 
-/// How long ago, such as 30d, 2w, 12h or 90m. A number without a unit could mean anything.
+/// Parses an age, such as 30d, 2w, 12h or 90m. A unit is required.
 ///
 /// # Errors
-/// When it is none of these.
+/// When it is not an age.
 pub fn age(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not an age: write it like 30d, 2w, 12h or 90m");
     let text = text.trim();
@@ -38,11 +38,11 @@ pub fn age(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A moment, in milliseconds since 1970: an age, a day (its beginning) or a time, in the local time
-/// zone where it names none.
+/// Parses a moment, to milliseconds since 1970: an age, a day (its beginning) or a time, in the
+/// local time zone unless it names one.
 ///
 /// # Errors
-/// When it is none of these.
+/// When it is not a moment.
 pub fn moment(text: &str) -> Result<u64, String> {
     moment_in(text, &TimeZone::system())
 }

@@ -1,12 +1,12 @@
-//! Files that a person names as `@path`: the agent is told that they are there, and reads what it needs
-//! with its own tools, as far as its rules allow.
+//! Files that a person names as `@path`. Posse tells the agent that they exist. The agent reads them with its own
+//! tools, as far as its rules allow.
 
 use std::path::{Component, Path};
 
-/// Files that the agent is told of.
+/// How many files are listed, at most.
 const MOST: usize = 50;
 
-/// What is said of the words of `text` that name files of `folder`.
+/// A remark that lists the files of `folder` that words of `text` name.
 pub(crate) fn told(text: &str, folder: &Path) -> Option<String> {
     let mut files: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -20,7 +20,7 @@ pub(crate) fn told(text: &str, folder: &Path) -> Option<String> {
     (!files.is_empty()).then(|| format!("[In the working folder: {}]", files.join(", ")))
 }
 
-/// The path that `word` means, if it is one below `folder`. What ends a sentence is no part of it.
+/// The path that `word` names, if it exists below `folder`. Ignores punctuation at the end.
 fn found(word: &str, folder: &Path) -> Option<String> {
     let shortest = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '\'', '"', '`']);
     let word = [word, shortest].into_iter().find(|word| is_below(word, folder))?;

@@ -1,4 +1,4 @@
-//! Opening a runtime: everything is checked, made and put together here.
+//! Opens a runtime: checks its configuration and builds its parts.
 
 use crate::active::Active;
 use crate::archive::Sweeper;
@@ -20,9 +20,9 @@ use posse_store::{Options, Scrub, SqliteStore, Store};
 use std::sync::Arc;
 use tokio::sync::{OnceCell, Semaphore};
 
-/// Runs that are prepared and stored at the same time, at most. Were a thousand that are started
-/// together all prepared first, the first of them would wait for the last before it asks its model;
-/// were they fewer than a commit takes, commits would be small.
+/// The maximum number of runs that are prepared and stored at the same time. If many runs start
+/// together and this were larger, the first run would wait for all others before it calls its
+/// model. If it were smaller than a commit can take, commits would be small.
 const STARTING: usize = 128;
 
 /// A store that is about to be opened.
@@ -32,11 +32,11 @@ enum Opening<D> {
 }
 
 impl Runtime {
-    /// Opens the store and begins to execute what is to be done.
+    /// Opens the store and starts to execute runs.
     ///
     /// # Errors
-    /// When the database cannot be used, two webhooks have one name, a rule cannot be kept, or a
-    /// model or a tool source of the host has a name that it cannot have.
+    /// When the database cannot be used, two webhooks have one name, a rule cannot be enforced, or
+    /// a model, a tool or a tool source of the host has an invalid name.
     pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
         webhooks::check(&config.webhooks)?;
         host_tools::check(&config.tools)?;
@@ -61,7 +61,7 @@ impl Runtime {
             posse_model::Options { stall: config.models.stall, pacing: config.models.pacing };
         let models = Models::new(catalog, keys, calls);
         let mut models = config.models.host.iter().cloned().try_fold(models, Models::with)?;
-        // Agents are read meanwhile.
+        // Agents are read while the store opens.
         let opening = match &config.storage.store {
             Some(store) => Opening::Host(store.clone(), options.scrub),
             None => Opening::Database(SqliteStore::start_opening(options)),

@@ -1,5 +1,5 @@
-//! Changes that settings files make to agents: their model, their limits, their tools. What a
-//! project changes can only narrow.
+//! Changes that settings files make to agents: their model, their limits, their tools. A project
+//! can only make an agent stricter.
 
 use super::resolve::{self, Trust, common, keep, require_tools};
 use crate::budget;
@@ -12,8 +12,8 @@ use crate::tool_facts::filter::allowed;
 use crate::tool_facts::{ToolFacts, only_looks};
 use posse_protocol::{AgentSpec, ModelChoice};
 
-/// Changes `spec` as `written` says. An error among the findings means that it cannot be used:
-/// without what the change was to deny, it could do more than it should.
+/// Changes `spec` as `written` says. If the findings contain an error, the agent cannot be used:
+/// without the denials of the change, it could do more than it should.
 pub(crate) fn apply(
     spec: &mut AgentSpec,
     written: &Written,
@@ -22,7 +22,7 @@ pub(crate) fn apply(
     findings: &mut Findings,
 ) {
     let change = &written.definition;
-    // What nobody trusts can only narrow.
+    // An untrusted folder can only make an agent stricter.
     let is_believed = match trust {
         Trust::User => true,
         Trust::Project { standing, .. } => standing.is_trusted(),
@@ -78,7 +78,7 @@ pub(crate) fn apply(
     require_tools(&mut spec.rights, Place::UNKNOWN, tools, findings);
 }
 
-/// What would let a project speak to an agent that may do more than look.
+/// Fields that a project may not set: with them, it could instruct an agent with more rights.
 fn reserved(change: &AgentDefinition) -> impl Iterator<Item = Field> {
     let AgentDefinition { rights, start, .. } = change;
     let set = [

@@ -1,5 +1,5 @@
-//! What one file says, before it is known where it stands among others. Depends on the file alone,
-//! so it is kept as long as the file stays as it is.
+//! The content of one file, before it is ranked among other sources. A draft depends on its file
+//! alone, so it is cached until the file changes.
 
 use super::json;
 use crate::definition::markdown;
@@ -14,7 +14,7 @@ use std::path::Path;
 /// A definition as it was found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Draft {
-    /// What it is called, if it can be told.
+    /// The name, if it could be read.
     pub(crate) name: Option<AgentName>,
     /// The line it begins at.
     pub(crate) line: Option<u32>,
@@ -22,7 +22,7 @@ pub(crate) struct Draft {
     pub(crate) findings: Findings,
 }
 
-/// What the Markdown file at `path` defines; only findings if it is no definition at all.
+/// Reads the Markdown file at `path`. The draft has only findings if the file is not a definition.
 pub(crate) fn of_file(path: &Path, form: Form) -> Draft {
     let mut draft = Draft::default();
     match files::read(path, FILE_BYTES) {
@@ -35,7 +35,7 @@ pub(crate) fn of_file(path: &Path, form: Form) -> Draft {
     draft
 }
 
-/// What `text`, which is that of the file at `path`, defines.
+/// Fills `draft` from `text`, the content of the file at `path`.
 pub(crate) fn of_text(text: &str, path: &Path, form: Form, draft: &mut Draft) {
     let Some(written) = markdown::read(text, form, &mut draft.findings) else {
         let reason = "this is no agent: it has no front matter between lines `---`";
@@ -55,7 +55,7 @@ pub(crate) fn of_text(text: &str, path: &Path, form: Form, draft: &mut Draft) {
     }
     let stem = stem(path).unwrap_or_default();
     match stem.parse::<AgentName>() {
-        // Its name is wrong, or it could not be read that far: then this names what is broken.
+        // `name` is invalid or unreadable. The name of the file then names the broken agent.
         Ok(name) if is_named || draft.findings.first_error().is_some() => draft.name = Some(name),
         Ok(name) => {
             let reason = format!("it has no `name`, so it is called like its file, `{name}`");
@@ -70,7 +70,7 @@ pub(crate) fn of_text(text: &str, path: &Path, form: Form, draft: &mut Draft) {
     }
 }
 
-/// What a map of agents in JSON defines, entry by entry; or why it is none.
+/// Reads a map of agents in JSON, entry by entry, or says why it is not one.
 pub(crate) fn of_map(text: &str) -> Result<Vec<Draft>, crate::front_matter::problem::Finding> {
     let entries = json::read(text)?;
     Ok(entries.into_iter().map(|(key, node)| of_entry(&key.name, &node)).collect())

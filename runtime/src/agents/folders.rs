@@ -1,5 +1,5 @@
-//! Finding files of agents: which folders, and which files in them. Reads names and times, never
-//! contents, plugin manifests aside.
+//! Finds files of agents: which folders, and which files in them. Reads names and times, but no
+//! contents except plugin manifests.
 
 use super::source::{Source, Sources};
 use crate::definition::reading::Form;
@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Levels of folders below a folder of agents, and files in all of them, at most.
+/// The maximum depth below a folder of agents, and the maximum number of files in all its levels.
 const DEPTH: usize = 8;
 const FILES: usize = 10_000;
 
@@ -20,14 +20,13 @@ pub(crate) struct Folder {
     pub(crate) path: PathBuf,
     /// Its files, sorted.
     pub(crate) files: Vec<(PathBuf, Stamp)>,
-    /// There were more files or levels than are looked at.
+    /// True when the folder has more files or levels than Posse reads.
     pub(crate) cut: bool,
-    /// Links of a project that lead out of its repository: what is there is not the project's.
+    /// Links in a project that point outside its repository, to files that are not its own.
     pub(crate) outward: Vec<PathBuf>,
 }
 
-/// The folders of `sources` that exist, those that come first first, with the plugins that the
-/// settings name.
+/// The existing folders of `sources` and of the plugins in the settings, by precedence.
 pub(crate) fn find(sources: &Sources, plugins: &[PathBuf]) -> Vec<Folder> {
     let places = Places {
         working: sources.working_folder.as_deref(),
@@ -47,7 +46,7 @@ pub(crate) fn find(sources: &Sources, plugins: &[PathBuf]) -> Vec<Folder> {
     places.homes("agents").into_iter().map(listed).collect()
 }
 
-/// Lists the agents in a folder; no links are followed that lead out of `within`.
+/// Lists the agents in a folder. Does not follow links that point outside `within`.
 fn list(source: Source, form: Form, path: PathBuf, within: Option<&Path>) -> Folder {
     let (files, outward) = (Vec::new(), Vec::new());
     let mut folder = Folder { source, form, path, files, cut: false, outward };
@@ -67,7 +66,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Collects the Markdown files below `path`. A folder that links lead back to is entered once.
+    /// Collects the Markdown files below `path`. Enters each folder once, whatever links there are.
     fn enter(&mut self, path: &Path, depth: usize) {
         let Ok(data) = std::fs::metadata(path) else { return };
         if !self.seen.insert((data.dev(), data.ino())) {
@@ -94,7 +93,7 @@ impl Walk<'_> {
         }
     }
 
-    /// True unless `path` leads out of what is listed. Remembers it if it does.
+    /// True unless `path` leads outside `within`. Adds such a path to `outward`.
     fn stays_within(&mut self, path: &Path) -> bool {
         let Some(within) = self.within else { return true };
         let stays = path.canonicalize().is_ok_and(|real| real.starts_with(within));

@@ -1,4 +1,4 @@
-//! JSON to nodes with places: the map of agents that is given on the command line.
+//! Parses JSON into nodes with places, for the map of agents that the command line gives.
 
 use crate::front_matter::node::{Content, Key, Node};
 use crate::front_matter::problem::{Finding, Level, Place};
@@ -7,10 +7,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// Levels whose values get places of their own; what is deeper stands where its parent does.
+/// How many levels of values get places of their own. A deeper value has the place of its parent.
 const PLACED: usize = 4;
 
-/// Reads a map, its entries in their order, those that stand there twice included.
+/// Reads a map. Returns its entries in order, including duplicates.
 pub(crate) fn read(text: &str) -> Result<Vec<(Key, Node)>, Finding> {
     let wrong = |error: serde_json::Error| {
         let place = Place { line: error.line() as u32, column: error.column() as u32 };
@@ -43,7 +43,7 @@ fn without_place(error: &serde_json::Error) -> String {
     reason.trim_end_matches(&place).to_owned()
 }
 
-/// How far the places are counted. Values are met in the order in which they stand.
+/// The position up to which lines and columns are counted. Values must be visited in text order.
 struct Cursor<'t> {
     text: &'t str,
     offset: usize,
@@ -51,7 +51,7 @@ struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    /// The node of `raw`, or where it is nested too deeply.
+    /// The node of `raw`, or the place where it is nested too deeply.
     fn node(&mut self, raw: &'t RawValue, level: usize) -> Result<Node, Place> {
         let place = self.advance(raw);
         let first = raw.get().bytes().next();
@@ -78,7 +78,7 @@ impl<'t> Cursor<'t> {
         Ok(Node { place, content })
     }
 
-    /// Where `raw` begins. It is a part of the text, so its address says where.
+    /// Moves to the start of `raw`, a slice of the text, and returns its place.
     fn advance(&mut self, raw: &RawValue) -> Place {
         let start = (raw.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         if let Some(passed) = self.text.get(self.offset..start) {
@@ -94,7 +94,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// The entries of a map in their order.
+/// The entries of a map, in order.
 struct Entries<'t>(Vec<(String, &'t RawValue)>);
 
 impl<'de> Deserialize<'de> for Entries<'de> {

@@ -1,5 +1,5 @@
-//! A catalog that follows its files. Looks at them when it is asked, at most twice a second; no
-//! watcher, no thread. A run keeps the definition it started with.
+//! A catalog that stays up to date with its files. It checks them when it is used, at most twice a second, without a
+//! watcher or a thread. A run keeps the definition it started with.
 
 use super::load::Reader;
 use super::source::{Source, Sources};
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long what was found is taken to be still so.
+/// How long the catalog is used without checking the files again.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// The agents there are now. Cheap to clone; clones share what they know.
+/// The current agents. Cheap to clone; clones share one catalog.
 #[derive(Clone)]
 pub struct LiveCatalog {
     shared: Arc<Shared>,
@@ -25,15 +25,15 @@ pub struct LiveCatalog {
 
 struct Shared {
     current: Mutex<Current>,
-    /// Where to look; nothing for a catalog that stays as it is. Held while looking: whoever finds
-    /// it held takes what is known.
+    /// Where to look; `None` for a catalog that never changes. The lock is held during a check; a caller of `current`
+    /// that finds it held uses the known catalog.
     desk: Option<Mutex<Desk>>,
     interval: Duration,
 }
 
 struct Current {
     catalog: Arc<AgentCatalog>,
-    /// When the files were last looked at, if ever.
+    /// When the files were last checked, if ever.
     looked: Option<Instant>,
 }
 
@@ -43,14 +43,14 @@ struct Desk {
 }
 
 impl LiveCatalog {
-    /// The agents of `sources`, read now and again whenever they change. What cannot be used is
-    /// among the problems of the catalog, and hides no others.
+    /// Reads the agents of `sources` now, and again when they change. Unusable definitions are among the problems of
+    /// the catalog, and do not hide others.
     pub fn load(sources: Sources) -> Self {
         LiveCatalog::with_interval(sources, INTERVAL)
     }
 
-    /// The same, but read when they are first asked for: by then a runtime may have settled them in,
-    /// and reads them once.
+    /// Like [`LiveCatalog::load`], but reads the agents on first use. A runtime can configure the catalog before that,
+    /// so the files are read only once.
     pub fn unread(sources: Sources) -> Self {
         LiveCatalog::unread_with_interval(sources, INTERVAL)
     }
@@ -68,7 +68,7 @@ impl LiveCatalog {
         LiveCatalog { shared: Arc::new(Shared { current, desk, interval }) }
     }
 
-    /// The agents as they are now.
+    /// The current agents.
     pub fn current(&self) -> Arc<AgentCatalog> {
         let mut current = self.lock();
         let Some(desk) = &self.shared.desk else { return current.catalog.clone() };
@@ -90,7 +90,7 @@ impl LiveCatalog {
         }
     }
 
-    /// The agents as they are now, whenever the files were last looked at.
+    /// The current agents. Checks the files even if the last check was a moment ago.
     pub fn refresh(&self) -> Arc<AgentCatalog> {
         let Some(desk) = &self.shared.desk else { return self.lock().catalog.clone() };
         let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,21 +98,20 @@ impl LiveCatalog {
         self.look(&mut desk, known)
     }
 
-    /// The folder whose agents these are, if they were looked for in one.
+    /// The folder in which the agents were looked for, if any.
     pub fn working_folder(&self) -> Option<PathBuf> {
         let desk = self.shared.desk.as_ref()?;
         let desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
         desk.sources.working_folder.clone()
     }
 
-    /// The folders that are trusted for now, by the hash of what each brought along.
+    /// The temporarily trusted folders, each with the hash of its contents that were trusted.
     pub(crate) fn trusted_for_now(&self) -> BTreeMap<String, String> {
         let Some(desk) = &self.shared.desk else { return BTreeMap::new() };
         desk.lock().unwrap_or_else(PoisonError::into_inner).sources.settings.trust.for_now()
     }
 
-    /// The agents as they are now to somebody who trusts these folders, too, with what they bring along
-    /// by these hashes.
+    /// The current agents if these folders are trusted as well, as long as their contents have these hashes.
     pub(crate) fn trusting(&self, trusted: &BTreeMap<String, String>) -> Arc<AgentCatalog> {
         let known = self.current();
         let Some(desk) = &self.shared.desk else { return known };
@@ -128,8 +127,8 @@ impl LiveCatalog {
         Arc::new(reader.load(&sources, host.cloned().collect()))
     }
 
-    /// What is thought of `folder`: it is trusted also if at least what it says of the agent called
-    /// `name` now is trusted by whom these agents' sources trust.
+    /// Whether `folder` is trusted. A changed folder also counts as trusted if its definition of the agent `name` is
+    /// still trusted.
     pub(crate) fn standing(&self, folder: &Path, name: &AgentName) -> Standing {
         let Some(desk) = &self.shared.desk else { return Standing::Unknown };
         let standing = {
@@ -151,9 +150,8 @@ impl LiveCatalog {
         }
     }
 
-    /// Says where the agents are to work: which tools there are, in place of those that the
-    /// sources named, and how far runs may go and what they may spend, which agents of projects cannot exceed. No effect
-    /// on a catalog that was made by hand.
+    /// Sets the existing tools, in place of the tools in the sources, and the limits and the budget that agents of
+    /// projects cannot exceed. Has no effect on a catalog that was built from an [`AgentCatalog`].
     pub fn configure(&self, tools: Vec<ToolFacts>, limits: &Limits, budget: &Budget) {
         let Some(desk) = &self.shared.desk else { return };
         let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,21 +168,21 @@ impl LiveCatalog {
         }
     }
 
-    /// Adds an agent of the program.
+    /// Adds an agent of the host.
     ///
     /// # Errors
-    /// When the program has added one of that name; the first stays.
+    /// When the host already added an agent of this name. The first one stays.
     pub fn add(&self, agent: AgentSpec) -> Result<(), Error> {
         self.edit(|catalog| catalog.add(agent))
     }
 
-    /// Adds an agent of the program, in place of one of that name that it added before.
+    /// Adds an agent of the host, or replaces the one of the same name that the host added before.
     pub fn set(&self, agent: AgentSpec) {
         self.edit(|catalog| catalog.set(agent));
     }
 
     fn edit<T>(&self, change: impl FnOnce(&mut AgentCatalog) -> T) -> T {
-        // Held, so that nobody who looks at the same time goes back to what was before.
+        // The lock keeps a concurrent check from restoring the catalog without this change.
         let _desk = self
             .shared
             .desk
@@ -217,7 +215,7 @@ impl LiveCatalog {
 }
 
 impl From<AgentCatalog> for LiveCatalog {
-    /// A catalog that stays as it is.
+    /// Makes a catalog that never changes by itself.
     fn from(catalog: AgentCatalog) -> Self {
         let current =
             Mutex::new(Current { catalog: Arc::new(catalog), looked: Some(Instant::now()) });

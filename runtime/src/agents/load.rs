@@ -1,4 +1,4 @@
-//! From sources to a catalog: reads what has changed, and puts everything in its order.
+//! Loads a catalog from sources: reads the files that changed, and orders all definitions.
 
 use super::change;
 use super::draft::{self, Draft};
@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
-/// Bytes of a map of agents, at most: as many as a few agents of the largest size take.
+/// The maximum size of a map of agents: enough for a few agents of the largest size.
 const MAP_BYTES: u64 = 4 * FILE_BYTES;
 
-/// The agents that come with Posse, in the order in which they are shown.
+/// The built-in agents, in display order.
 const BUILT_IN: [(&str, &str); 4] = [
     ("general-purpose.md", include_str!("general-purpose.md")),
     ("explore.md", include_str!("explore.md")),
@@ -33,7 +33,7 @@ const BUILT_IN: [(&str, &str); 4] = [
     ("code.md", include_str!("code.md")),
 ];
 
-/// These agents, read once: a process makes several catalogs before it has made its first request.
+/// The built-in agents, parsed once: a process makes several catalogs before its first request.
 static BUILT_IN_DRAFTS: LazyLock<Vec<Draft>> = LazyLock::new(|| {
     let read = |(name, text): (&str, &str)| {
         let mut draft = Draft::default();
@@ -43,22 +43,22 @@ static BUILT_IN_DRAFTS: LazyLock<Vec<Draft>> = LazyLock::new(|| {
     BUILT_IN.map(read).into()
 });
 
-/// Reads sources again and again, each file only when it has changed.
+/// Reads sources repeatedly, each file only when it has changed.
 #[derive(Default)]
 pub(crate) struct Reader {
     drafts: Kept<Draft>,
-    /// What the settings said when they could be read.
+    /// The last settings that could be read.
     settings: Settings,
-    /// What was there when it was last read; nothing when it may have changed since unseen.
+    /// What the last read found; `None` if a file may have changed since without a new stamp.
     seen: Option<Seen>,
     verdicts: Verdicts,
-    /// How far runs may go, whatever the settings say. A project's agents go no further.
+    /// The limits of runs, whatever the settings say. Agents of a project cannot exceed them.
     pub(crate) limits: Limits,
-    /// How much they may spend with everything below them, likewise.
+    /// The budget of runs with their subagents. Agents of a project cannot exceed it either.
     pub(crate) budget: Budget,
 }
 
-/// What the settings say of agents.
+/// The settings about agents.
 #[derive(Clone, Default)]
 struct Settings {
     tables: Vec<Setting<AgentTable>>,
@@ -66,14 +66,14 @@ struct Settings {
     budget: Budget,
     max_depth: u32,
     plugins: Vec<PathBuf>,
-    /// Whom runs may start, file by file.
+    /// The agents that runs may start, file by file.
     allowed_agents: Vec<Setting<Vec<String>>>,
-    /// What is thought of the folders that bring something along.
+    /// Which project folders are trusted.
     verdicts: BTreeMap<PathBuf, Verdict>,
 }
 
 impl Settings {
-    /// What is thought of what `file` of `source` says, if it is a project's.
+    /// Whether `file` of `source` is trusted; `None` if the source is not a project.
     fn standing(&self, source: &Source, file: Option<&Path>) -> Option<Standing> {
         let Source::Project { path } = source else { return None };
         let verdict = self.verdicts.get(&trust::folder_of(path));
@@ -84,7 +84,7 @@ impl Settings {
         Some(verdict.map_or(Standing::Unknown, of_file))
     }
 
-    /// How far is believed who stands like this.
+    /// The trust in a definition whose folder has this standing.
     fn trust<'s>(&'s self, standing: Option<&'s Standing>) -> Trust<'s> {
         match standing {
             Some(standing) => Trust::Project {
@@ -98,7 +98,7 @@ impl Settings {
     }
 }
 
-/// What there is to read, with stamps that were taken before it is read.
+/// The files to read, with stamps that were taken before reading.
 #[derive(PartialEq)]
 struct Seen {
     /// Settings and maps of agents.
@@ -127,7 +127,7 @@ fn files(sources: &Sources) -> Vec<(PathBuf, Option<Stamp>)> {
 }
 
 impl Reader {
-    /// True when what `sources` hold may differ from what was last read.
+    /// True when `sources` may have changed since the last read.
     pub(crate) fn is_stale(&mut self, sources: &Sources) -> bool {
         let files = files(sources);
         let folders = folders::find(sources, &self.settings.plugins);
@@ -135,7 +135,7 @@ impl Reader {
         self.seen.as_ref() != Some(&Seen { files, folders, verdicts })
     }
 
-    /// What is thought of the folders that bring agents along, or settings.
+    /// Which of the folders with agents or settings of a project are trusted.
     fn verdicts(&mut self, sources: &Sources, found: &[Folder]) -> BTreeMap<PathBuf, Verdict> {
         let projects = found.iter().filter_map(|folder| match &folder.source {
             Source::Project { path } => Some(path),
@@ -150,7 +150,7 @@ impl Reader {
         folders.map(verdict).collect()
     }
 
-    /// What `sources` hold now, beside `host`, the agents of the program.
+    /// Loads the agents of `sources`, and adds `host`, the agents of the host.
     pub(crate) fn load(&mut self, sources: &Sources, host: Vec<Entry>) -> AgentCatalog {
         let mut shelf =
             Shelf { sources, entries: Vec::new(), problems: Vec::new(), named: HashMap::new() };
@@ -208,12 +208,12 @@ impl Reader {
     }
 }
 
-/// What was found so far, in the order of precedence within each kind of source.
+/// The definitions found so far, in order of precedence within each kind of source.
 struct Shelf<'s> {
     sources: &'s Sources,
     entries: Vec<Entry>,
     problems: Vec<Problem>,
-    /// Where the entries of each name are.
+    /// The indexes of the entries, by name.
     named: HashMap<String, Vec<usize>>,
 }
 
@@ -240,7 +240,7 @@ impl Shelf<'_> {
         }
     }
 
-    /// Adds the agent that a settings file defines, if this is not only a change of another.
+    /// Adds the agent that a settings file defines, unless the table only changes another agent.
     fn add_table(&mut self, setting: &Setting<AgentTable>, settings: &Settings) {
         let AgentTable { name, definition, line, findings } = &setting.value;
         let Some((path, source)) = origin(&setting.origin).filter(|_| !setting.value.is_change())
@@ -274,7 +274,7 @@ impl Shelf<'_> {
         };
         let alike = self.named.entry(name.as_str().to_ascii_lowercase()).or_default();
         let earlier = alike.iter().map(|index| &self.entries[*index]).find(|entry| {
-            // Several maps on one command line are one source.
+            // All maps on a command line are one source.
             entry.source == *source || entry.source.rank() == 0 && source.rank() == 0
         });
         if let Some(earlier) = earlier {
@@ -309,7 +309,7 @@ impl Shelf<'_> {
         });
     }
 
-    /// Puts everything in order, and changes what the settings change.
+    /// Orders the entries, and applies the changes that the settings make.
     fn finish(self, settings: &Settings) -> AgentCatalog {
         let tools = &self.sources.tools;
         let mut catalog = AgentCatalog::of(self.entries, self.problems);
@@ -365,7 +365,7 @@ impl Shelf<'_> {
         super::report(&mut self.problems, findings, path, line, agent);
     }
 
-    /// Says what of a folder was not read.
+    /// Reports the parts of a folder that were not read.
     fn note_left_out(&mut self, folder: &Folder) {
         let cut = "it holds more files or levels than are looked at; not all were read";
         let outward = "it leads out of the repository, so it was not read";

@@ -1,4 +1,4 @@
-//! From a definition to an agent: which tools it may call here, how far it may go, what it is told.
+//! Resolves a definition to an agent: the tools it may call here, its limits, its instructions.
 
 use super::tool_list::{self, Allowed};
 use crate::budget;
@@ -15,27 +15,25 @@ use crate::tool_facts::{ToolFacts, granted_tools, looks_here, only_looks};
 use crate::trust::Standing;
 use posse_protocol::{AgentName, AgentRights, AgentSpec, Budget, Limits, ModelChoice};
 
-/// How far the author of a definition is believed.
+/// How far Posse trusts the author of a definition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Trust<'a> {
-    /// The user, or whoever the user chose.
+    /// The user, or a source that the user chose.
     User,
-    /// A project. Until the user trusts it, its agents only look; they never go further than the
-    /// user's own limits.
+    /// A project. Until the user trusts it, its agents have only tools that read. They never exceed the user's limits.
     Project {
-        /// What is thought of it.
+        /// Whether the user trusts it.
         standing: &'a Standing,
-        /// Those limits.
+        /// The limits of the user.
         limits: &'a Limits,
-        /// What the user lets a root spend.
+        /// The budget that the user gives a root.
         budget: &'a Budget,
-        /// Levels of runs that the user allows below a run.
+        /// How many levels of runs the user allows below a run.
         max_depth: u32,
     },
 }
 
-/// The agent called `name` that `written` defines where `tools` exist; nothing if there is an
-/// error among the findings.
+/// The agent `name` that `written` defines if these `tools` exist; `None` if the findings contain an error.
 pub(crate) fn spec(
     written: &Written,
     name: AgentName,
@@ -67,12 +65,12 @@ pub(crate) fn spec(
     if let Trust::Project { standing, limits, budget, .. } = trust {
         spec.limits = limits::stricter(spec.limits, limits);
         spec.budget = budget::narrowed(&spec.budget, &Budget::default(), budget);
-        // What was done is not a project's to remove or to put away.
+        // A project may not decide when runs are archived or their logs removed.
         spec.children.subagents.default_cleanup = None;
         spec.children.subagents.archive_after_minutes = None;
         if !standing.is_trusted() {
             choose_no_model(&mut spec, standing, written.place(Field::Model), findings);
-            // Git would work on what the folder says.
+            // Git would follow the configuration of the folder.
             if spec.start.isolation.take().is_some() {
                 let reason = format!("{}, so `isolation` has no effect", of_folder(standing));
                 findings.note(written.place(Field::Isolation), reason);
@@ -84,8 +82,8 @@ pub(crate) fn spec(
     findings.first_error().is_none().then_some(spec)
 }
 
-/// Replaces what `spec` says by what a definition that allows `allow` says, where the user may change
-/// it later too.
+/// Replaces the fields of `spec` that `definition` sets and that the user may also change later. `allow` is what the
+/// definition allows.
 pub(crate) fn replace(spec: &mut AgentSpec, definition: &AgentDefinition, allow: Allowed) {
     let (start, children) = (&definition.start, &mut spec.children);
     spec.rights.mode = definition.rights.mode().or(spec.rights.mode);
@@ -104,7 +102,7 @@ pub(crate) fn replace(spec: &mut AgentSpec, definition: &AgentDefinition, allow:
     spec.output_schema = definition.output_schema.clone().or(spec.output_schema.take());
 }
 
-/// Says which names in `subagents.tools` of a definition mean no tool.
+/// Reports the names in `subagents.tools` of a definition that match no tool.
 fn check_children(written: &Written, tools: &[ToolFacts], findings: &mut Findings) {
     let Some(rules) = &written.definition.children.subagents else { return };
     let place = written.place(Field::Subagents);
@@ -114,7 +112,7 @@ fn check_children(written: &Written, tools: &[ToolFacts], findings: &mut Finding
     }
 }
 
-/// Whom a definition lets its processes talk to.
+/// The network access that a definition gives its commands.
 fn network(written: &Written, findings: &mut Findings) -> Option<posse_protocol::Network> {
     let network = match written.definition.rights.network.as_ref()? {
         Network::Any(true) => return Some(posse_protocol::Network::Open),
@@ -125,7 +123,7 @@ fn network(written: &Written, findings: &mut Findings) -> Option<posse_protocol:
     network.map_err(|reason| findings.error(written.place(Field::Network), reason)).ok()
 }
 
-/// What a definition's paths narrow the file tools to.
+/// The scopes of the file tools that follow from the paths of a definition.
 fn path_scopes(paths: Option<&Paths>) -> Vec<Vec<String>> {
     let Some(paths) = paths else { return Vec::new() };
     let rules = |tool: &str, paths: &Option<Vec<String>>| -> Vec<String> {
@@ -135,7 +133,7 @@ fn path_scopes(paths: Option<&Paths>) -> Vec<Vec<String>> {
     both.into_iter().filter(|rules| !rules.is_empty()).collect()
 }
 
-/// The tools that have nothing to work on where a list of paths is empty.
+/// The tools that are useless because their list of paths is empty.
 fn unusable(paths: Option<&Paths>, tools: &[ToolFacts]) -> Vec<String> {
     let Some(paths) = paths else { return Vec::new() };
     let is_empty = |paths: &Option<Vec<String>>| paths.as_ref().is_some_and(Vec::is_empty);
@@ -144,7 +142,7 @@ fn unusable(paths: Option<&Paths>, tools: &[ToolFacts]) -> Vec<String> {
     tools.iter().filter(unusable).map(|tool| tool.name.clone()).collect()
 }
 
-/// The models that a definition names, `inherit` aside.
+/// The models that a definition names, without `inherit`.
 pub(crate) fn models(defined: &DefinedModels) -> ModelChoice {
     let mut names = defined.model.iter().filter(|name| !name.eq_ignore_ascii_case("inherit"));
     let model = names.next().cloned();
@@ -175,7 +173,7 @@ fn at(places: &[Place]) -> impl Fn(usize) -> Place {
     |index| places.get(index).copied().unwrap_or_default()
 }
 
-/// What is in both lists, where `None` is everything.
+/// The names in both lists. `None` means everything.
 pub(crate) fn common(one: Option<Vec<String>>, other: Option<Vec<String>>) -> Option<Vec<String>> {
     match (one, other) {
         (Some(mut one), Some(other)) => {
@@ -186,7 +184,7 @@ pub(crate) fn common(one: Option<Vec<String>>, other: Option<Vec<String>>) -> Op
     }
 }
 
-/// Leaves the tools that `wanted` picks, with what they may be called with.
+/// Keeps the tools that `wanted` selects, with their scopes.
 pub(crate) fn keep(
     rights: &mut AgentRights,
     tools: &[ToolFacts],
@@ -203,7 +201,7 @@ pub(crate) fn keep(
     rights.tools = Some(kept.into_iter().flat_map(rules).collect());
 }
 
-/// Leaves the tools that look, and says which others were named.
+/// Keeps the tools that only read, and reports which others the definition named.
 fn only_look(
     rights: &mut AgentRights,
     standing: &Standing,
@@ -237,7 +235,7 @@ fn only_look(
     }
 }
 
-/// Leaves to the user which model is called, and so where requests go and what they cost.
+/// Removes the choice of a model: the user decides where requests go and what they cost.
 fn choose_no_model(
     spec: &mut AgentSpec,
     standing: &Standing,
@@ -251,7 +249,7 @@ fn choose_no_model(
     }
 }
 
-/// Why an agent of a folder that stands like this is held back.
+/// Why an agent of a folder with this standing is restricted.
 fn of_folder(standing: &Standing) -> String {
     match standing {
         Standing::Changed => "this changed since you trusted the folder".to_owned(),
@@ -260,7 +258,7 @@ fn of_folder(standing: &Standing) -> String {
     }
 }
 
-/// Drops what is denied from what is allowed, and refuses an agent that is left with nothing.
+/// Removes denied tools from the allowed ones, and reports an error if no tool is left.
 pub(crate) fn require_tools(
     rights: &mut AgentRights,
     place: Place,
@@ -280,8 +278,8 @@ pub(crate) fn require_tools(
 }
 
 impl AgentDefinition {
-    /// The agent that this defines, where `tools` exist, and what its author should know. Without
-    /// an agent, one of the problems is an error. The definition needs a name.
+    /// Resolves the definition, given the `tools` that exist. Returns the agent and the problems in the definition; if
+    /// there is no agent, one of the problems is an error. The definition needs a name.
     pub fn resolve(&self, tools: &[ToolFacts]) -> (Option<AgentSpec>, Vec<Problem>) {
         let mut findings = Findings::default();
         reading::require(self, Place::UNKNOWN, &mut findings);

@@ -1,4 +1,4 @@
-//! Where agents come from, and who comes before whom.
+//! Where agents come from, and which source wins.
 
 use crate::config;
 use crate::tool_facts::{ToolFacts, built_in_tools};
@@ -6,41 +6,42 @@ use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where an agent comes from. An earlier kind comes before a later one; of the same kind, the
-/// nearer folder does.
+/// Where an agent comes from. An earlier variant wins over a later one. Within a variant, the
+/// nearer folder wins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Source {
     /// Given on the command line.
     CommandLine {
-        /// The file that was named; `None` when the agents themselves were given.
+        /// The named file; `None` if the command line contained the agents themselves.
         file: Option<PathBuf>,
     },
-    /// Added by the program that Posse is part of.
+    /// Added by the host.
     Host,
-    /// A project's folder of agents, or its settings file. Such an agent only looks.
+    /// A project's folder of agents, or its settings file. Until the user trusts the project, such
+    /// an agent only reads.
     Project {
         /// The folder or file.
         path: PathBuf,
     },
-    /// A folder of the user's, or the user's settings file.
+    /// A folder of the user, or the user's settings file.
     User {
         /// The folder or file.
         path: PathBuf,
     },
     /// A plugin.
     Plugin {
-        /// Its name, which its agents' names begin with.
+        /// Its name. The names of its agents begin with it.
         plugin: String,
         /// Its folder.
         path: PathBuf,
     },
-    /// Comes with Posse.
+    /// Built into Posse.
     BuiltIn,
 }
 
 impl Source {
-    /// Lower comes first.
+    /// The precedence; a lower rank wins.
     pub(crate) fn rank(&self) -> u8 {
         match self {
             Source::CommandLine { .. } => 0,
@@ -52,7 +53,7 @@ impl Source {
         }
     }
 
-    /// What it is called, without its path.
+    /// The kind of source, without its path.
     pub fn kind(&self) -> &'static str {
         match self {
             Source::CommandLine { .. } => "command line",
@@ -84,12 +85,12 @@ impl fmt::Display for Source {
 pub enum Given {
     /// The map itself.
     Inline(String),
-    /// The file it is in.
+    /// The file that contains the map.
     File(PathBuf),
 }
 
 impl Given {
-    /// What `text` means: a map if it begins with `{`, else the path of a file.
+    /// Interprets `text`: a map if it begins with `{`, else the path of a file.
     pub fn of(text: &str) -> Self {
         match text.trim_start().starts_with('{') {
             true => Given::Inline(text.to_owned()),
@@ -98,28 +99,28 @@ impl Given {
     }
 }
 
-/// Where agents are looked for. What does not exist holds none.
+/// Where to look for agents. A place that does not exist has none.
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// Maps of agents that the command line gives.
     pub command_line: Vec<Given>,
-    /// The folder that is worked in. `.posse/agents` and `.claude/agents` are looked for in it and
-    /// above, up to the root of its repository.
+    /// The working folder. Posse looks for `.posse/agents` and `.claude/agents` in it and above it,
+    /// up to the root of its repository.
     pub working_folder: Option<PathBuf>,
-    /// The user's folders of agents, the nearest first: `~/.config/posse/agents`,
-    /// `~/.claude/agents`. One below a folder called `.claude` is read as Claude Code's.
+    /// The user's folders of agents, in order of precedence: `~/.config/posse/agents`,
+    /// `~/.claude/agents`. A folder below one called `.claude` is read as Claude Code's.
     pub user_folders: Vec<PathBuf>,
-    /// Folders that hold plugins, each in a folder of its own: `~/.config/posse/plugins`. Beside
-    /// them, the user's settings may name plugins.
+    /// Folders that contain plugin folders, such as `~/.config/posse/plugins`. The user's settings
+    /// may name more plugins.
     pub plugin_folders: Vec<PathBuf>,
     /// The settings files, which may define and change agents.
     pub settings: config::Sources,
-    /// The tools there are.
+    /// The tools that exist.
     pub tools: Vec<ToolFacts>,
 }
 
 impl Default for Sources {
-    /// Nowhere but in Posse itself, with the tools that come with it.
+    /// Only the built-in agents and tools.
     fn default() -> Self {
         Sources {
             command_line: Vec::new(),

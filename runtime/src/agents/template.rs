@@ -1,9 +1,9 @@
-//! The file that a new agent begins with.
+//! The template of a new agent's file.
 
 use posse_protocol::AgentName;
 
-/// The text of a file that defines an agent called `name`: complete, without a problem, and plain
-/// about what to change. It only looks until its author says otherwise.
+/// The text of a file that defines an agent called `name`. It is complete, has no problems and says
+/// what to change. Its tools only read until the author adds others.
 pub fn template(name: &AgentName) -> String {
     let own = name.as_str().rsplit(':').next().unwrap_or_default();
     format!(

@@ -1,6 +1,6 @@
-//! Lists of tools: what each entry means, and whether it can be kept. An entry that allows too
-//! little is reported and left out; one that would deny nothing, or could not be enforced, is an
-//! error.
+//! Lists of tools: what each entry means, and whether Posse can enforce it. An entry that allows
+//! nothing is reported and skipped. An entry that would deny nothing, or that Posse could not
+//! enforce, is an error.
 
 use crate::error::quoted;
 use crate::front_matter::problem::{Findings, Place};
@@ -14,8 +14,8 @@ use posse_protocol::{AgentName, Effect, near};
 pub(crate) struct Allowed {
     /// Names, groups and patterns; `None` is everything.
     pub(crate) tools: Option<Vec<String>>,
-    /// Whom it may hand work to; `None` is everybody. Where the tool stands both with names and
-    /// without, the names hold.
+    /// The agents it may call; `None` is all agents. If the tool is listed both with names and
+    /// without, the names apply.
     pub(crate) agents: Option<Vec<String>>,
 }
 
@@ -28,7 +28,7 @@ enum Rule<'r> {
     Pattern(&'r str),
     /// `Task(explore, plan)`: the tool's name and the agents.
     Delegate(String, Vec<&'r str>),
-    /// A tool, and with what it may be called.
+    /// A tool with a scope.
     Specified(&'r str),
     Name(&'r str),
 }
@@ -54,7 +54,7 @@ impl<'r> Rule<'r> {
                 None => Rule::Specified(name.trim()),
             };
         }
-        // Of stars alone it would mean everything, which only `*` by itself may.
+        // A pattern of stars alone would match everything; only a single `*` may.
         match text.contains('*') && text.chars().any(|char| char != '*') {
             true => Rule::Pattern(text),
             false => Rule::Name(text),
@@ -62,7 +62,7 @@ impl<'r> Rule<'r> {
     }
 }
 
-/// What `rules` allow where `tools` exist. `place` says where a rule stands.
+/// What `rules` allow, given the `tools` that exist. `place` gives the place of a rule.
 pub(crate) fn allow(
     rules: &[String],
     place: impl Fn(usize) -> Place,
@@ -126,7 +126,7 @@ pub(crate) fn allow(
     Allowed { tools: Some(kept), agents }
 }
 
-/// What `rules` deny where `tools` exist.
+/// What `rules` deny, given the `tools` that exist.
 pub(crate) fn deny(
     rules: &[String],
     place: impl Fn(usize) -> Place,
@@ -154,8 +154,8 @@ pub(crate) fn deny(
                 }
             }
             Rule::Name(name) if is_mcp(name) => {
-                // As a pattern: a name alone would be refused at the start, where no tool has it.
-                // The name of a server means all of its tools.
+                // Stored as a pattern: at the start, a plain name that no tool has would be
+                // refused. The name of a server denies all its tools.
                 denied.push(format!("{name}*"));
                 if !is_offered(name, tools) {
                     findings.note(place, format!("{shown} denies nothing that exists here yet"));
@@ -211,13 +211,13 @@ fn named(name: &str, place: Place, tools: &[ToolFacts], findings: &mut Findings)
     }
 }
 
-/// Which tools there are that `name` may mean.
+/// A suggestion of existing tools that `name` may mean.
 fn suggested(name: &str, tools: &[ToolFacts]) -> String {
     let names = tools.iter().map(|tool| tool.name.as_str());
     near::suggestion(name, names, TOOLS_PAGE)
 }
 
-/// Adds whom `Task(…)` names.
+/// Adds the agents that `Task(…)` names.
 fn delegates(
     named: &[&str],
     shown: &str,
@@ -238,7 +238,7 @@ fn delegates(
     }
 }
 
-/// True when `name`, which may have `*` in it, may mean a tool of a source.
+/// True when `name`, which may contain `*`, may match a tool of an MCP server.
 fn is_offered(name: &str, tools: &[ToolFacts]) -> bool {
     is_mcp(name)
         && match name.contains('*') {
@@ -251,8 +251,8 @@ fn is_mcp(name: &str) -> bool {
     name.starts_with("mcp__")
 }
 
-/// The rule `text` about the tool `name`, with the name that the tool has here. A rule that could
-/// not be kept is an error.
+/// The rule `text` about the tool `name`, with the name that the tool has here. A rule that Posse
+/// could not enforce is an error.
 fn specified(
     name: &str,
     text: &str,
@@ -276,7 +276,7 @@ fn specified(
             None
         }
         Ok(rule) if rule.is_specific() => Some(rule.text().to_owned()),
-        // `Bash(*)` is every call.
+        // `Bash(*)` matches every call, so it is the same as `Bash`.
         Ok(rule) => Some(parts(rule.text()).0.to_owned()),
     }
 }
@@ -291,7 +291,7 @@ mod tests {
         list.iter().map(|rule| (*rule).to_owned()).collect()
     }
 
-    /// What a list allows, and the levels of what was found.
+    /// Checks what a list allows, and the levels of the findings.
     fn check_allow(list: &[&str], expected: Option<&[&str]>, levels: &[Level]) -> Allowed {
         let mut findings = Findings::default();
         let tools = built_in_tools();

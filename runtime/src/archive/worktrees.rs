@@ -1,4 +1,4 @@
-//! What crashes have left of worktrees.
+//! Finds and removes worktrees that crashes left behind.
 
 use crate::error::Error;
 use crate::runtime::Runtime;
@@ -7,32 +7,32 @@ use posse_protocol::{Changes, Event, RunId, Seq, Worktree};
 use posse_store::{Filter, StoreError};
 use std::path::PathBuf;
 
-/// A worktree whose run is over.
+/// A worktree whose run has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remnant {
     /// The run it belonged to.
     pub run: RunId,
-    /// Its folder.
+    /// The folder of the worktree.
     pub folder: PathBuf,
-    /// What the run had changed, on its branch now.
+    /// The changes of the run, now on its branch.
     pub changes: Option<Changes>,
-    /// It was removed.
+    /// True when the folder was removed.
     pub removed: bool,
 }
 
 /// Whether remnants are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
-    /// They are only looked for.
+    /// Only find them.
     Look,
-    /// What was changed is put on its branch, and the folders are removed that hold nothing else.
+    /// Put the changes on a branch, and remove the folders that have nothing else.
     Remove,
-    /// All folders are removed, with what could not be put on a branch.
+    /// Remove all folders, including changes that could not be put on a branch.
     Discard,
 }
 
 impl Runtime {
-    /// Finds worktrees whose runs have ended or are not known any more.
+    /// Finds the worktrees of runs that have ended or are unknown, and treats them as `sweep` says.
     ///
     /// # Errors
     /// When the store fails.
@@ -58,7 +58,7 @@ impl Runtime {
                         let may = sweep == Sweep::Discard || is_taken(remnant.changes.as_ref());
                         remnant.removed = may && worktrees.remove(&worktree).await.is_ok();
                     }
-                    // Nobody knows what it was made from.
+                    // The repository of this worktree is unknown.
                     None => remnant.removed = worktrees.sweep_away(&remnant.folder).await.is_ok(),
                 }
             }

@@ -1,4 +1,4 @@
-//! Random trees of runs, each with a definition and a call of its own, against sets of calls.
+//! Compares random trees of runs, each with a definition and a call of its own, with sets of calls.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Calls that stand for all others: a tool, and what it is called with.
+/// Sample calls: a tool and its input.
 const CALLS: [(&str, &str); 9] = [
     ("Read", "src/a.rs"),
     ("Read", "docs/b.md"),
@@ -28,7 +28,7 @@ const CALLS: [(&str, &str); 9] = [
     ("TodoWrite", ""),
 ];
 
-/// Rules, and which of the calls each means.
+/// Rules, and which of the calls each matches.
 const RULES: [(&str, &[usize]); 8] = [
     ("Read", &[0, 1]),
     ("Read(src/**)", &[0]),
@@ -40,7 +40,7 @@ const RULES: [(&str, &[usize]); 8] = [
     ("Bash(git:*)", &[5, 6]),
 ];
 
-/// What one run adds to what its caller may hand on.
+/// The restrictions that one run adds to those of its caller.
 #[derive(Clone, Debug)]
 struct Layer {
     tools: Option<Vec<usize>>,
@@ -94,7 +94,7 @@ fn agent(name: &str, layer: &Layer) -> AgentSpec {
         rights: AgentRights {
             tools: layer.tools.as_deref().map(|rules| {
                 let mut tools = texts(rules);
-                // So that it can go on with the tree, and always has a tool.
+                // Lets the tree continue below this run, which always has a tool.
                 tools.extend(["Task".to_owned(), "TodoWrite".to_owned()]);
                 tools
             }),
@@ -107,10 +107,10 @@ fn agent(name: &str, layer: &Layer) -> AgentSpec {
     }
 }
 
-/// The calls that a run may make, if nothing but sets is known of rules.
+/// The calls that a run may make, computed with sets only.
 struct Oracle {
     denied: Vec<usize>,
-    /// For each list with specifiers, the calls it keeps.
+    /// For each list with scopes, the calls that it keeps.
     scopes: Vec<Vec<usize>>,
     mode: Mode,
     reach: Profile,
@@ -129,7 +129,7 @@ impl Oracle {
                 rules.iter().copied().filter(|rule| is_specific(*rule)).collect();
             let about = |call: usize| {
                 let tool = CALLS[call].0;
-                // `Edit(…)` is about Write too, as `Read(…)` is about all that look at files.
+                // `Edit(…)` also covers Write, and `Read(…)` covers all tools that read files.
                 specific.iter().any(|rule| match tool_of(*rule) {
                     "Edit" => tool == "Edit" || tool == "Write",
                     other => other == tool,
@@ -156,18 +156,18 @@ impl Oracle {
         }
     }
 
-    /// Whether a call is inside of all lists and denied by none. What the mode says comes after.
+    /// True when all lists allow a call and none denies it. The mode applies after that.
     fn is_inside(&self, call: usize) -> bool {
         !self.denied.contains(&call) && self.scopes.iter().all(|kept| kept.contains(&call))
     }
 }
 
-/// Whether one of `rules` is the name of `tool` and nothing more.
+/// True when one of `rules` is just the name of `tool`.
 fn names_it(rules: &[usize], tool: &str) -> bool {
     rules.iter().any(|rule| !is_specific(*rule) && tool_of(*rule) == tool)
 }
 
-/// The tools that one layer's own lists leave, by name.
+/// The names of the tools that the lists of one layer allow.
 fn names(layer: &Layer) -> Vec<&'static str> {
     let all = ["Read", "Write", "Edit", "Bash", "TodoWrite"];
     all.into_iter()
@@ -193,10 +193,10 @@ fn started(agent: AgentSpec, grant: Grant) -> Arc<RunStarted> {
     Arc::new(RunStarted::new(agent, "a/b", grant))
 }
 
-/// Whether a run with `grant` may make each of the calls, whoever has to be asked.
+/// For each of the calls, whether a run with `grant` may make it, with or without approval.
 fn inside(grant: &Grant, today: &Today, runtime: &Runtime) -> Vec<bool> {
     let facts = runtime.inner.tools.facts(&grant.workspace).unwrap();
-    // Nothing but rules decides: a bypass asks nobody, and keeps to denials and scopes.
+    // With `bypass`, only rules decide: no person is asked, and denials and scopes still apply.
     let open = Grant { mode: Mode::Bypass, attended: true, ..grant.clone() };
     let policy = Policy::new(&open, today, &facts).unwrap();
     let spec_of = |name: &str| {
@@ -258,12 +258,12 @@ fn check(layers: &[Layer], forbidden_today: &[usize]) {
             let granted = runtime.granted(RunId::new(), &spec, above.as_ref()).await;
             let (agent, grant) = match granted {
                 Ok(granted) => granted,
-                // A list that leaves no tool starts nothing.
+                // Each agent keeps a tool, so every run can start.
                 Err(error) => panic!("{layer:?}: {error}"),
             };
             oracle.add(layer, root);
             let mut own = names(layer);
-            // What a call denies by name is not handed on either.
+            // A tool that a call denies by name is not passed on either.
             let is_denied =
                 |tool: &str| layers[..at].iter().any(|it| names_it(&it.call_deny, tool));
             own.retain(|tool| !is_denied(tool));
@@ -276,7 +276,7 @@ fn check(layers: &[Layer], forbidden_today: &[usize]) {
             assert_eq!(grant.mode, oracle.mode);
             assert_eq!(grant.reach, oracle.reach);
             assert_eq!(grant.network, oracle.network);
-            // Resumed when the settings deny more, it may do less and nothing else.
+            // After the settings deny more, a resumed run may do less, and nothing else changes.
             let deny = texts(forbidden_today);
             let permissions = Permissions { deny, ..Permissions::default() };
             let today = Today { permissions, ..Today::default() };
@@ -306,8 +306,8 @@ fn check(layers: &[Layer], forbidden_today: &[usize]) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Never wider than what its caller may hand on, its definition and the call say together, and
-    /// never narrower.
+    /// Never more and never less than what its caller may pass on, its definition and the call
+    /// allow together.
     #[test]
     fn a80_a81_a83_a_grant_is_the_intersection_of_all_above_it(
         layers in proptest::collection::vec(layer(), 1..5),

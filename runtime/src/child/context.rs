@@ -1,4 +1,4 @@
-//! What a child takes over of its parent's conversation.
+//! What a child takes over from the conversation of its parent.
 
 use crate::child::Above;
 use crate::error::Error;
@@ -8,17 +8,17 @@ use crate::tool_facts::SKILL;
 use posse_agent::{Form, Transcript, fork};
 use posse_protocol::{BorrowedPrompt, Context, Extra, Forked, RunStarted, Seq, SkillOffer};
 
-/// What was taken over, or why nothing was.
+/// What was taken over, or a note that says why nothing was.
 pub(crate) struct Taken {
     pub(crate) forked: Option<Forked>,
     pub(crate) note: Option<String>,
 }
 
-/// What the child is told when the conversation was too long for it.
+/// The note for a child whose context window is too small for the conversation.
 const TOO_LONG: &str = "[The conversation so far is too long to be handed over; you begin without \
     it. Say so if the task cannot be done without it.]";
 
-/// Takes over so much of the conversation of `above` for a child that begins as `child`.
+/// Takes over the part of the conversation of `above` that `context` names, for the child `child`.
 pub(crate) async fn take_over(
     runtime: &Runtime,
     above: &Above,
@@ -46,7 +46,7 @@ pub(crate) async fn take_over(
     Ok(Taken { forked: Some(forked), note: None })
 }
 
-/// True when both are the same agent, as it was defined at the same time.
+/// True when both have the same agent, in the same version, and differ only in their task.
 fn same_but_for_its_task(parent: &RunStarted, child: &RunStarted) -> bool {
     let (one, other) = (&parent.agent, &child.agent);
     one.name == other.name
@@ -57,13 +57,13 @@ fn same_but_for_its_task(parent: &RunStarted, child: &RunStarted) -> bool {
         && skills(parent) == skills(child)
 }
 
-/// The skills that a run's model is told of.
+/// The skills that the model of a run sees.
 fn skills(started: &RunStarted) -> &[SkillOffer] {
     let grant = &started.grant;
     if grant.allows(SKILL) { &grant.skills } else { &[] }
 }
 
-/// What a run that began as `started` shows its model.
+/// The prompt that a run which began as `started` sends to its model.
 fn guise(started: &RunStarted) -> BorrowedPrompt {
     let own = || BorrowedPrompt {
         system: system_prompt(started),

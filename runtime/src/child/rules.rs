@@ -1,5 +1,5 @@
-//! What a run may start and how: what the settings, its agent and the call say, one after the
-//! other. Each layer can only take away; where none says anything, the first that does counts.
+//! What a run may start and how, according to the settings, its agent and the call. All
+//! restrictions apply; for defaults, the first layer that sets one wins.
 
 use crate::child::deepest;
 use crate::error::Error;
@@ -12,17 +12,17 @@ use posse_protocol::{
     SubagentRules, ToolRules,
 };
 
-/// What holds for whatever is started on behalf of a run, the nearest layer first.
+/// The rules for children of a run, the nearest layer first.
 pub(crate) struct Rules<'a>(Vec<&'a SubagentRules>);
 
 impl Runtime {
-    /// Why a run that began as `started`, and has nobody to hand work to, has nobody.
+    /// Why a run that began as `started` has no agents to call.
     pub(crate) fn why_alone(&self, started: &RunStarted) -> String {
         let enabled = check_enabled(&self.rules(&started.agent), &started.agent.name);
         enabled.err().map_or_else(|| deepest(started), |why| why.to_string())
     }
 
-    /// What holds for children of a run of `agent`.
+    /// The rules for children of a run of `agent`.
     pub(crate) fn rules<'a>(&'a self, agent: &'a AgentSpec) -> Rules<'a> {
         let own = std::iter::once(&agent.children.subagents);
         Rules(own.chain(&self.config().delegation.subagents).collect())
@@ -30,12 +30,12 @@ impl Runtime {
 }
 
 impl<'a> Rules<'a> {
-    /// True when nothing may be started.
+    /// True when a layer forbids all children.
     pub(crate) fn forbid_all(&self) -> bool {
         self.0.iter().any(|rules| rules.enabled == Some(false))
     }
 
-    /// True when a call must say which agent.
+    /// True when a call must name the agent.
     pub(crate) fn require_agent(&self) -> bool {
         self.0.iter().any(|rules| rules.require_agent == Some(true))
     }
@@ -64,20 +64,20 @@ impl<'a> Rules<'a> {
         seconds.filter(|seconds| *seconds > 0).map(|seconds| seconds.saturating_mul(1_000))
     }
 
-    /// How long after its end a child is archived at the latest, in milliseconds. Never is the
-    /// longest there is, and so no rule.
+    /// How long after its end a child is archived at the latest, in milliseconds. The shortest time
+    /// of all layers wins; 0 means never.
     pub(crate) fn archive_after_ms(&self) -> Option<u64> {
         let minutes = self.0.iter().filter_map(|rules| rules.archive_after_minutes);
         let least = minutes.filter(|minutes| *minutes > 0).min();
         least.map(|minutes| minutes.saturating_mul(60_000))
     }
 
-    /// The lists of tools that a child has to be in.
+    /// The lists that the tools of a child must be in.
     pub(crate) fn tools(&self) -> impl Iterator<Item = &'a NameRules> {
         self.0.iter().map(|rules| &rules.tools).filter(|rules| !rules.is_empty())
     }
 
-    /// The lists of skills that a child's have to be in.
+    /// The lists that the skills of a child must be in.
     pub(crate) fn skills(&self) -> impl Iterator<Item = SkillRules> {
         let skills = self.0.iter().map(|rules| &rules.skills).filter(|rules| !rules.is_empty());
         skills.map(|rules| SkillRules {
@@ -92,7 +92,7 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Leaves of `tools` what whoever starts a run allows: `above`'s rules, and `spec`.
+/// Keeps the `tools` that `rules`, the rules of the parent, and `spec` allow.
 pub(crate) fn narrow(
     tools: &mut Vec<String>,
     all: &[ToolFacts],
@@ -127,7 +127,7 @@ fn keep(tools: &mut Vec<String>, all: &[ToolFacts], allow: Option<&[String]>, de
     tools.retain(left);
 }
 
-/// Refuses to start anything on behalf of a run of `agent` if that is switched off.
+/// Returns an error if runs of `agent` may not start others.
 pub(crate) fn check_enabled(rules: &Rules<'_>, agent: &AgentName) -> Result<(), Error> {
     match rules.forbid_all() {
         true => Err(Error::InvalidInput(format!(

@@ -15,16 +15,16 @@ use toml::Spanned;
 pub struct AgentTable {
     /// The agent.
     pub name: AgentName,
-    /// What the table says of it.
+    /// The content of the table.
     pub definition: AgentDefinition,
     /// The line the table begins at.
     pub line: u32,
-    /// What its author should know.
+    /// Problems in the table.
     pub(crate) findings: Findings,
 }
 
 impl AgentTable {
-    /// True when it defines no agent, but changes one that is defined elsewhere.
+    /// True when it does not define an agent, but changes one that is defined elsewhere.
     pub fn is_change(&self) -> bool {
         self.definition.description.is_empty() && self.definition.prompt.is_empty()
     }
@@ -71,7 +71,7 @@ impl Layered for Vec<Setting<AgentTable>> {
     }
 }
 
-/// Such a table as it is read.
+/// A table `[agents.NAME]` as it is read.
 pub(crate) struct FileAgent {
     definition: AgentDefinition,
     findings: Findings,

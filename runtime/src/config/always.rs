@@ -1,4 +1,4 @@
-//! Writing a rule that a person has allowed for good into the settings.
+//! Writes a rule that a person has permanently allowed into the settings.
 
 use super::ConfigError;
 use std::fs;
@@ -6,11 +6,11 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, Item, Table};
 
-/// Adds `rule` to `permissions.allow` of the settings in `file`, which is made if it is not there.
-/// Everything else in it stays as it is written.
+/// Adds `rule` to `permissions.allow` of the settings in `file`, and creates the file if it is
+/// missing. The rest of the file stays as written.
 ///
 /// # Errors
-/// When the file cannot be read, understood or written; then it is as it was.
+/// When the file cannot be read, parsed or written. The file is then unchanged.
 pub fn allow_always(file: &Path, rule: &str) -> Result<(), ConfigError> {
     let unwritable = |reason: String| ConfigError::Unwritable { path: file.to_owned(), reason };
     let text = match fs::read_to_string(file) {
@@ -35,9 +35,9 @@ pub fn allow_always(file: &Path, rule: &str) -> Result<(), ConfigError> {
     replace(file, &document.to_string()).map_err(|error| unwritable(error.to_string()))
 }
 
-/// Puts `text` in the place of what `file` holds, at once. Settings are for their owner alone.
+/// Replaces the content of `file` with `text` atomically. Only the owner can read a new file.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
-    // A link to the settings stays one.
+    // If the path is a link, the link stays and its target is replaced.
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let folder = file.parent().ok_or_else(|| io::Error::other("it has no folder"))?;
     fs::create_dir_all(folder)?;

@@ -1,13 +1,12 @@
-//! Budgets in settings files and on the command line: how much a root and everything below it may
-//! spend together.
+//! Budgets in settings files and on the command line: what a root and its subagents may spend.
 
 use super::Setting;
 use super::table::settings;
 use super::value::{Elsewhere, dollars};
 use posse_protocol::{Budget, Extra, Usd};
 
-/// Runs that may be at work below a root when nobody says otherwise: enough for any sound use, and
-/// an end to a tree that grows by mistake.
+/// How many runs may be unfinished below a root by default: enough for any reasonable use, and it
+/// stops a tree that grows by mistake.
 pub const DEFAULT_CHILDREN: u64 = 10_000;
 
 settings! {
@@ -46,17 +45,17 @@ impl BudgetSettings {
 }
 
 impl FileBudget {
-    /// Puts `tokens` where it belongs.
+    /// Copies `tokens` to the keys that it sets.
     pub(super) fn settle(&mut self) {
         self.input_tokens = self.input_tokens.or(self.tokens);
         self.output_tokens = self.output_tokens.or(self.tokens);
     }
 }
 
-/// A budget like `cost=1.50,turns=200`.
+/// Parses a budget like `cost=1.50,turns=200`.
 ///
 /// # Errors
-/// When a part is none, stands there twice, or has no number.
+/// When a part is unknown, is there twice, or has no number.
 pub fn parse_budget(text: &str) -> Result<Budget, String> {
     let mut budget = Budget::default();
     for part in text.split(',').map(str::trim) {

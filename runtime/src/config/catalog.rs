@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// `[vendors.NAME]` as it is written, and what else the file adds to the catalog.
+/// `[vendors.NAME]` as written, and the other additions of the file to the catalog.
 #[derive(Default, Deserialize)]
 #[serde(from = "BTreeMap<String, VendorRow>")]
 pub(crate) struct FileCatalog(pub(super) Additions);
@@ -56,7 +56,7 @@ impl Layered for Setting<Catalog> {
     }
 }
 
-/// Rows of models, which the catalog keeps.
+/// Rows of models, which are stored in the catalog.
 pub type Models = Elsewhere<BTreeMap<String, ModelRow>>;
-/// Short names, which the catalog keeps.
+/// Short names, which are stored in the catalog.
 pub type Aliases = Elsewhere<BTreeMap<String, String>>;

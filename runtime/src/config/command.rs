@@ -1,4 +1,4 @@
-//! What a command may use of the machine, as settings files say it.
+//! What a command may use of the machine, according to settings files.
 
 use super::Setting;
 use super::table::{Row, settings};
@@ -52,8 +52,8 @@ fn one_at_least(processes: &u32, row: &Row) -> Result<(), String> {
     if *processes == 0 { Err(row.wrong(" is 0: a command is one at least")) } else { Ok(()) }
 }
 
-/// Refuses names of variables that a command cannot be given: among them those that Posse's own
-/// processes around the command would obey.
+/// Refuses variables that Posse cannot pass to a command, such as variables that would affect Posse's own processes
+/// around the command.
 fn can_be_passed(names: &[String], row: &Row) -> Result<(), String> {
     let why = "cannot be passed on. Give names such as `MY_SERVICE`, without values; none that begins \
                with LD_ or POSSE_";

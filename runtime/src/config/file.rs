@@ -1,4 +1,4 @@
-//! Reading a settings file.
+//! Reads a settings file.
 
 use super::{ConfigError, File, words};
 use crate::files;
@@ -13,10 +13,10 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
     let unreadable = |reason: String| ConfigError::Unreadable { path: path.to_owned(), reason };
     let (file, data) = match files::open(path) {
-        // A file in the place of a folder on the way, and a folder that is not there.
+        // Also if a folder on the way is missing, or is a file.
         Err(error) if is_missing(&error) => return Ok(None),
         Err(error) => return Err(unreadable(error.to_string())),
-        // While commands run in this folder, this holds the place of a file that must not appear.
+        // While commands run in this folder, a placeholder keeps them from creating this file.
         Ok((_, data)) if is_placeholder(&data) => return Ok(None),
         Ok(opened) => opened,
     };

@@ -1,4 +1,4 @@
-//! How many runs of a kind are executed at the same time, as settings files say it.
+//! How many runs of a kind are executed at the same time, according to settings files.
 
 use super::Setting;
 use super::table::{Effective, Layer, Layered, Row, named, settings};
@@ -22,10 +22,10 @@ settings! {
     }
 }
 
-/// Caps by name; `*` stands for all that are not named.
+/// Caps by name; `*` means all names without their own cap.
 type Caps = BTreeMap<String, Setting<usize>>;
 
-/// Stands for all that are not named.
+/// The key for all names without their own cap.
 const OTHERS: &str = "*";
 
 impl Layered for Caps {
@@ -51,7 +51,7 @@ impl Layered for Caps {
 }
 
 impl LaneSettings {
-    /// Replaces short names of models, which `catalog` knows.
+    /// Replaces short names of models with their ids in `catalog`.
     pub(super) fn resolve(&mut self, catalog: &Catalog) -> Result<(), String> {
         let resolve = |(name, most): (String, Setting<usize>)| match name == OTHERS {
             true => Ok((name, most)),

@@ -1,23 +1,22 @@
-//! What becomes of runs that have ended, as settings files say it.
+//! What happens to runs that have ended, according to settings files.
 
 use super::Config;
 use super::table::Row;
 use crate::limits::LONGEST_MINUTES;
 use std::time::Duration;
 
-/// What becomes of runs that have ended, and when. Ages count from a run's end, by the store's
-/// wall clock.
+/// What happens to runs that have ended, and when. Ages count from the end of a run, by the wall clock of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifecycle {
-    /// When a run is archived, once its whole tree has ended; without it, never. Those that an agent
-    /// has started which says less are archived sooner.
+    /// When a run is archived, once its whole tree has ended; `None` is never. An agent can set a shorter time for the
+    /// children of its runs.
     pub archive_after: Option<Duration>,
-    /// When an archived run loses its log; without it, never. What it cost is kept.
+    /// When the log of an archived run is removed; `None` is never. Its costs are kept.
     pub retention: Option<Duration>,
-    /// When a run loses its log that was to lose it at its end: a little later, so that whoever
-    /// watches sees that end. One that may have changed something is archived then, and keeps it.
+    /// When the log of a run with `cleanup = delete` is removed: a little after its end, so that followers see the end.
+    /// If the run may have changed something, it is archived instead and keeps its log.
     pub removal_after: Duration,
-    /// How often it is looked for such runs.
+    /// How often Posse looks for such runs.
     pub every: Duration,
 }
 
@@ -33,7 +32,7 @@ impl Default for Lifecycle {
 }
 
 impl Config {
-    /// What becomes of runs that have ended, as a runtime takes it.
+    /// What happens to runs that have ended, in the form that a runtime takes.
     pub fn lifecycle(&self) -> Lifecycle {
         let minutes = Some(self.archive_after_minutes.value).filter(|minutes| *minutes > 0);
         let days = self.retention_days.value;
@@ -45,7 +44,7 @@ impl Config {
     }
 }
 
-/// Minutes after which runs are archived that no setting says anything about.
+/// After how many minutes runs are archived by default.
 pub(super) fn usual_minutes() -> u64 {
     Lifecycle::default().archive_after.map_or(0, |after| after.as_secs() / 60)
 }

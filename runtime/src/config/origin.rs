@@ -17,7 +17,7 @@ pub struct Setting<T> {
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set it.
+    /// The default.
     Default,
     /// The user's file.
     User(PathBuf),
@@ -38,14 +38,14 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// The setting `key`, which came from here.
+    /// The setting `key` with this origin.
     pub(super) fn effective(&self, key: impl Into<String>, value: Json) -> Effective {
         Effective { key: key.into(), value, origin: self.to_string() }
     }
 }
 
 impl<T> Setting<T> {
-    /// A value that nobody has set.
+    /// A default value.
     pub(super) fn default(value: T) -> Self {
         Setting { value, origin: Origin::Default }
     }

@@ -1,4 +1,4 @@
-//! How long runs put up with a provider in trouble, as settings files say it.
+//! How often and how long Posse retries model calls, according to settings files.
 
 use super::Setting;
 use super::table::settings;
@@ -6,12 +6,12 @@ use super::value::between;
 use posse_agent::Patience;
 use std::time::Duration;
 
-/// The longest that anything may wait, in seconds.
+/// The longest wait that can be set.
 const LONGEST_S: u64 = 24 * 3600;
 const LONGEST_MS: u64 = LONGEST_S * 1000;
 
 settings! {
-    /// How long runs put up with a provider, and where each value came from.
+    /// How often and how long Posse retries model calls, and where each value came from.
     pub struct PatienceSettings, "patience.", from struct FilePatience {
         /// How often Posse retries a call; at most twice if a reply stalled or was invalid.
         retries: Setting<u32> = Patience::default().retries, Later, Anyone;
@@ -34,7 +34,7 @@ settings! {
 }
 
 impl PatienceSettings {
-    /// How often and how long calls are made again.
+    /// How often and how long Posse retries model calls.
     pub fn patience(&self) -> Patience {
         Patience {
             retries: self.retries.value,

@@ -1,4 +1,4 @@
-//! Rules and the mode, as settings files say them. Each file adds to the rules of the one before it.
+//! Rules and the mode, according to settings files. Each file adds to the rules of the one before it.
 
 use super::table::{Layer, Layered, Row, settings};
 use super::{ConfigError, Origin, Setting, file, words};
@@ -55,7 +55,7 @@ impl PermissionSettings {
     }
 }
 
-/// What the project's settings at `path` deny and ask about.
+/// The `deny` and `ask` rules of the project's settings at `path`.
 pub(crate) fn project_rules(path: &Path) -> Result<Permissions, ConfigError> {
     let Some((file, text)) = file::read(path)? else { return Ok(Permissions::default()) };
     let rules = file.permissions.unwrap_or_default();

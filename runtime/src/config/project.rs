@@ -1,12 +1,12 @@
-//! What a project may not set, trusted or not: what reaches beyond it, where keys are sent, and who
-//! is believed. What its agents may do is the catalog's affair.
+//! What no project may set: settings that affect more than the project, where API keys are sent,
+//! and which folders are trusted. The catalog decides what the project's agents may do.
 
 use super::table::Layered;
 use super::words::place_of;
 use super::{Config, ConfigError, File, Sources};
 use std::path::Path;
 
-/// Refuses what a project's file may not set, whether it is trusted or not.
+/// Refuses keys that a project's file may not set, whether it is trusted or not.
 pub(super) fn check(
     file: &File,
     text: &str,

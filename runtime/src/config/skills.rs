@@ -1,5 +1,4 @@
-//! Which skills runs have, as settings files say it. Each file can only take away from what the
-//! one before it leaves.
+//! Which skills runs have, according to settings files. Each file can only make the lists stricter.
 
 use super::Setting;
 use super::table::settings;
@@ -23,7 +22,7 @@ settings! {
 }
 
 impl SkillSettings {
-    /// The lists as rules, each of which holds.
+    /// The lists as rules. All of them apply.
     pub fn rules(&self) -> Vec<SkillRules> {
         let allow = self
             .allow

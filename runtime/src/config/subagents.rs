@@ -1,4 +1,4 @@
-//! What runs may start and how, as settings files say it.
+//! What runs may start and how, according to settings files.
 
 use super::Setting;
 use super::table::{Layer, settings};
@@ -91,7 +91,7 @@ impl Value for ChildSkills {
 }
 
 impl SubagentSettings {
-    /// All of it as rules, each of which holds.
+    /// The settings as rules. All of them apply.
     pub fn rules(&self) -> Vec<SubagentRules> {
         let first = SubagentRules {
             enabled: Some(self.enabled.value),
@@ -113,11 +113,11 @@ impl SubagentSettings {
         std::iter::once(first).chain(agents).chain(tools).chain(skills).collect()
     }
 
-    /// How long no result must have come before those there are, are told together.
+    /// The debounce interval for `collect` announcements.
     pub fn quiet(&self) -> Duration {
         Duration::from_secs(self.quiet_seconds.value)
     }
 }
 
-/// How long no result must have come before those there are, are told together.
+/// The default debounce interval for `collect` announcements.
 pub(crate) const QUIET: Duration = Duration::from_secs(10);

@@ -1,5 +1,5 @@
-//! Tables of settings. A setting is one row: how files read it, who may set it, how the files of the
-//! user and the project merge, `posse config` and the reference page follow from the row.
+//! Tables of settings. Each setting is one row. The row determines how files write the setting, who may set it, how the
+//! files of the user and the project merge, and what `posse config` and the reference page show.
 
 use super::{Origin, Setting};
 use serde::de::DeserializeOwned;
@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use std::fmt;
 use std::path::Path;
 
-/// What is known of a setting, whatever its value.
+/// The description of a setting, without its value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Row {
     /// Its key, with the section before a dot.
@@ -18,7 +18,7 @@ pub struct Row {
     pub form: &'static str,
     /// What it means, in sentences.
     pub doc: &'static str,
-    /// Its default in words, where the value says too little or depends on the machine.
+    /// Its default in words, if the value says too little or depends on the machine.
     pub default: Option<&'static str>,
     /// How the values of several files become one.
     pub merge: Merge,
@@ -35,14 +35,14 @@ pub enum Merge {
     Lower,
     /// The user sets it. A project can only raise it.
     Raise,
-    /// All files hold, each by itself.
+    /// The values of all files apply, each separately.
     All,
-    /// All files hold, and `posse config` shows them as one list.
+    /// The values of all files apply, and `posse config` shows them as one list.
     AllAsOne,
     /// The keys of a section have rules of their own.
     #[default]
     Section,
-    /// Another key keeps the value.
+    /// The value is stored under another key.
     Elsewhere,
 }
 
@@ -58,7 +58,7 @@ pub enum Who {
     User,
 }
 
-/// A setting in force, as `posse config` shows it.
+/// A setting in effect, as `posse config` shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effective {
     /// Its key.
@@ -74,27 +74,27 @@ pub(crate) struct Layer<'f> {
     pub(crate) row: Row,
     pub(crate) origin: &'f Origin,
     pub(crate) text: &'f str,
-    /// The folder of the file: relative paths count from there.
+    /// The folder of the file, from which relative paths count.
     pub(crate) beside: &'f Path,
-    /// What has no effect, in words.
+    /// Warnings about values without effect.
     pub(crate) warnings: Vec<String>,
 }
 
 impl<'f> Layer<'f> {
-    /// The file at `path`, which holds `text`.
+    /// The layer of the file at `path`, whose content is `text`.
     pub(crate) fn new(origin: &'f Origin, path: &'f Path, text: &'f str) -> Self {
         let beside = path.parent().unwrap_or(path);
         Layer { row: Row::default(), origin, text, beside, warnings: Vec::new() }
     }
 
-    /// `value`, which came from this file.
+    /// `value` with this file as its origin.
     pub(crate) fn set<T>(&self, value: T) -> Setting<T> {
         Setting { value, origin: self.origin.clone() }
     }
 }
 
 impl Row {
-    /// What is wrong with it, after its name.
+    /// An error message: the name of the key, then `what`.
     pub(crate) fn wrong(&self, what: impl fmt::Display) -> String {
         format!("{}{what}", named(self.key))
     }
@@ -110,7 +110,7 @@ pub(crate) fn named(key: &str) -> String {
     }
 }
 
-/// What the files say of one row together: a value, layers of values, or a section.
+/// The merged values of one row: a value, layers of values, or a section.
 pub(crate) trait Layered {
     /// How a file writes it.
     type Written: DeserializeOwned;
@@ -118,13 +118,13 @@ pub(crate) trait Layered {
     /// How files write its key: `{}` stands for it.
     const FORM: &'static str = "{}";
 
-    /// Takes over what a file says.
+    /// Merges the value of a file into this one.
     fn overlay(&mut self, written: Self::Written, layer: &mut Layer<'_>) -> Result<(), String>;
 
-    /// Adds what is in force to `shown`.
+    /// Adds the values in effect to `shown`.
     fn show(&self, row: &Row, shown: &mut Vec<Effective>);
 
-    /// Whether a file that holds `written` says anything.
+    /// True when `written` sets anything.
     fn is_set(_written: &Self::Written) -> bool {
         true
     }
@@ -134,7 +134,7 @@ pub(crate) trait Layered {
         Vec::new()
     }
 
-    /// Takes away the keys of a section that only trusted projects may set, and names them.
+    /// Removes the keys of a section that only trusted projects may set, and lists them in `held_back`.
     fn hold_back(_written: &mut Self::Written, _held_back: &mut Vec<&'static str>) {}
 
     /// The first key of a section that no project may set.
@@ -165,16 +165,15 @@ pub(crate) fn reserved<L: Layered>(it: &Option<L::Written>, row: &Row) -> Option
     if row.who == Who::User { Some(row.key) } else { L::reserved(written) }
 }
 
-/// Makes a table of settings: the struct of what is in force, and the struct that files are read into.
+/// Makes a table of settings: the struct of the values in effect, and the struct that files are read into.
 ///
 /// ```text
 /// /// What it means, for the reference page.
 /// key | "otherSpelling": Setting<TYPE> = DEFAULT => "default in words", MERGE, WHO, check CHECK;
 /// ```
 ///
-/// Other spellings, the default in words and the check are optional. A `check` is a function of what
-/// is written and of the row. `from struct NAME` makes the struct that files are read into, `from
-/// NAME` uses one that exists.
+/// Other spellings, the default in words and the check are optional. A `check` is a function of the written value and
+/// the row. `from struct NAME` creates the struct that files are read into; `from NAME` uses an existing one.
 macro_rules! settings {
     (
         $(#[$about:meta])*

@@ -1,4 +1,4 @@
-//! Files of settings together: what wins, who may set what, and what is told.
+//! Tests of several settings files: which value wins, who may set a key, and the errors.
 
 use super::*;
 use posse_protocol::{Budget, Usd};
@@ -62,7 +62,7 @@ fn tables_of_other_systems_mean_what_they_mean_there() {
         (skills.allow.as_deref(), &*skills.deny),
         (Some(&["pdf".to_owned()][..]), &["sh".to_owned()][..])
     );
-    // Without what their parent has, there is nothing that they could have.
+    // Children have only skills of their parent, so without `inherit` they have none.
     for none in ["[subagents.skills]\ninherit = false", "[subagents.tools]\ninherit_skills = false"]
     {
         let config = load(none, "").unwrap();

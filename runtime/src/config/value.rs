@@ -1,4 +1,4 @@
-//! The types of settings: how files write them, when one is stricter than another, how they are shown.
+//! The types of settings: how files write them, when one is stricter than another, how Posse shows them.
 
 use super::table::{Effective, Layer, Layered, Merge, Row};
 use super::{Origin, Setting};
@@ -19,13 +19,13 @@ pub(crate) trait Value: Sized {
     /// How a file writes it.
     type Written: DeserializeOwned;
 
-    /// The value that is written, or what is wrong with it.
+    /// Converts the written value, or says what is wrong with it.
     fn read(written: Self::Written, layer: &mut Layer<'_>) -> Result<Self, String>;
 
-    /// The value as `posse config` shows it. Nothing when it says nothing.
+    /// The value as `posse config` shows it; `None` if there is nothing to show.
     fn shown(&self) -> Option<Json>;
 
-    /// Whether it is lower than `other`, where values have an order.
+    /// True when it is lower than `other`, for types with an order.
     fn is_lower(&self, _other: &Self) -> bool {
         false
     }
@@ -79,7 +79,7 @@ impl<T: Value> Layered for Vec<Setting<T>> {
     }
 }
 
-/// Another word for a setting that stands elsewhere: read from files, and kept there.
+/// A second name of a setting. Files may use it; the value is stored under the main name.
 #[derive(Clone, Debug)]
 pub struct Elsewhere<W>(PhantomData<W>);
 
@@ -107,17 +107,17 @@ pub struct OrOff(pub Duration);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub struct Bytes(pub u64);
 
-/// Whether unfinished runs go on by themselves.
+/// Whether unfinished runs continue by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AutoResume {
-    /// They go on.
+    /// They continue.
     Continue,
     /// They wait for `posse runs resume`.
     Wait,
 }
 
-/// Types of settings: how files write them, how that is read and shown, and which of two is lower.
+/// Implements `Value` for types: how files write them, how Posse reads and shows them, and which of two is lower.
 macro_rules! values {
     ($($Type:ty, $Written:ty, $read:expr, $shown:expr $(, $is_lower:expr)?;)*) => {$(
         impl Value for $Type {
@@ -171,7 +171,7 @@ fn as_it_is(value: impl Serialize) -> Json {
     json!(value)
 }
 
-/// So many dollars, or what is wrong with them.
+/// Converts an amount in dollars, or says what is wrong with it.
 pub(super) fn dollars(amount: f64) -> Result<Usd, String> {
     match amount.is_finite() && amount > 0.0 {
         true => Ok(Usd::from_dollars(amount)),
@@ -207,7 +207,7 @@ impl<T: Value> Value for Option<T> {
         self.as_ref().map_or(Some(Json::Null), T::shown)
     }
 
-    /// Without a value there is no limit.
+    /// `None` means no limit, so any value is lower.
     fn is_lower(&self, other: &Self) -> bool {
         match (self, other) {
             (Some(one), Some(other)) => one.is_lower(other),
@@ -244,7 +244,7 @@ enum OneOrMore {
 impl TryFrom<OneOrMore> for ModelList {
     type Error = &'static str;
 
-    /// An empty list is refused: it would say nothing.
+    /// Refuses an empty list, which would have no meaning.
     fn try_from(written: OneOrMore) -> Result<Self, Self::Error> {
         match written {
             OneOrMore::One(one) => Ok(ModelList(vec![one])),
@@ -280,7 +280,7 @@ pub(super) fn at_least_one(value: &usize, row: &Row) -> Result<(), String> {
     if *value == 0 { Err(row.wrong(" must be at least 1")) } else { Ok(()) }
 }
 
-/// Checks each text of a list; `why` says what is wrong with one.
+/// Checks each text of a list. `why` completes the error message.
 pub(super) fn each(
     list: &[String],
     row: &Row,

@@ -1,5 +1,5 @@
-//! Webhooks, as settings files say them. Only the user's own: a project's file must not make runs
-//! call out.
+//! Webhooks, according to settings files. Only the user's file can have them: a project's file must
+//! not make runs send requests.
 
 use super::Setting;
 use super::table::{Effective, Layer, Layered, Row};
@@ -9,34 +9,34 @@ use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
 
-/// A webhook of a settings file: complete but for the secrets that are in the environment.
+/// A webhook of a settings file, without the secrets that are in the environment.
 #[derive(Clone, Debug)]
 pub struct WebhookSettings {
     webhook: Webhook,
     variables: Vec<String>,
 }
 
-/// The longest that an attempt may take.
+/// The longest timeout of an attempt.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// The most waits between attempts.
 const MOST_WAITS: usize = 50;
 
 impl WebhookSettings {
-    /// What it is called.
+    /// The name of the webhook.
     pub fn name(&self) -> &str {
         self.webhook.name()
     }
 
-    /// Where it is, as far as that may be shown.
+    /// The URL, without its path and query, which may be secret.
     pub fn shown_address(&self) -> String {
         self.webhook.shown_address()
     }
 
-    /// The webhook, with the secrets that `lookup` finds of the variables that it names. One that
-    /// is not set is noted: without any secret nothing is sent.
+    /// The webhook, with the secrets that `lookup` finds in the variables that it names. A variable
+    /// that is not set is noted. Without any secret, nothing is sent.
     ///
     /// # Errors
-    /// When a variable holds what is no secret.
+    /// When the value of a variable is not a valid secret.
     pub fn webhook(
         &self,
         mut lookup: impl FnMut(&str) -> Option<String>,
@@ -71,7 +71,7 @@ impl WebhookSettings {
         }
         let variables = file.secret_env.list();
         if let Some(at) = variables.iter().position(|variable| !is_variable(variable)) {
-            // It is not shown: it may be a secret that was put into the wrong place.
+            // The entry is not shown: it may be a secret that was put in the wrong place.
             return Err(wrong(format!(
                 "entry {} of `secret_env` is no name of an environment variable",
                 at + 1
@@ -163,7 +163,7 @@ fn is_variable(name: &str) -> bool {
         && name.chars().all(fine)
 }
 
-/// `[[webhooks]]` as it is written.
+/// `[[webhooks]]` as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FileWebhook {
@@ -204,7 +204,7 @@ impl From<RunsWord> for Runs {
     }
 }
 
-/// A text or a list of them. What is neither is not shown.
+/// A text or a list of texts. Errors do not show any other value.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a text or a list of texts")]
 enum OneOrMore {

@@ -1,4 +1,4 @@
-//! What is wrong with a settings file, in plain words and with its place.
+//! Describes the errors of a settings file in plain words, with their places.
 
 use super::ConfigError;
 use crate::webhooks::blotted;
@@ -6,17 +6,17 @@ use posse_protocol::near;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
-/// Where all keys are listed.
+/// The page that lists all keys.
 const SETTINGS_PAGE: &str = "the page on settings (docs/reference/settings.md) lists all keys";
 
 /// Line and column of a place in a text, both from 1.
 pub(super) type At = (u32, u32);
 
-/// That the file at `path`, which holds `text`, is no settings file.
+/// The error for a settings file at `path` whose content `text` is invalid.
 pub(super) fn unreadable(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let message = error.message().trim_end();
     let at = error.span().map(|span| {
-        // Of a key within a table that is read as a whole, only the table's place is told.
+        // For a key in a table that is read as a whole, serde gives only the place of the table.
         let key = quoted(message).into_iter().next().unwrap_or_default();
         let line = lines(text, span.start).find(|(_, line)| {
             let rest = line.trim_start().strip_prefix(key).filter(|_| !key.is_empty());
@@ -24,12 +24,12 @@ pub(super) fn unreadable(path: &Path, text: &str, error: &toml::de::Error) -> Co
         });
         place(text, line.map_or(span.start, |(at, line)| at + line.len() - line.trim_start().len()))
     });
-    // What is said may quote a value, which may be the secret of a webhook.
+    // The message may quote a value, which may be the secret of a webhook.
     let reason = blotted(&plain(text, at, message));
     ConfigError::Invalid { path: path.to_owned(), at, reason }
 }
 
-/// That a value in the file at `path`, which holds `text`, cannot be used. `reason` names its key.
+/// The error for an invalid value in the file at `path`. `reason` names the key.
 pub(super) fn unusable(path: &Path, text: &str, reason: String) -> ConfigError {
     let section = reason.strip_prefix("in [").and_then(|rest| rest.split_once(']'));
     let key = quoted(&reason).into_iter().next().unwrap_or_default();
@@ -38,13 +38,13 @@ pub(super) fn unusable(path: &Path, text: &str, reason: String) -> ConfigError {
     ConfigError::Invalid { path: path.to_owned(), at, reason }
 }
 
-/// Where `key`, of which the parts are separated by dots, stands in `text`.
+/// The place of `key` in `text`. Dots separate the parts of the key.
 pub(super) fn place_of(text: &str, key: &str) -> Option<At> {
     let table = DeTable::parse(text).ok()?;
     let mut at = None;
     let mut table = Some(table.get_ref());
     for part in key.split('.') {
-        // Some keys have a second spelling, with humps.
+        // Some keys have a second spelling, in camel case.
         let is_meant =
             |name: &str| name.replace('_', "").eq_ignore_ascii_case(&part.replace('_', ""));
         let found = table.and_then(|table| table.iter().find(|(name, _)| is_meant(name.get_ref())));
@@ -58,7 +58,7 @@ pub(super) fn place_of(text: &str, key: &str) -> Option<At> {
     at.map(|at| place(text, at))
 }
 
-/// The lines of `text` from the one that holds `at` on, and where each begins.
+/// The lines of `text` from the line that contains `at`, with their offsets.
 fn lines(text: &str, at: usize) -> impl Iterator<Item = (usize, &str)> {
     let before = text.get(..at).unwrap_or_default();
     let first = before.rfind('\n').map_or(0, |end| end + 1);
@@ -75,12 +75,12 @@ fn place(text: &str, at: usize) -> At {
     (before.matches('\n').count() as u32 + 1, line.chars().count() as u32 + 1)
 }
 
-/// What stands between backticks in `text`.
+/// The words between backticks in `text`.
 fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// The words of the reader of TOML, in ours.
+/// Rewrites a message of the TOML parser in plain words.
 fn plain(text: &str, at: Option<At>, message: &str) -> String {
     if let Some(rest) = message.strip_prefix("unknown field ") {
         let names = quoted(rest);
@@ -107,7 +107,7 @@ fn plain(text: &str, at: Option<At>, message: &str) -> String {
     format!("{}must be {expected}, not {found}", key.unwrap_or_default())
 }
 
-/// That there is no key `name`, where `known` are.
+/// The error for an unknown key `name`. `known` are the valid keys.
 fn unknown(name: &str, known: &[&str]) -> String {
     let plain = name.to_ascii_lowercase().replace(['_', '-'], "");
     let is_near = near::nearest(name, known.iter().copied()).is_some();

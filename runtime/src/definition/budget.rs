@@ -1,5 +1,5 @@
-//! How far an agent may go and how much it may spend, as its definition says it. What is not
-//! understood is an error: it would hold nothing back.
+//! The limits and the budget of an agent, according to its definition. A value that Posse does not
+//! understand is an error: otherwise it would limit nothing.
 
 use super::Measure;
 use super::field::Field;
@@ -15,7 +15,7 @@ pub(crate) fn count(node: &Node, field: Field, findings: &mut Findings) -> Optio
     values::whole(node, field, (1, u64::from(u32::MAX)), findings).map(|count| count as u32)
 }
 
-/// `limits` or `budget`, which `field` says.
+/// Reads `limits` or `budget`, whichever `field` is.
 pub(crate) fn read(node: &Node, field: Field, findings: &mut Findings) -> Option<Measure> {
     let Content::Map(entries) = &node.content else {
         values::mismatch(node, field, "a table such as {turns: 20, cost: 0.5}", findings);
@@ -82,7 +82,7 @@ fn cost(node: &Node, field: Field, findings: &mut Findings) -> Option<f64> {
     found
 }
 
-/// A text that `parse` understands, of the key `name`.
+/// The text of the key `name`, if `parse` accepts it.
 fn parsed(
     node: &Node,
     field: Field,

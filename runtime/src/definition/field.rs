@@ -1,5 +1,4 @@
-//! The fields of a definition: their names, how else people spell them, and which of them nothing
-//! acts on yet.
+//! The fields of a definition: their names, other spellings, and which have no effect yet.
 
 use posse_protocol::near;
 
@@ -37,10 +36,10 @@ pub(crate) enum Field {
     Source,
 }
 
-/// What a field's value looks like, for reading a text that is no YAML.
+/// The form of a field's value, for reading text that is not valid YAML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Running text: what follows may belong to it, whatever it looks like.
+    /// Running text: the lines after it may belong to it, whatever they look like.
     Prose,
     /// A word, a number or a list of names.
     Words,
@@ -51,7 +50,7 @@ pub(crate) enum Shape {
 use Field::*;
 use Shape::{Prose, Table, Words};
 
-/// Every field: its name, other words for it, what its value looks like.
+/// Every field: its name, its other spellings, the form of its value.
 const FIELDS: [(Field, &str, &[&str], Shape); 29] = [
     (Name, "name", &["agentType"], Words),
     (Description, "description", &["whenToUse"], Prose),
@@ -84,14 +83,13 @@ const FIELDS: [(Field, &str, &[&str], Shape); 29] = [
     (Source, "source", &[], Words),
 ];
 
-/// Parts and beginnings of keys that mean to restrict. A key that is no field and has one of them
-/// is no slip to pass over: whoever wrote it believes that it holds.
+/// Parts and beginnings of keys that are meant to restrict. An unknown key with one of them is an
+/// error and not ignored: its author believes that the restriction applies.
 const RESTRICTING_PARTS: [&str; 2] = ["tool", "permission"];
 const RESTRICTING_BEGINNINGS: [&str; 5] = ["allow", "deny", "disallow", "restrict", "sandbox"];
 
 impl Field {
-    /// The field that `key` means, whatever its case and whether its words are joined by `-`, `_`
-    /// or nothing.
+    /// The field that `key` names, in any case, with its words joined by `-`, `_` or nothing.
     pub(crate) fn of(key: &str) -> Option<Field> {
         let key = plain(key);
         let fits = |name: &str| plain(name) == key;
@@ -101,7 +99,7 @@ impl Field {
         found.map(|(field, ..)| *field)
     }
 
-    /// The field that `key`, which is none, may be a slip of the pen for: one that narrows first.
+    /// The field that the unknown `key` may be a typo of. Fields that restrict are preferred.
     pub(crate) fn near(key: &str) -> Option<Field> {
         let key = plain(key);
         let names =
@@ -114,7 +112,7 @@ impl Field {
         found.min_by_key(|(far, field)| (!field.narrows(), *far)).map(|(_, field)| field)
     }
 
-    /// What it is called.
+    /// The name of the field.
     pub(crate) fn name(self) -> &'static str {
         self.row().1
     }
@@ -123,12 +121,12 @@ impl Field {
         self.row().3
     }
 
-    /// True when nothing acts on it yet, however sound its value is.
+    /// True when the field has no effect yet.
     pub(crate) fn is_not_in_force(self) -> bool {
         matches!(self, McpServers | Hooks | Memory | OmitClaudeMd)
     }
 
-    /// True when it narrows what an agent may do, so that it is found even where it stands oddly.
+    /// True when the field restricts an agent. Such a field is found even in an unusual place.
     pub(crate) fn narrows(self) -> bool {
         matches!(
             self,
@@ -147,12 +145,12 @@ impl Field {
     }
 
     fn row(self) -> &'static (Field, &'static str, &'static [&'static str], Shape) {
-        // The table is in the order of the variants; a test holds it to that.
+        // The table is in the order of the variants; a test checks this.
         &FIELDS[self as usize]
     }
 }
 
-/// True when `key`, which is no field, reads as if it restricted something.
+/// True when the unknown `key` looks as if it restricted something.
 pub(crate) fn seems_to_restrict(key: &str) -> bool {
     let key = plain(key);
     RESTRICTING_PARTS.iter().any(|part| key.contains(part))

@@ -1,5 +1,5 @@
-//! A definition in a Markdown file. First as YAML; where that fails, line by line as
-//! Claude Code would take it, saying what was assumed.
+//! Reads a definition in a Markdown file: first as YAML. If that fails, it reads line by line as
+//! Claude Code does, and reports its assumptions.
 
 use super::field::Field;
 use super::reading::{self, Form, Written};
@@ -9,8 +9,7 @@ use crate::front_matter::problem::{Findings, Place};
 use crate::front_matter::yaml::{self, YamlError};
 use crate::front_matter::{HEAD_BYTES, plain, split};
 
-/// Reads the text of a file. `None` when it has no front matter: it is no definition, whatever
-/// else it may be.
+/// Reads the text of a file. Returns `None` if it has no front matter, so is not a definition.
 pub(crate) fn read(text: &str, form: Form, findings: &mut Findings) -> Option<Written> {
     let text = plain(text);
     let parts = match split(&text) {

@@ -1,4 +1,4 @@
-//! From nodes to a definition: every field is checked, and what is odd is said.
+//! Makes a definition of nodes: checks every field, and reports what is unusual.
 //!
 //! A description is one line. Claude Code writes longer ones, as one line with `\n` in it or over
 //! several lines with examples: in its folders, in plugins and in JSON they are folded into one
@@ -18,13 +18,13 @@ use crate::front_matter::problem::{Findings, Place};
 use crate::limits::DEEPEST;
 use posse_protocol::{AgentName, Announce, Effort};
 
-/// Characters of a description, at most. It goes into every request of whoever may call the agent.
+/// The longest description, in characters. Every request of a possible caller contains it.
 const DESCRIPTION: usize = 4_096;
 
-/// In what a definition is written.
+/// The format of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Markdown in a folder of ours.
+    /// Markdown in a folder of Posse.
     Own,
     /// Markdown in a folder of Claude Code, or in a plugin.
     Claude,
@@ -40,31 +40,31 @@ impl Form {
     }
 }
 
-/// A definition and where its parts stand.
+/// A definition and the places of its parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Written {
     pub(crate) definition: AgentDefinition,
-    /// The keys that were there.
+    /// The fields that were present.
     pub(crate) places: Vec<(Field, Place)>,
-    /// One for each of `tools` and `disallowed_tools`.
+    /// The place of each entry of `tools`, and of `disallowed_tools`.
     pub(crate) tools: Vec<Place>,
     pub(crate) disallowed_tools: Vec<Place>,
 }
 
 impl Written {
-    /// A definition of which nothing is known but what it says.
+    /// A definition without places.
     pub(crate) fn without_places(definition: AgentDefinition) -> Self {
         Written { definition, ..Written::default() }
     }
 
-    /// Where `field` stands.
+    /// The place of `field`.
     pub(crate) fn place(&self, field: Field) -> Place {
         let found = self.places.iter().find(|(known, _)| *known == field);
         found.map_or(Place::UNKNOWN, |(_, place)| *place)
     }
 }
 
-/// Reads the fields in `node`. Whether all that is needed is there, [`require`] says.
+/// Reads the fields in `node`. [`require`] checks whether all required fields are present.
 pub(crate) fn read(node: &Node, form: Form, findings: &mut Findings) -> Written {
     let mut written = Written::default();
     let Content::Map(entries) = &node.content else {
@@ -112,7 +112,7 @@ pub(crate) fn read(node: &Node, form: Form, findings: &mut Findings) -> Written 
     written
 }
 
-/// Says what a whole definition lacks.
+/// Reports the required fields that are missing.
 pub(crate) fn require(definition: &AgentDefinition, place: Place, findings: &mut Findings) {
     if definition.description.is_empty() {
         findings.error(place, "it has no description; say in a line what the agent is for");
@@ -122,11 +122,10 @@ pub(crate) fn require(definition: &AgentDefinition, place: Place, findings: &mut
     }
 }
 
-/// Refuses what says within another value which tools an agent may use: whoever indented it
-/// believes that it holds.
+/// Refuses fields about tools inside another value: their author believes that they apply.
 fn misplaced(key: &str, value: &Node, findings: &mut Findings) {
     let Content::Map(entries) = &value.content else { return };
-    // There they say what is started may have.
+    // There they are valid: they restrict the tools of children.
     if Field::of(key) == Some(Field::Subagents) {
         return;
     }
@@ -150,7 +149,7 @@ fn unknown(key: &str, place: Place, form: Form, findings: &mut Findings) {
         Some(field) => format!("; did you mean `{}`?", field.name()),
         None => String::new(),
     };
-    // Whoever mistypes what restricts an agent believes that it holds.
+    // The author of a misspelled restriction believes that it applies.
     if meant.is_some_and(Field::narrows) {
         findings.error(place, format!("{shown} is not a field, and restricts nothing{told}"));
     } else if field::seems_to_restrict(key) {
@@ -241,7 +240,7 @@ fn set(written: &mut Written, field: Field, node: &Node, form: Form, findings: &
             }
         }
         Field::Paths => rights.paths = paths(node, findings),
-        // Other systems write it into what they export.
+        // Other systems write this field in their exports.
         Field::Source => {
             let reason = "`source` has no effect: where a definition stands says whose it is";
             findings.note(node.place, reason);
@@ -254,7 +253,7 @@ const EFFORTS: [(&str, Effort); 5] = [
     ("medium", Effort::Medium),
     ("high", Effort::High),
     ("max", Effort::Max),
-    // A step that other systems have between the last two.
+    // Other systems have this level between `high` and `max`.
     ("xhigh", Effort::High),
 ];
 
@@ -386,7 +385,7 @@ fn color(node: &Node, findings: &mut Findings) -> Option<String> {
     found
 }
 
-/// What its runs may start, and how.
+/// Reads what its runs may start, and how.
 fn subagents(children: &mut DefinedChildren, node: &Node, findings: &mut Findings) {
     if !matches!(node.content, Content::Map(_)) {
         mismatch(node, Field::Subagents, "a table such as {allowedAgents: [explore]}", findings);
@@ -404,7 +403,7 @@ fn subagents(children: &mut DefinedChildren, node: &Node, findings: &mut Finding
     }
 }
 
-/// Whom it may call: `None` is everybody.
+/// The agents it may call; `None` is all.
 fn agents(node: &Node, findings: &mut Findings) -> Option<Vec<String>> {
     let names = values::names(node, Field::Agents, findings)?;
     if matches!(names.as_slice(), [only] if only.text == "*") {

@@ -1,10 +1,10 @@
-//! What runs may start and how, as it is written in settings and in definitions of agents.
+//! What runs may start and how, as written in settings and in definitions of agents.
 
 use crate::limits::LONGEST_MINUTES;
 use posse_protocol::{Announce, Cleanup, NameRules, SubagentRules};
 use serde::Deserialize;
 
-/// `[subagents]` as it is written, in settings and in definitions.
+/// `[subagents]` as written, in settings and in definitions.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct FileSubagents {
@@ -34,8 +34,8 @@ pub(crate) struct FileSubagents {
 }
 
 impl FileSubagents {
-    /// Puts together what two places may say: whether children have the skills of their parent, and
-    /// whether they may have children.
+    /// Merges values that can be in two places: whether children have the skills of their parent,
+    /// and whether children may have children.
     pub(crate) fn settle(&mut self) {
         self.allow_nested = self.nested();
         if self.tools.as_ref().is_some_and(|tools| tools.inherit_skills == Some(false)) {
@@ -43,8 +43,8 @@ impl FileSubagents {
         }
     }
 
-    /// How many levels of runs it lets stand below a run, if it says whether children may have
-    /// children. Either of two places may say it; that they may not is believed first.
+    /// How many levels of runs may be below a run, if the file says whether children may have
+    /// children. It can say so in two places; `false` wins.
     pub(crate) fn depth(&self) -> Option<u32> {
         self.nested().map(|nested| if nested { NESTED } else { 1 })
     }
@@ -54,7 +54,7 @@ impl FileSubagents {
         [self.allow_nested, tools].into_iter().flatten().min()
     }
 
-    /// What is asked for that there is no notion of here.
+    /// Why it cannot be used, if it asks for something that Posse does not support.
     pub(crate) fn unfit(&self) -> Option<String> {
         if self.tools.as_ref().and_then(|tools| tools.inherit_tools) == Some(false) {
             let why = "`subagents.tools.inherit_tools` is false: a child never has other tools than \
@@ -71,7 +71,7 @@ impl FileSubagents {
         })
     }
 
-    /// What is wrong with it as part of an agent's definition, if something is.
+    /// Why it cannot be used in an agent's definition, if it cannot.
     pub(crate) fn unfit_for_an_agent(&self) -> Option<String> {
         if let Some(why) = self.unfit() {
             return Some(why);
@@ -95,10 +95,10 @@ impl FileSubagents {
     }
 }
 
-/// What it means that children may have children.
+/// The depth if children may have children.
 const NESTED: u32 = 2;
 
-/// `tools`, with the words of other systems for what is so anyway, or stands elsewhere here.
+/// `tools`, with keys of other systems that Posse always fulfils or has elsewhere.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct FileTools {
@@ -112,7 +112,7 @@ pub(crate) struct FileTools {
     allow_nested: Option<bool>,
 }
 
-/// `skills`, with the words of other systems.
+/// `skills`, with keys of other systems.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct FileSkills {
@@ -133,8 +133,8 @@ impl FileTools {
 }
 
 impl FileSkills {
-    /// The skills that children have at most. Without those of their parent there are none: nobody
-    /// has other ones.
+    /// The skills that children have at most. Children have only skills of their parent, so without
+    /// `inherit` they have none.
     pub(crate) fn rules(self) -> NameRules {
         let allow = if self.inherit == Some(false) { Some(Vec::new()) } else { self.allow };
         NameRules { allow, deny: self.deny, ..NameRules::default() }

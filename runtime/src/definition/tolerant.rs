@@ -1,8 +1,8 @@
-//! Front matter that is no YAML, read line by line: each known key up to the next. What is text
-//! may be anything; what grants or denies is either clear or an error.
+//! Reads front matter that is not valid YAML line by line: each known key with the lines up to the
+//! next. Text may be anything. A field that grants or denies must be clear, or it is an error.
 //!
-//! Never reads more into a text than stands there: a key that narrows counts wherever it stands,
-//! and one that only looks like it is handed on, to be refused.
+//! Never guesses in favour of the agent: a key that restricts counts in any place, and a key that
+//! only looks like one is passed on as unknown, to be refused.
 
 use super::field::{self, Field, Shape};
 use crate::front_matter::node::{Content, Key, Node, Style};
@@ -12,18 +12,18 @@ use crate::front_matter::yaml::{self, YamlError};
 /// A key and the lines up to the next.
 struct Chunk<'t> {
     key: &'t str,
-    /// `None`: a key that is no field.
+    /// `None` if the key is not a field.
     field: Option<Field>,
     place: Place,
-    /// The line after its colon.
+    /// The rest of the line after the colon.
     rest: &'t str,
-    /// How far the key stands in.
+    /// The indentation of the key.
     indent: usize,
     /// The lines after it.
     more: Vec<&'t str>,
 }
 
-/// Reads `head`, which begins at line `first_line` and is no YAML because of `wrong`.
+/// Reads `head`, which begins at line `first_line`. `wrong` says why it is not YAML.
 pub(crate) fn read(
     head: &str,
     first_line: u32,
@@ -44,7 +44,7 @@ pub(crate) fn read(
     Node { place: Place { line: first_line, column: 1 }, content: Content::Map(entries) }
 }
 
-/// A line that begins with a key: how far it stands in, the key, and what follows the colon.
+/// Splits a line that begins with a key: the indentation, the key, and the text after the colon.
 fn key_line(line: &str) -> Option<(usize, &str, &str)> {
     let trimmed = line.trim_start_matches([' ', '\t']);
     let indent = line.len() - trimmed.len();
@@ -53,7 +53,7 @@ fn key_line(line: &str) -> Option<(usize, &str, &str)> {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
     let is_key = key.starts_with(|char: char| char.is_ascii_alphabetic())
         && key.chars().all(is_plain)
-        // Without a space after the colon it is a key only if it is known to be one.
+        // Without a space after the colon, only the name of a field is a key.
         && (rest.is_empty() || rest.starts_with([' ', '\t']) || Field::of(key).is_some());
     is_key.then_some((indent, key, rest))
 }
@@ -81,7 +81,7 @@ fn chunks<'t>(head: &'t str, first_line: u32, findings: &mut Findings) -> Vec<Ch
         let shape = last.as_ref().and_then(|chunk| chunk.field).map(Field::shape);
         let begins = key_line(line).filter(|(indent, key, _)| match Field::of(key) {
             Some(_) if *indent <= base => true,
-            // It stands in too far, but it narrows, and nothing else says what it says.
+            // Indented too far; but it restricts, and no other line sets the field.
             Some(field) => {
                 field.narrows() && shape != Some(Shape::Table) && !at_base.contains(&field)
             }
@@ -105,7 +105,7 @@ fn chunks<'t>(head: &'t str, first_line: u32, findings: &mut Findings) -> Vec<Ch
 }
 
 impl Chunk<'_> {
-    /// Its value, if it can be told.
+    /// The value, if it is clear.
     fn value(&self, findings: &mut Findings) -> Option<Node> {
         let place = Place { column: self.place.column + self.key.len() as u32 + 2, ..self.place };
         let Some(field) = self.field else {
@@ -130,7 +130,7 @@ impl Chunk<'_> {
         Some(Node { place, content: content? })
     }
 
-    /// It as YAML by itself; tabs that indent count as spaces.
+    /// The chunk read as YAML on its own. Tabs in the indentation count as spaces.
     fn as_yaml(&self) -> Result<Node, YamlError> {
         let mut text = format!("value:{}\n", self.rest);
         for line in &self.more {
@@ -149,7 +149,7 @@ impl Chunk<'_> {
             Content::Map(mut entries) if entries.len() == 1 => {
                 let (_, mut node) = entries.pop().ok_or_else(no_value)?;
                 if node.place.line == self.place.line {
-                    // `value` stands in for the key.
+                    // The text has `value` in place of the key.
                     let moved = self.key.len() + self.indent;
                     node.place.column += moved as u32;
                     node.place.column = node.place.column.saturating_sub("value".len() as u32);
@@ -160,7 +160,7 @@ impl Chunk<'_> {
         }
     }
 
-    /// It as running text.
+    /// The chunk as running text.
     fn prose(&self) -> Content {
         let first = self.rest.trim();
         let first = if matches!(first, "|" | ">" | "|-" | ">-" | "|+" | ">+") { "" } else { first };
@@ -173,7 +173,7 @@ impl Chunk<'_> {
         Content::Text { text, style: Style::Plain }
     }
 
-    /// It as names: in one line, in brackets, or in lines that begin with `-`.
+    /// The chunk as names: in one line, in brackets, or in lines that begin with `-`.
     fn words(&self, place: Place) -> Option<Content> {
         let field = self.field?;
         let lists = [Field::Tools, Field::DisallowedTools, Field::Agents, Field::Skills];
@@ -202,7 +202,7 @@ impl Chunk<'_> {
     }
 }
 
-/// `text` up to a comment.
+/// `text` without a comment at its end.
 fn uncommented(text: &str) -> &str {
     let text = text.trim();
     if text.starts_with('#') {

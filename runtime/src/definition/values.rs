@@ -1,5 +1,5 @@
 //! Single values of a definition: words, numbers, lists of names. A value of the wrong kind is an
-//! error or has its narrow reading, never a wider one.
+//! error or is read in the stricter way, never in a less strict one.
 
 use super::field::Field;
 use crate::error::quoted;
@@ -8,14 +8,14 @@ use crate::front_matter::problem::{Findings, Place};
 use posse_protocol::Context;
 use serde_json::Value;
 
-/// A name in a list, and where it stands.
+/// A name in a list, and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Name {
     pub(crate) text: String,
     pub(crate) place: Place,
 }
 
-/// Says that `node` is not what `field` needs.
+/// Reports that `node` is not a value for `field`.
 pub(crate) fn mismatch(node: &Node, field: Field, wanted: &str, findings: &mut Findings) {
     let what = match node.text() {
         Some(text) => quoted(text),
@@ -24,7 +24,7 @@ pub(crate) fn mismatch(node: &Node, field: Field, wanted: &str, findings: &mut F
     findings.error(node.place, format!("`{}` is {what}: give {wanted}", field.name()));
 }
 
-/// A text that says something.
+/// A text that is not empty.
 pub(crate) fn text(node: &Node, field: Field, findings: &mut Findings) -> Option<String> {
     match node.text().map(str::trim) {
         Some("") | None => {
@@ -35,7 +35,7 @@ pub(crate) fn text(node: &Node, field: Field, findings: &mut Findings) -> Option
     }
 }
 
-/// One of `words`, whatever its case.
+/// The value of one of `words`, compared without regard to case, `-` and `_`.
 pub(crate) fn word<T: Copy>(
     node: &Node,
     field: Field,
@@ -103,7 +103,7 @@ pub(crate) fn whole(
     found
 }
 
-/// How much of a conversation is taken over: a switch, or a number of turns.
+/// How much of a conversation a child takes over: a switch, or a number of turns.
 pub(crate) fn fork(node: &Node, findings: &mut Findings) -> Option<Context> {
     let field = Field::ForkContext;
     let is_number = match &node.content {
@@ -119,7 +119,7 @@ pub(crate) fn fork(node: &Node, findings: &mut Findings) -> Option<Context> {
     Some(if whole { Context::Fork } else { Context::Fresh })
 }
 
-/// Names: a list, or a text with commas between them. Nothing but texts can be names.
+/// Names: a list, or a text with commas between them. Only texts can be names.
 pub(crate) fn names(node: &Node, field: Field, findings: &mut Findings) -> Option<Vec<Name>> {
     let mut found = Vec::new();
     let nodes = match &node.content {
@@ -138,8 +138,8 @@ pub(crate) fn names(node: &Node, field: Field, findings: &mut Findings) -> Optio
     Some(joined(found))
 }
 
-/// The parts of `text` between commas that stand in no parentheses. Without any comma, words
-/// apart are names too.
+/// The parts of `text` between commas outside of parentheses. Without a comma or parenthesis,
+/// spaces separate names.
 fn split(text: &str, style: Style, place: Place, found: &mut Vec<Name>) {
     let quote = u32::from(style != Style::Plain);
     let by_space = !text.contains([',', '(']);
@@ -172,8 +172,7 @@ fn split(text: &str, style: Style, place: Place, found: &mut Vec<Name>) {
     push(start, text.len());
 }
 
-/// Puts together what a list in brackets took apart: `[Read, Task(explore, plan)]` has three
-/// elements to YAML.
+/// Joins names that YAML split: `[Read, Task(explore, plan)]` has three elements in YAML.
 fn joined(names: Vec<Name>) -> Vec<Name> {
     let is_open = |text: &str| text.matches('(').count() > text.matches(')').count();
     let mut whole: Vec<Name> = Vec::with_capacity(names.len());

@@ -1,5 +1,4 @@
-//! Arguments that several of the delegating tools take, read with patience and checked before
-//! anything happens.
+//! Arguments of several delegating tools, read tolerantly and checked before anything happens.
 
 use crate::error::Error;
 use crate::limits::WITHOUT_LIMIT;
@@ -18,7 +17,7 @@ pub(crate) fn invalid(why: impl Into<String>) -> Error {
     Error::InvalidInput(why.into())
 }
 
-/// How hard to think: a level, or nothing for the agent's own.
+/// The reasoning effort; `None` for the agent's own.
 pub(crate) fn thinking(word: Option<&str>) -> Result<Option<Effort>, Error> {
     match word.map(|word| word.trim().to_ascii_lowercase()).as_deref() {
         None | Some("" | "default") => Ok(None),
@@ -33,7 +32,7 @@ pub(crate) fn thinking(word: Option<&str>) -> Result<Option<Effort>, Error> {
     }
 }
 
-/// How the end is told.
+/// How the result is announced.
 pub(crate) fn announce(word: Option<&str>) -> Result<Option<Announce>, Error> {
     let Some(word) = word.map(str::trim).filter(|word| !word.is_empty()) else { return Ok(None) };
     let found = Announce::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(word));
@@ -45,7 +44,7 @@ pub(crate) fn announce(word: Option<&str>) -> Result<Option<Announce>, Error> {
     })
 }
 
-/// How much of the caller's conversation a child begins with.
+/// How much of the caller's conversation a child starts with.
 pub(crate) fn context(value: Option<&Value>) -> Result<Option<Context>, Error> {
     let turns = |count: u64| u32::try_from(count).ok().filter(|count| *count > 0);
     match value {
@@ -63,7 +62,7 @@ pub(crate) fn context(value: Option<&Value>) -> Result<Option<Context>, Error> {
     }
 }
 
-/// Seconds as milliseconds: a part of one is left out, and none or less is without limit.
+/// Converts seconds to milliseconds, without fractions of a second. Less than 1 means no limit.
 pub(crate) fn milliseconds(seconds: f64) -> u64 {
     match seconds.trunc() {
         whole if whole >= 1.0 => (whole as u64).saturating_mul(1_000),
@@ -71,7 +70,7 @@ pub(crate) fn milliseconds(seconds: f64) -> u64 {
     }
 }
 
-/// A number that a model may have put between quotes.
+/// A number, which a model may have put between quotes.
 pub(crate) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     match Option::<Value>::deserialize(from)? {
         None | Some(Value::Null) => Ok(None),

@@ -1,4 +1,4 @@
-//! `spawn_subagent`: hand work to a specialist and go on. What it comes to is announced.
+//! `spawn_subagent`: starts a background child. Its result is announced.
 
 use crate::child::Above;
 use crate::delegation::arguments::{self, invalid};
@@ -50,7 +50,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-/// The tool, in the hands of one run.
+/// The tool for one run.
 pub(crate) struct Spawn {
     spec: ToolSpec,
     runtime: Runtime,
@@ -63,7 +63,7 @@ impl Spawn {
             facts: own(SPAWN),
             description: ABOUT.to_owned(),
             schema: SCHEMA.clone(),
-            // A second call finds the child that the first has started.
+            // A second call finds the child of the first.
             idempotent: true,
         };
         Spawn { spec, runtime, caller }
@@ -106,7 +106,7 @@ struct Arguments {
     skills: SkillRules,
 }
 
-/// A budget as models write it.
+/// A budget in the form that models write.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct Purse {
@@ -199,7 +199,7 @@ async fn start(
     in_background(runtime, caller, spec, announce, context).await
 }
 
-/// Starts a child that its caller does not wait for, or finds the one that the same call has started.
+/// Starts a background child, or finds the one that the same call started before.
 pub(crate) async fn in_background(
     runtime: &Runtime,
     caller: &Arc<RunStarted>,
@@ -228,7 +228,7 @@ pub(crate) async fn in_background(
     Ok(ToolOutput::text(started(child, agent.as_str(), &label, announce)))
 }
 
-/// What the caller is told of a child that was started.
+/// The text for the caller of a child that was started.
 fn started(run: RunId, agent: &str, label: &str, announce: Announce) -> String {
     let when = match announce {
         Announce::Steer => "You see its result before your next step.",
@@ -240,8 +240,8 @@ fn started(run: RunId, agent: &str, label: &str, announce: Announce) -> String {
 }
 
 impl Runtime {
-    /// How the end of a child of `caller` is told: as `asked` for, else as its agent, the rules of
-    /// its caller or the settings say.
+    /// How the result of a child of `caller` is announced: as `asked`, else as its agent, the rules of its caller or
+    /// the settings say.
     pub(crate) fn announce_of(
         &self,
         caller: &RunStarted,

@@ -1,5 +1,5 @@
-//! Siblings whose requests begin alike: the first of them writes the provider's prompt cache, the
-//! others wait for it to begin its answer, and read the cache.
+//! Staggers siblings whose requests have the same beginning. The first one writes the provider's
+//! prompt cache. The others wait until it gets the start of its reply, then read the cache.
 
 use async_trait::async_trait;
 use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
@@ -11,12 +11,12 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a provider keeps what it was not asked for again, at the least.
+/// How long a provider keeps unused cache entries, at least.
 const WARM: Duration = Duration::from_secs(240);
-/// How long anyone waits for another. Later than that the price matters less than the time.
+/// The longest wait for a sibling. After that, time matters more than the price.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// One place to wait for each common beginning.
+/// One place to wait for each shared beginning of requests.
 #[derive(Default)]
 pub(crate) struct Beginnings {
     places: Mutex<HashMap<String, Arc<Place>>>,
@@ -24,9 +24,9 @@ pub(crate) struct Beginnings {
 
 #[derive(Default)]
 struct Place {
-    /// Held by whoever writes the cache.
+    /// Held by the run that writes the cache.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// When someone last had an answer begin.
+    /// When a reply last began.
     warm: Mutex<Option<Instant>>,
 }
 
@@ -49,7 +49,7 @@ impl Beginnings {
     }
 }
 
-/// A model whose first call waits until a sibling's has been answered, if there is one under way.
+/// A model whose first call waits for the reply to a sibling's call, if one is in progress.
 pub(crate) struct Staggered {
     model: Arc<dyn Model>,
     /// Where to wait; taken by the first call.
@@ -57,13 +57,13 @@ pub(crate) struct Staggered {
 }
 
 impl Staggered {
-    /// `model`, for a run whose requests begin like those of all that say `beginning`.
+    /// `model` for a run. All runs with the same `beginning` start their requests alike.
     pub(crate) fn new(model: Arc<dyn Model>, beginnings: &Beginnings, beginning: &str) -> Self {
         Staggered { model, place: Mutex::new(Some(beginnings.place(beginning))) }
     }
 }
 
-/// The right to write the cache, given back when the answer begins.
+/// The right to write the cache, released when the reply begins.
 struct Turn {
     place: Arc<Place>,
     held: Mutex<Option<OwnedMutexGuard<()>>>,
@@ -78,7 +78,7 @@ impl Turn {
     }
 }
 
-/// Waits until the cache can be read, or until it is this one's turn to write it.
+/// Waits until the cache can be read, or until this run may write it.
 async fn wait(place: Arc<Place>) -> Option<Turn> {
     let held = tokio::time::timeout(PATIENCE, place.turn.clone().lock_owned()).await.ok()?;
     if place.is_warm() {
@@ -111,7 +111,7 @@ impl Model for Staggered {
         };
         let Some(turn) = turn else { return self.model.call(request, deltas, cancel).await };
         let listen = |delta: Delta| {
-            // Who waits for leave to ask has no answer yet.
+            // A call that waits for the governor has no reply yet.
             if !matches!(delta, Delta::Waiting { .. }) {
                 turn.answered();
             }

@@ -1,4 +1,4 @@
-//! `subagents`: look at, wait for, talk to and stop what one has started.
+//! `subagents`: lists, waits for, messages and cancels the subagents of a run.
 
 use crate::announcement;
 use crate::child::Above;
@@ -25,13 +25,13 @@ use std::time::Duration;
 
 const ABOUT: &str = "Lists, inspects, waits for, messages and cancels the agents below you.";
 
-/// How long `wait` waits when nothing is said, and at most.
+/// The default and the longest time of `wait`.
 const WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
-/// Lines of a list or a log when nothing is said, and at most.
+/// The default and the largest number of lines of a list or a log.
 const LINES: usize = 20;
 const MOST_LINES: usize = 200;
-/// Bytes of a log that are shown.
+/// How many bytes of a log are shown.
 const LOG: usize = 16 * 1024;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
@@ -53,7 +53,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-/// The tool, in the hands of one run.
+/// The tool for one run.
 pub(crate) struct Subagents {
     spec: ToolSpec,
     runtime: Runtime,
@@ -65,7 +65,7 @@ impl Subagents {
             facts: own(SUBAGENTS),
             description: ABOUT.to_owned(),
             schema: SCHEMA.clone(),
-            // What was said may have been heard: saying it twice is for the model to decide.
+            // After a crash, a message may have arrived; the model decides whether to repeat it.
             idempotent: false,
         };
         Subagents { spec, runtime }
@@ -170,7 +170,7 @@ async fn act(runtime: &Runtime, input: Value, context: &ToolContext) -> Result<S
 }
 
 impl Runtime {
-    /// Everyone below `run`.
+    /// All subagents of `run`.
     pub(crate) async fn descendants(&self, run: RunId) -> Result<Vec<RunRow>, Error> {
         match self.row(run).await? {
             Some(row) => self.rows_below(&row, Reach::All).await,
@@ -198,7 +198,7 @@ fn lines<'a>(rows: impl Iterator<Item = &'a RunRow>) -> String {
     rows.map(|row| target::line(row) + "\n").collect()
 }
 
-/// The last things that a run has said and done.
+/// The last messages and actions of a run.
 async fn log(runtime: &Runtime, row: &RunRow, limit: usize) -> Result<String, Error> {
     let records = runtime.read(row.id, Seq::ZERO, usize::MAX).await?;
     let shown: Vec<String> = records.iter().filter_map(|it| told(&it.event)).collect();
@@ -212,7 +212,7 @@ async fn log(runtime: &Runtime, row: &RunRow, limit: usize) -> Result<String, Er
     Ok(format!("{}\n{}", target::line(row), announcement::quote(row.id, "log", &text)))
 }
 
-/// An event in a line, if it says something of what a run does.
+/// A line about an event, if it shows what the run does.
 fn told(event: &Event) -> Option<String> {
     let short = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let cut = |text: String| text.chars().take(400).collect::<String>();
@@ -246,7 +246,7 @@ async fn wait(
     within: Duration,
     context: &ToolContext,
 ) -> Result<String, Error> {
-    // Those that are waited for may need it.
+    // The runs that are waited for may need this slot.
     let own = runtime.row(context.run).await?;
     let lent = own.map(|own| runtime.inner.supervisor.lend_slot(&own));
     let ends =
@@ -271,7 +271,7 @@ async fn wait(
     Ok(head + &lines(rows.iter()))
 }
 
-/// Says something to a run; one that has ended is set to work again.
+/// Sends a message to a run. A run that has ended starts to work again.
 async fn say(
     runtime: &Runtime,
     row: &RunRow,
@@ -352,7 +352,7 @@ async fn cancel(
     Ok(text)
 }
 
-/// True when a run that stands there has something to come.
+/// True when a run with this status has not ended.
 pub(crate) fn is_at_work(status: Status) -> bool {
     !matches!(status, Status::Finished | Status::Archived | Status::Damaged)
 }

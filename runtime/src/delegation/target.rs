@@ -1,5 +1,5 @@
-//! Which of its descendants a run means: by id, label, number in the list, or a beginning. What
-//! could be two is neither.
+//! Finds the subagent that a run names: by id, label, number in the list, or a prefix. An ambiguous
+//! name finds none.
 
 use crate::delegation::arguments::invalid;
 use crate::delegation::subagents::is_at_work;
@@ -8,13 +8,13 @@ use posse_protocol::RunId;
 use posse_store::RunRow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long ago a run may have ended that has a number.
+/// How long an ended run stays in the list.
 const RECENT: Duration = Duration::from_secs(30 * 60);
 
-/// A run's descendants.
+/// The subagents of a run.
 pub(crate) struct Family {
     run: RunId,
-    /// Those that have a number, in its order: who is at work, then who has ended, the last first.
+    /// The listed runs by number: unfinished ones, then ended ones, the last to end first.
     listed: Vec<RunRow>,
     others: Vec<RunRow>,
 }
@@ -25,7 +25,7 @@ impl Family {
         Family::at(run, rows, now)
     }
 
-    /// The family as it stands `now`, a time since 1970.
+    /// The family at the time `now`, counted from 1970.
     fn at(run: RunId, mut rows: Vec<RunRow>, now: Duration) -> Self {
         rows.sort_by_key(|row| match row.state.outcome {
             None => (0, 0, row.id),
@@ -37,17 +37,17 @@ impl Family {
         Family { run, listed, others }
     }
 
-    /// Those that have a number.
+    /// The listed runs.
     pub(crate) fn listed(&self) -> impl Iterator<Item = &RunRow> {
         self.listed.iter()
     }
 
-    /// Those that have not ended.
+    /// The runs that have not ended.
     pub(crate) fn at_work(&self) -> impl Iterator<Item = &RunRow> {
         self.listed.iter().filter(|row| is_at_work(row.status))
     }
 
-    /// The one that `name` means.
+    /// The run that `name` names.
     pub(crate) fn find(&self, name: &str) -> Result<&RunRow, Error> {
         let name = name.trim();
         if name.is_empty() {
@@ -96,7 +96,7 @@ impl Family {
     }
 }
 
-/// A run in a line.
+/// A line about a run.
 pub(crate) fn line(row: &RunRow) -> String {
     let about = if row.about.label.is_empty() { &row.about.title } else { &row.about.label };
     let mut text = format!("{} [{}] {about} · {}", row.id, row.about.agent, row.status);

@@ -1,4 +1,4 @@
-//! `Task`: hand work to a specialist and wait for its result.
+//! `Task`: starts a child and waits for its result.
 
 use crate::announcement::RunSummary;
 use crate::child::Above;
@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 
-/// What it says about itself, but for who there is.
+/// The description of the tool, without the list of agents.
 const ABOUT: &str = "Hands a task to a specialist agent, which works in its own context, and returns \
     its final report. The agent sees nothing of this conversation: put all it needs into the prompt. \
     To read a known file or find a known symbol, use Read or Grep yourself.";
@@ -44,7 +44,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-/// The tool, in the hands of one run.
+/// The tool for one run.
 pub(crate) struct Task {
     spec: ToolSpec,
     runtime: Runtime,
@@ -52,20 +52,20 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// The tool of a run that began as `caller`; what it says of whom there is, is `shown`.
+    /// The tool of a run that began as `caller`. Its description lists the agents of `shown`.
     pub(crate) fn new(runtime: Runtime, caller: Arc<RunStarted>, shown: &Delegation) -> Self {
         let spec = ToolSpec {
             facts: own(TASK),
             description: format!("{ABOUT}\n\nAgents:\n{}", listed(shown)),
             schema: SCHEMA.clone(),
-            // A second call finds the child that the first has started.
+            // A second call finds the child of the first.
             idempotent: true,
         };
         Task { spec, runtime, caller }
     }
 }
 
-/// Who there is, a line each.
+/// The agents, one per line.
 pub(crate) fn listed(delegation: &Delegation) -> String {
     let line = |offer: &posse_protocol::Offer| format!("- {}: {}", offer.name, offer.description);
     delegation.agents.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -124,13 +124,13 @@ pub(crate) fn refused(why: &str) -> Answer {
     ToolOutput::error(format!("no task was started: {why}")).into()
 }
 
-/// The runtime ends. What the call comes to is for the next one to say: it finds it unanswered.
+/// Waits while the runtime shuts down. The next process finds the call unanswered.
 pub(crate) async fn gone(context: &ToolContext) -> Answer {
     context.cancel.cancelled().await;
     refused("the run was told to stop")
 }
 
-/// Starts a child, or finds the one that this call has started before.
+/// Starts a child, or finds the one that this call started before.
 async fn start(
     runtime: &Runtime,
     above: &Above,
@@ -160,7 +160,7 @@ async fn start(
     fail::fail_point!("task.start.before");
     let begun = match runtime.begin_below(RunId::new(), spec, Some(above)).await {
         Ok(begun) => begun,
-        // Settings may have changed since the process died that started the child: it is there.
+        // The settings may have changed since a process that died started the child.
         Err(error) => match started_before(runtime, above).await? {
             Some(run) => Begun::Found(run),
             None => return Err(error),
@@ -174,14 +174,14 @@ async fn start(
 }
 
 impl Runtime {
-    /// Whether the definition of `agent` says that its caller goes on meanwhile.
+    /// True when the definition of `agent` makes it a background child.
     fn goes_to_background(&self, above: &Above, agent: &AgentName) -> bool {
         let agents = self.agents_in(above.started.grant.workspace.as_ref());
         above.given(agent).or_else(|| agents.find(agent).ok()).is_some_and(|it| it.start.background)
     }
 }
 
-/// A child that was there before: it is waited for, unless its end is known and was never told.
+/// Answers for a child that already exists: waits for it, unless it has ended and its result was never delivered.
 async fn found(
     runtime: &Runtime,
     above: &Above,
@@ -194,7 +194,7 @@ async fn found(
         runtime.resume(run);
         return Ok(waits_for(agent, label, run));
     };
-    // It may have come to its end since this call was looked at: then its caller was told.
+    // The child may have ended after this call began. Then its caller has the result.
     let told_before = since_last_reply(runtime, above, |event| match event {
         Event::ToolFinished(answer) => (Some(&answer.call) == above.call.as_ref()).then_some(()),
         _ => None,
@@ -205,7 +205,7 @@ async fn found(
     }
 }
 
-/// The last thing that `find` finds in the log of the caller since its last reply.
+/// The last match of `find` in the log of the caller since its last reply.
 async fn since_last_reply<T>(
     runtime: &Runtime,
     above: &Above,
@@ -216,7 +216,7 @@ async fn since_last_reply<T>(
     Ok(turn.find_map(|record| find(&record.event)))
 }
 
-/// The child that this call has started or set to work before: the process died in between.
+/// The child that this call started or resumed before the process died.
 async fn started_before(runtime: &Runtime, above: &Above) -> Result<Option<RunId>, Error> {
     let by_this_call = |event: &Event| match event {
         Event::ChildStarted(child) if child.call == above.call => Some(child.run),
@@ -225,7 +225,7 @@ async fn started_before(runtime: &Runtime, above: &Above) -> Result<Option<RunId
     since_last_reply(runtime, above, by_this_call).await
 }
 
-/// What would be told of the end of a run with this log.
+/// The result of a run with this log.
 fn told(run: RunId, records: &[Record], finished: &RunFinished) -> ToolOutput {
     let mut account = RunSummary::default();
     for record in records {
@@ -234,7 +234,7 @@ fn told(run: RunId, records: &[Record], finished: &RunFinished) -> ToolOutput {
     account.output(run, finished)
 }
 
-/// Goes on with a child of this run that has ended.
+/// Continues a child of this run that has ended.
 async fn resume(
     runtime: &Runtime,
     above: &Above,
@@ -244,7 +244,7 @@ async fn resume(
     if arguments.prompt.trim().is_empty() {
         return Err(invalid("the prompt is empty; say what to do next"));
     }
-    // Of the runs of others it learns nothing.
+    // The run learns nothing about runs outside of its family.
     let family = Family::new(above.run, runtime.descendants(above.run).await?);
     let child = family.find(id)?;
     if child.family.parent != Some(above.run) {
@@ -267,7 +267,7 @@ async fn resume(
         asks: None,
         extra: Extra::default(),
     });
-    // Someone else may set it to work at the same moment.
+    // Another process may resume the child at the same moment.
     let guard = Guard::Anyone { last: Some(child.log.last_seq) };
     let mut batch = vec![Append { guard, ..Append::by_anyone(child.id, message) }];
     batch.extend(above.beside(child.id, &agent, &label, true));
@@ -283,7 +283,7 @@ async fn resume(
     Ok(waits_for(&child.about.agent, &label, child.id))
 }
 
-/// What the child is about.
+/// The label of the child.
 pub(crate) fn label(description: &str, prompt: &str) -> String {
     let text = match description.trim() {
         "" => prompt.trim().lines().next().unwrap_or_default(),
@@ -292,13 +292,13 @@ pub(crate) fn label(description: &str, prompt: &str) -> String {
     text.chars().take(120).collect()
 }
 
-/// The agent called `name`.
+/// Parses the name of an agent.
 pub(crate) fn agent_named(name: &str) -> Result<AgentName, Error> {
     name.trim().parse().map_err(|error: posse_protocol::InvalidName| invalid(error.to_string()))
 }
 
-/// What a call finds its child again by. The ids of calls are the model's: with the turn they are the
-/// run's own.
+/// The key by which a call finds its child again. Models choose the ids of calls; with the turn, the key is unique in
+/// the run.
 pub(crate) fn key(context: &ToolContext) -> String {
     format!("{}/{}/{}", context.run, context.turn, context.call)
 }

@@ -1,16 +1,15 @@
-//! The folders that definitions of agents and skills are looked for in, in their order.
+//! The folders to search for definitions of agents and skills, in order.
 
 use super::{children, plugin_name, up_to_root};
 use std::path::{Path, PathBuf};
 
 /// Where to look.
 pub(crate) struct Places<'a> {
-    /// The folder that is worked in. Projects are this folder and those above it, up to the root of
-    /// its repository.
+    /// The working folder. Projects are this folder and the folders above it, up to the root of its repository.
     pub(crate) working: Option<&'a Path>,
-    /// The user's own folders of definitions, the nearest first.
+    /// The user's folders of definitions, in order of precedence.
     pub(crate) user: &'a [PathBuf],
-    /// Folders that hold plugins, each in a folder of its own.
+    /// Folders that contain plugin folders.
     pub(crate) plugins: &'a [PathBuf],
     /// Plugins that the settings name.
     pub(crate) named_plugins: &'a [PathBuf],
@@ -20,14 +19,14 @@ pub(crate) struct Places<'a> {
 pub(crate) struct Home {
     pub(crate) path: PathBuf,
     pub(crate) owner: Owner,
-    /// Whether its files are written as Claude Code reads them.
+    /// True when its files are in the format of Claude Code.
     pub(crate) is_claude: bool,
 }
 
-/// Whose definitions these are.
+/// The owner of a folder of definitions.
 pub(crate) enum Owner {
     Project {
-        /// The folder around `.posse` or `.claude`.
+        /// The folder that contains `.posse` or `.claude`.
         folder: PathBuf,
         /// The root of the repository.
         root: PathBuf,
@@ -40,8 +39,8 @@ pub(crate) enum Owner {
 }
 
 impl Places<'_> {
-    /// The folders called `kind`, such as `agents`, that exist: the nearest project's first, then the
-    /// user's, then those of plugins.
+    /// The existing folders called `kind`, such as `agents`: the nearest project's first, then the user's, then those
+    /// of plugins.
     pub(crate) fn homes(&self, kind: &str) -> Vec<Home> {
         let user: Vec<PathBuf> = self.user.iter().filter_map(|it| it.canonicalize().ok()).collect();
         let ancestors = self.working.map(up_to_root).unwrap_or_default();
@@ -49,7 +48,7 @@ impl Places<'_> {
         for folder in &ancestors {
             for (name, is_claude) in [(".posse", false), (".claude", true)] {
                 let path = folder.join(name).join(kind);
-                // The user's home may be a repository too; what is the user's own is no project's.
+                // The user's home may be a repository, too. The user's own folders do not belong to a project.
                 if path.canonicalize().is_ok_and(|real| !user.contains(&real)) {
                     let root = ancestors.last().unwrap_or(folder).clone();
                     let owner = Owner::Project { folder: folder.clone(), root };

@@ -1,4 +1,4 @@
-//! What was made of files, kept for as long as they do not change.
+//! A cache of values made from files. An entry is valid until its file changes.
 
 use super::Stamp;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// What was made of each file.
+/// The value of each file.
 pub(crate) struct Kept<T>(HashMap<PathBuf, (Stamp, Arc<T>)>);
 
 impl<T> Default for Kept<T> {
@@ -16,14 +16,14 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// Starts to look at all files once more, at `began`. What is not asked for is forgotten.
+    /// Starts a pass over all files at `began`. It drops the entries that it does not use.
     pub(crate) fn renew(&mut self, began: SystemTime) -> Renewal<'_, T> {
         let before = std::mem::take(&mut self.0);
         Renewal { kept: self, before, began }
     }
 }
 
-/// One look at all files.
+/// One pass over all files.
 pub(crate) struct Renewal<'k, T> {
     kept: &'k mut Kept<T>,
     before: HashMap<PathBuf, (Stamp, Arc<T>)>,
@@ -31,7 +31,7 @@ pub(crate) struct Renewal<'k, T> {
 }
 
 impl<T> Renewal<'_, T> {
-    /// What was made of the file at `path`, or what `make` makes of it if it has changed.
+    /// The cached value of the file at `path`, or a new one by `make` if the file has changed.
     pub(crate) fn get(&mut self, path: &Path, stamp: Stamp, make: impl FnOnce() -> T) -> Arc<T> {
         let known = self.before.remove(path).filter(|(known, _)| *known == stamp);
         let made = known.map_or_else(|| Arc::new(make()), |(_, made)| made);

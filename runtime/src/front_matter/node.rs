@@ -1,10 +1,10 @@
-//! A definition as it is written, before anybody says what it means: values with their places.
-//! The same for YAML, JSON and TOML.
+//! A definition as written, before it is interpreted: values with their places. The same for YAML,
+//! JSON and TOML.
 
 use super::problem::Place;
 use serde_json::Value;
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) place: Place,
@@ -18,7 +18,7 @@ pub(crate) enum Content {
         text: String,
         style: Style,
     },
-    /// A number, `true` or `false`, and how it is spelled: a name may be spelled `1.10` or `no`.
+    /// A number, `true` or `false`, and its spelling: a name may be spelled `1.10` or `no`.
     Plain {
         value: Value,
         written: String,
@@ -30,15 +30,15 @@ pub(crate) enum Content {
 /// How a text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// As it is, in one line or several.
+    /// Without quotes, in one line or several.
     Plain,
     /// In single quotes.
     Quoted,
-    /// In double quotes, its line breaks as `\n`.
+    /// In double quotes, with line breaks as `\n`.
     Escaped,
 }
 
-/// A key of a map and where it stands.
+/// A key of a map and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Key {
     pub(crate) place: Place,
@@ -46,7 +46,7 @@ pub(crate) struct Key {
 }
 
 impl Node {
-    /// The value `value` of a text that keeps no places.
+    /// The node of `value`, whose parts have no places of their own.
     pub(crate) fn of_json(place: Place, value: Value) -> Self {
         let content = match value {
             Value::Null => Content::Null,
@@ -76,7 +76,7 @@ impl Node {
         }
     }
 
-    /// It as a text: what stands there, whatever it could be taken for.
+    /// The value as a text, as it is spelled, even if it is a number or a boolean.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.content {
             Content::Text { text, .. } => Some(text),
@@ -89,7 +89,7 @@ impl Node {
         self.content == Content::Null
     }
 
-    /// What it is, for a message.
+    /// The kind of value, for a message.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.content {
             Content::Null => "empty",

@@ -1,21 +1,20 @@
-//! What is wrong with a definition, of an agent or a skill, how much that matters, and where it
-//! stands.
+//! Problems in a definition of an agent or a skill, with their severity and place.
 
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// How much a problem matters.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// What is defined cannot be used.
+    /// The definition cannot be used.
     Error,
-    /// It can be used, but not all of what is written has an effect.
+    /// The definition can be used, but a part of it has no effect.
     Warning,
-    /// What is written is sound, and nothing acts on it yet.
+    /// The text is valid, but Posse does not support it yet.
     NotInForce,
-    /// What is written was read in a way that is worth knowing.
+    /// Posse interpreted the text in a way that the author should know.
     Note,
 }
 
@@ -30,25 +29,25 @@ impl fmt::Display for Level {
     }
 }
 
-/// Something about a definition that its author should know.
+/// A problem in a definition, for its author.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// The file or folder; `None` for what stands on the command line or comes from code.
+    /// The file or folder; `None` for a definition from the command line or from code.
     pub path: Option<PathBuf>,
-    /// The line, from 1, where one can be told.
+    /// The line, from 1, if known.
     pub line: Option<u32>,
     /// The character in that line, from 1.
     pub column: Option<u32>,
-    /// How much it matters.
+    /// The severity.
     pub level: Level,
-    /// The agent, where its name is known.
+    /// The agent, if its name is known.
     pub agent: Option<String>,
-    /// What it is and what to do about it.
+    /// The problem, and what to do about it.
     pub reason: String,
 }
 
 impl Problem {
-    /// What is wrong with the whole of a file or folder.
+    /// A problem of a whole file or folder.
     pub(crate) fn of_file(path: &Path, level: Level, reason: String) -> Self {
         Problem {
             path: Some(path.to_owned()),
@@ -83,11 +82,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Nowhere in particular.
+    /// An unknown place.
     pub(crate) const UNKNOWN: Place = Place { line: 0, column: 0 };
 }
 
-/// A problem before it is known of which file and agent it is.
+/// A problem that is not yet assigned to a file and an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finding {
     pub(crate) place: Place,
@@ -96,7 +95,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// The problem that this is in the file at `path`, of the agent called `agent`.
+    /// Makes a problem in the file at `path`, of the agent `agent`.
     pub(crate) fn problem(&self, path: Option<&Path>, agent: Option<&str>) -> Problem {
         let known = |number: u32| Some(number).filter(|number| *number > 0);
         Problem {
@@ -110,7 +109,7 @@ impl Finding {
     }
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Findings(pub(crate) Vec<Finding>);
 

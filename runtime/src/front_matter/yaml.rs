@@ -1,4 +1,4 @@
-//! YAML to nodes, within narrow bounds: a definition is small, and nothing in it needs aliases.
+//! Parses YAML into nodes, within strict limits: a definition is small and needs no aliases.
 
 use super::node::{Content, Key, Node, Style};
 use super::problem::Place;
@@ -9,19 +9,19 @@ use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPo
 use serde_saphyr::{Error, Location, Options, Spanned};
 use std::fmt;
 
-/// Values in one front matter, at most.
+/// The maximum number of values in a front matter.
 const NODES: usize = 4_000;
-/// Aliases in it, and values they may stand for.
+/// The maximum number of aliases, and of values that they expand to.
 const ALIASES: usize = 16;
 const REPLAYED: usize = 2_000;
 const DEPTH: usize = 32;
 
-/// Why a text is not read.
+/// Why a text cannot be read.
 #[derive(Debug)]
 pub(crate) enum YamlError {
-    /// It is no YAML.
+    /// It is not valid YAML.
     Syntax { place: Place, reason: String },
-    /// It is YAML that is not to be read, however tolerantly.
+    /// It is YAML that must not be read, not even line by line.
     Refused { place: Place, reason: String },
 }
 
@@ -98,7 +98,7 @@ fn place(location: &Location, first_line: u32) -> Place {
     }
 }
 
-/// A value as the parser hands it over.
+/// A value as the parser returns it.
 enum Raw {
     Null,
     Plain(Value),
@@ -136,7 +136,7 @@ fn style(written: &str) -> Style {
     }
 }
 
-/// The part of `text` that `location` means.
+/// The part of `text` at `location`.
 fn written<'t>(location: &Location, text: &'t str) -> Option<&'t str> {
     let span = location.span();
     let start = span.byte_offset()? as usize;

@@ -1,14 +1,14 @@
-//! How many runs may be executed at the same time, in all and of a kind.
+//! How many runs of a kind may be executed at the same time.
 
 use posse_protocol::RunId;
 use posse_store::Queued;
 use std::collections::BTreeMap;
 
-/// How many runs of a kind a process executes at the same time. What is over a cap waits in its
-/// place; nothing is refused. A cap of 0 counts as 1: what it caps would never start.
+/// How many runs of a kind a process executes at the same time. Runs over a cap wait in their
+/// place; none is refused. A cap of 0 counts as 1, because with 0 these runs would never start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneCaps {
-    /// Children of one run. A run whose agent says less has less.
+    /// Children of one run. The agent of the run can only set a lower cap.
     pub per_parent: Option<usize>,
     /// Runs of one agent, by its name.
     pub per_agent: Shares,
@@ -16,17 +16,17 @@ pub struct LaneCaps {
     pub per_model: Shares,
 }
 
-/// How many of each name.
+/// Caps by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// Of these.
+    /// The caps of these names.
     pub named: BTreeMap<String, usize>,
-    /// Of each that is not named.
+    /// The cap of each other name.
     pub others: Option<usize>,
 }
 
 impl Shares {
-    /// How many of `name`; names are the same in any case.
+    /// The cap of `name`, compared without regard to case.
     pub fn of(&self, name: &str) -> Option<usize> {
         let is_meant = |(known, _): &(&String, &usize)| known.eq_ignore_ascii_case(name);
         self.named.iter().find(is_meant).map(|(_, most)| *most).or(self.others)
@@ -34,22 +34,22 @@ impl Shares {
 }
 
 impl LaneCaps {
-    /// How many children one run has at work, if its agent says `abreast` of them.
+    /// The cap of the children of one run whose agent sets the cap `abreast`.
     pub(super) fn of_parent(&self, abreast: Option<u32>) -> Option<usize> {
         let own = abreast.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
         self.per_parent.into_iter().chain(own).min()
     }
 }
 
-/// What runs that are capped alike have in common.
+/// The properties of a run that caps depend on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Kind {
     pub(super) parent: Option<RunId>,
-    /// How many children that parent has at work, if it says so.
+    /// The cap that the agent of the parent sets.
     pub(super) abreast: Option<u32>,
     pub(super) agent: String,
     pub(super) model: String,
-    /// It may take its process along.
+    /// True when it may kill its process.
     pub(super) suspect: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What holds whatever happens: caps, order, fairness, and that no slot stays free in vain.
+//! Property tests: caps, order, fairness, and that no slot stays free without need.
 
 use super::{LaneCaps, Lanes, Shares};
 use posse_protocol::RunId;
@@ -14,14 +14,14 @@ fn id(bits: u64) -> RunId {
     RunId::from_u128(u128::from(bits))
 }
 
-/// A run of the root `root`, the `number`th that is made.
+/// The run with the number `number`, of the root `root`.
 fn run(root: u64, number: u64, agent: usize, model: usize, priority: i32) -> Queued {
     Queued {
         id: id(1_000 + number),
         root: id(root),
-        // Two parents to a root.
+        // Each root has two parents.
         parent: Some(id(root * 10 + number % 2)),
-        // The second of them says how many.
+        // The agent of the second one sets a cap.
         abreast: (number % 2 == 1).then_some(2),
         agent: AGENTS[agent].to_owned(),
         model: MODELS[model].to_owned(),
@@ -38,13 +38,13 @@ fn plain(root: u64, number: u64) -> Queued {
 
 #[derive(Clone, Debug)]
 enum Move {
-    /// A run begins to wait.
+    /// A run starts to wait.
     Queue { root: u64, agent: usize, model: usize, priority: i32 },
     /// A new run asks for a slot.
     Launch { root: u64, agent: usize, model: usize, priority: i32 },
-    /// Whose turn it is gets a slot.
+    /// The next run gets a slot.
     Take,
-    /// One of those at work ends.
+    /// A running run ends.
     End(prop::sample::Index),
 }
 
@@ -74,7 +74,7 @@ fn caps() -> impl Strategy<Value = LaneCaps> {
     )
 }
 
-/// The same rules, written down as plainly as can be.
+/// The same rules in their simplest form, as a reference.
 struct Plain {
     slots: usize,
     caps: LaneCaps,
@@ -172,7 +172,7 @@ proptest! {
         }
     }
 
-    /// However many one session has, another waits for no more than one slot to get free.
+    /// However many runs one tree has, another tree waits for at most one slot to become free.
     #[test]
     fn a_session_with_thousands_delays_nobody_by_more_than_a_slot(
         slots in 1..8usize, crowd in 1..2_000u64, guests in 1..5u64,
@@ -195,7 +195,7 @@ proptest! {
         prop_assert_eq!(served, guests);
     }
 
-    /// Among those of a session that are capped alike, who came first goes first.
+    /// Among runs of one tree with the same caps, the first to come goes first.
     #[test]
     fn siblings_keep_their_order(slots in 1..5usize, caps in caps(), agents in vec(0..3usize, 1..60)) {
         let mut lanes = Lanes::new(slots, caps);
@@ -286,7 +286,7 @@ fn of_those_whose_processes_died_again_and_again_one_is_executed_at_a_time() {
     }
     let mut take = || lanes.take().map(|run| run.root);
     assert_eq!([take(), take(), take()], [Some(id(1)), Some(id(3)), None]);
-    // It has shown that it is not to blame, or has ended.
+    // It has shown that it does not kill its process, or has ended.
     lanes.clear(id(1_001));
     assert_eq!(lanes.take().map(|run| run.root), Some(id(2)));
     lanes.leave(id(1_002));

@@ -1,4 +1,4 @@
-//! What this process executes, counted as the caps count it.
+//! The runs that this process executes, counted for the caps.
 
 use super::caps::{Kind, LaneCaps};
 use posse_protocol::RunId;
@@ -14,22 +14,22 @@ pub(super) struct Running {
     parents: HashMap<RunId, Children>,
     agents: HashMap<String, usize>,
     models: HashMap<String, usize>,
-    /// The one that may take this process along.
+    /// The run that may kill this process.
     suspect: Option<RunId>,
 }
 
-/// The children of one run that are executed.
+/// The executed children of one run.
 #[derive(Default)]
 struct Children {
     count: usize,
-    /// How many there may be, if their parent says so.
+    /// The cap that the agent of their parent sets.
     abreast: Option<u32>,
 }
 
 struct Execution {
     root: RunId,
     kind: Kind,
-    /// A run may be taken up again before its last execution has let go of it. It counts once.
+    /// How many executions it has: a new one may start before the last has left. It counts once.
     times: usize,
 }
 
@@ -51,12 +51,12 @@ impl Running {
         self.slots.saturating_sub(self.runs.len())
     }
 
-    /// How many of a tree.
+    /// How many runs of the tree of `root` are executed.
     pub(super) fn of_root(&self, root: RunId) -> usize {
         self.roots.get(&root).copied().unwrap_or(0)
     }
 
-    /// True when no cap of its kind keeps one more from being executed.
+    /// True when no cap holds back one more run of this kind.
     pub(super) fn has_room_for(&self, kind: &Kind) -> bool {
         let parent = kind.parent.is_none_or(|parent| {
             let count = self.parents.get(&parent).map(|children| &children.count);
@@ -68,7 +68,7 @@ impl Running {
             && is_below(self.caps.per_model.of(&kind.model), self.models.get(&kind.model))
     }
 
-    /// The kinds of which no more can be executed now.
+    /// The parents, agents and models whose caps are reached.
     pub(super) fn full(&self) -> Passed {
         let caps = &self.caps;
         let full = |cap: Option<usize>, count: &usize| !is_below(cap, Some(count));
@@ -100,12 +100,12 @@ impl Running {
         self.runs.insert(run.id, Execution { root: run.root, kind, times: 1 });
     }
 
-    /// `run` is no suspect any more.
+    /// Marks `run` as no longer suspect.
     pub(super) fn clear(&mut self, run: RunId) {
         self.suspect.take_if(|suspect| *suspect == run);
     }
 
-    /// Returns the root of `run` if it is executed no more.
+    /// Removes an execution of `run`. Returns its root if that was the last one.
     pub(super) fn leave(&mut self, run: RunId) -> Option<RunId> {
         let known = self.runs.get_mut(&run)?;
         known.times -= 1;
@@ -130,7 +130,7 @@ impl Running {
 }
 
 fn is_below(cap: Option<usize>, count: Option<&usize>) -> bool {
-    // A cap of nothing would keep a run waiting for ever.
+    // With a cap of 0, a run would wait for ever.
     cap.is_none_or(|cap| count.copied().unwrap_or(0) < cap.max(1))
 }
 

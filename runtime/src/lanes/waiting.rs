@@ -1,4 +1,4 @@
-//! The runs that are known to wait, in their order: priority, then session by session, then time.
+//! The known waiting runs, in order: priority, then tree by tree, then waiting time.
 
 use super::caps::Kind;
 use posse_protocol::RunId;
@@ -12,22 +12,22 @@ pub(super) struct Waiting {
     classes: BTreeMap<Reverse<i32>, Class>,
 }
 
-/// Those of one priority.
+/// The waiting runs of one priority.
 #[derive(Default)]
 struct Class {
     lines: HashMap<RunId, Line>,
     order: BTreeSet<Turn>,
 }
 
-/// Those of one root.
+/// The waiting runs of one root.
 struct Line {
     turn: Turn,
     by_time: BTreeSet<(u64, RunId)>,
-    /// Runs of a kind are kept back together.
+    /// By kind, because a cap holds back all runs of a kind.
     by_kind: HashMap<Kind, BTreeSet<(u64, RunId)>>,
 }
 
-/// When a root has its turn: the one with the fewest runs at work, then the one that was served
+/// The order of roots: the one with the fewest running runs first, then the one that was served
 /// longest ago, then the one whose first run waits longest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
@@ -36,12 +36,12 @@ struct Turn {
     root: RunId,
 }
 
-/// What a root has had.
+/// What a root has received so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Standing {
-    /// Its runs at work.
+    /// The number of its running runs.
     pub(super) running: usize,
-    /// When it was last served, counted in runs; 0 if never.
+    /// When it was last served, counted in started runs; 0 if never.
     pub(super) served: u64,
 }
 
@@ -50,12 +50,12 @@ impl Waiting {
         self.runs.len()
     }
 
-    /// True when none of `root` is known to wait.
+    /// True when no run of `root` is known to wait.
     pub(super) fn has_none_of(&self, root: RunId) -> bool {
         !self.classes.values().any(|class| class.lines.contains_key(&root))
     }
 
-    /// Adds a run, or puts it where it now belongs.
+    /// Adds a run, or moves it to its new place.
     pub(super) fn insert(&mut self, run: Queued, standing: Standing) {
         if self.runs.get(&run.id) == Some(&run) {
             return;
@@ -94,14 +94,14 @@ impl Waiting {
         Some(run)
     }
 
-    /// What `root` has had is now this.
+    /// Updates the standing of `root`.
     pub(super) fn restand(&mut self, root: RunId, standing: Standing) {
         for class in self.classes.values_mut() {
             class.settle(root, Some(standing));
         }
     }
 
-    /// Whose turn it is among those of the kinds that have room.
+    /// The next run among the kinds that have room.
     pub(super) fn next(&self, has_room: impl Fn(&Kind) -> bool) -> Option<RunId> {
         let mut lines = self.classes.values().flat_map(Class::in_turn);
         lines.find_map(|line| line.next(&self.runs, &has_room))
@@ -114,7 +114,7 @@ impl Class {
         self.order.iter().filter_map(|turn| self.lines.get(&turn.root))
     }
 
-    /// Puts the line of `root` where it belongs, or away when nobody is left in it.
+    /// Moves the line of `root` to its place, or removes the line if it is empty.
     fn settle(&mut self, root: RunId, standing: Option<Standing>) {
         let Some(line) = self.lines.get_mut(&root) else { return };
         self.order.remove(&line.turn);
@@ -138,7 +138,7 @@ impl Line {
         has_room: &impl Fn(&Kind) -> bool,
     ) -> Option<RunId> {
         let (_, first) = self.by_time.first()?;
-        // Most often nobody is kept back.
+        // In most cases no cap holds a run back.
         if runs.get(first).is_some_and(|run| has_room(&Kind::of(run))) {
             return Some(*first);
         }

@@ -1,4 +1,4 @@
-//! A row is all that a setting needs; and the tables of the reference page follow from the rows.
+//! Tests that a setting needs only a row, and that the reference page matches the rows.
 
 use super::*;
 use crate::config::{Config, words};
@@ -31,14 +31,14 @@ fn add(shed: &mut Shed, text: &str, origin: &Origin) -> Result<(), String> {
 
 #[test]
 fn a_row_is_all_that_a_setting_needs() {
-    // Files are read, other spellings and all. Unknown keys are refused.
+    // Files may use other spellings. Unknown keys are refused.
     assert_eq!(read("color = 'red'").colour.as_deref(), Some("red"));
     let text = "colour = 'red'\nbike = 1\n";
     let error = toml::from_str::<FileShed>(text).err().unwrap();
     let error = words::unreadable(Path::new("file.toml"), text, &error).to_string();
     assert_eq!(error, "file.toml:2:1: unknown key `bike`; did you mean `bikes`?");
 
-    // Layers merge by the rule of the row, and its check is made.
+    // Layers merge by the rule of the row, and its check runs.
     let (user, project) = (Origin::User("u".into()), Origin::Project("p".into()));
     let mut shed = Shed::default();
     add(&mut shed, "colour = 'red'\nbikes = 9\nkeys = ['ann']", &user).unwrap();
@@ -46,7 +46,7 @@ fn a_row_is_all_that_a_setting_needs() {
     let wrong = add(&mut shed, "colour = 'loud'", &user);
     assert_eq!(wrong.unwrap_err(), "`shed.colour` is no colour");
 
-    // What is in force is shown with its origin.
+    // Values in effect are shown with their origin.
     let mut shown = Vec::new();
     shed.show(&Row::default(), &mut shown);
     let shown: Vec<String> =
@@ -59,7 +59,7 @@ fn a_row_is_all_that_a_setting_needs() {
     ];
     assert_eq!(shown, expected);
 
-    // A project is held back until it is trusted, and refused what is the user's.
+    // Keys of an untrusted project have no effect, and keys of the user are refused.
     let mut file = read("colour = 'blue'\nbikes = 1");
     let mut held_back = Vec::new();
     Shed::hold_back(&mut file, &mut held_back);
@@ -67,7 +67,7 @@ fn a_row_is_all_that_a_setting_needs() {
     assert_eq!(Shed::reserved(&read("keys = []")), Some("shed.keys"));
     assert_eq!(Shed::reserved(&read("colour = 'blue'")), None);
 
-    // The reference page has it.
+    // The reference page has the row.
     let mut shown = Vec::new();
     Shed::default().show(&Row::default(), &mut shown);
     let page = table("shed", Who::Anyone, &Shed::rows(), &shown);
@@ -78,7 +78,7 @@ fn a_row_is_all_that_a_setting_needs() {
     assert_eq!(page, expected);
 }
 
-/// The rows of `section` as a table; without a section, those outside of sections.
+/// The rows of `section` as a table; without a section, the rows outside of sections.
 fn table(section: &str, who: Who, rows: &[Row], defaults: &[Effective]) -> String {
     let mut table = match who {
         Who::User => "| key | meaning | default |\n| --- | --- | --- |\n".to_owned(),
@@ -137,7 +137,7 @@ fn page() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/settings.md")
 }
 
-/// `text` with the tables that follow from the rows. A line `<!-- rows: SECTION -->` is before each.
+/// `text` with the tables made from the rows. A line `<!-- rows: SECTION -->` is before each.
 fn renewed(text: &str) -> String {
     let (rows, defaults) = (Config::rows(), Config::default().effective());
     let sections = rows.iter().filter(|row| row.merge == Merge::Section);
