@@ -279,6 +279,160 @@ async fn what_links_in_the_home_folder_lead_to_is_closed() {
     assert!(folder.join("other").exists(), "{said}");
 }
 
+/// What one layout of a repository of settings has: links from the home folder and in the repository,
+/// files, and what an agent would do.
+struct Dotfiles {
+    links: &'static [(&'static str, &'static str)],
+    files: &'static [&'static str],
+    evil: Evil,
+}
+
+enum Evil {
+    Command(&'static str),
+    Write(&'static str),
+}
+
+/// Links lead on to others, through folders that are links, and to what is not there. Who changes one of
+/// them decides what the user's shell runs, just as who changes the file at the end.
+#[tokio::test]
+async fn no_link_on_the_way_from_the_home_folder_is_changed() {
+    let chain = &[(".bash_aliases", "dot/aliases"), ("dot/aliases", "aliases.linux")];
+    let missing = &[(".bash_aliases", "dot/aliases")];
+    let layouts = [
+        Dotfiles {
+            links: chain,
+            files: &["aliases.linux"],
+            evil: Evil::Command(
+                "rm -f aliases; mv aliases x; ln -sfn /x aliases; echo evil > aliases",
+            ),
+        },
+        Dotfiles {
+            links: &[(".bash_aliases", "dot/sh/aliases"), ("dot/sh/aliases", "aliases.linux")],
+            files: &["sh/aliases.linux", "sh/deep/a"],
+            evil: Evil::Command(
+                "rm -f sh/aliases; echo evil > sh/aliases; echo END > sh/deep/a || exit; \
+                 mv sh away && mkdir sh && echo evil > sh/aliases",
+            ),
+        },
+        Dotfiles {
+            links: &[(".bash_aliases", "dot/cur/aliases"), ("dot/cur", "v1")],
+            files: &["v1/aliases", "v2/x"],
+            evil: Evil::Command("echo evil > v2/aliases; rm cur; ln -sfn v2 cur; mv -T v2 cur"),
+        },
+        Dotfiles { links: missing, files: &[], evil: Evil::Command("echo evil > aliases") },
+        Dotfiles {
+            links: &[(".bash_aliases", "dot/more/aliases")],
+            files: &[],
+            evil: Evil::Command("mkdir more; echo evil > more/aliases"),
+        },
+        Dotfiles {
+            links: &[(".config/git/config", "dot/gc")],
+            files: &[],
+            evil: Evil::Command("rm -rf gc; echo evil > gc; git status"),
+        },
+        Dotfiles { links: missing, files: &[], evil: Evil::Write("aliases") },
+        Dotfiles {
+            links: &[(".gitconfig", "dot/gitconfig")],
+            files: &[],
+            evil: Evil::Write("gitconfig"),
+        },
+        Dotfiles {
+            links: &[(".bash_aliases", "dot/a"), ("dot/a", "b"), ("dot/b", "c")],
+            files: &[],
+            evil: Evil::Write("c"),
+        },
+    ];
+    for Dotfiles { links, files, evil } in layouts {
+        let (call, told) = match evil {
+            Evil::Command(evil) => (bash(evil), evil),
+            Evil::Write(path) => {
+                (Reply::tool_call("Write", json!({"file_path": path, "content": "evil"})), path)
+            }
+        };
+        let work =
+            "echo more >> notes; echo END > sub/other; git add -A; git commit -qm x && echo kept";
+        let turns = [call, bash(work), Reply::text("{{last_tool_result}}")];
+        let world = World::new(Script::turns(turns)).await;
+        let (home, folder) = (world.home(), world.home().join("dot"));
+        for file in files.iter().chain(&["notes", "sub/x"]) {
+            put(&folder.join(file), "# mine\n");
+        }
+        for (from, to) in links {
+            let to =
+                if from.starts_with("dot/") { Path::new(to).to_owned() } else { home.join(to) };
+            std::fs::create_dir_all(home.join(from).parent().unwrap()).unwrap();
+            symlink(to, home.join(from)).unwrap();
+        }
+        let init = "git init -q . && git config user.name A && git config user.email a@b";
+        let made =
+            std::process::Command::new("sh").args(["-c", init]).current_dir(&folder).status();
+        assert!(made.unwrap().success());
+        let mut command = world.command(&["run", "--mode", "bypass", "go"]);
+        command.current_dir(&folder);
+        let said = started(command).end().await.expect(0).out;
+        let obeyed = std::fs::read_to_string(home.join(links[0].0)).unwrap_or_default();
+        assert!(!obeyed.contains("evil"), "{told}: {said}");
+        for (from, to) in links.iter().skip(1) {
+            assert_eq!(home.join(from).read_link().unwrap(), Path::new(to), "{told}: {said}");
+        }
+        // Else they work as ever.
+        assert!(said.contains("kept"), "{told}: {said}");
+        assert!(folder.join("sub/other").exists(), "{told}: {said}");
+        let notes = std::fs::read_to_string(folder.join("notes")).unwrap();
+        assert_eq!(notes, "# mine\nmore\n", "{told}: {said}");
+        let deep = std::fs::read_to_string(folder.join("sh/deep/a"));
+        assert!(deep.is_err() || deep.unwrap() == "END\n", "{told}: {said}");
+    }
+}
+
+/// Agents are told why a command failed in a folder with such a link.
+#[tokio::test]
+async fn a_command_that_meets_a_link_of_the_user_s_programs_is_told_so() {
+    let world = World::new(Script::turns([
+        bash("echo x > new; true"),
+        Reply::text("{{last_tool_result}}"),
+    ]))
+    .await;
+    let (home, folder) = (world.home(), world.home().join("dot"));
+    put(&folder.join("gitconfig.linux"), "[user]\n\tname = Ada\n");
+    symlink("gitconfig.linux", folder.join("gitconfig")).unwrap();
+    symlink(folder.join("gitconfig"), home.join(".gitconfig")).unwrap();
+    let mut command = world.command(&["run", "--mode", "bypass", "go"]);
+    command.current_dir(&folder);
+    let said = started(command).end().await.expect(0).out;
+    assert!(said.contains("gitconfig is a link that the user's programs follow"), "{said}");
+    assert!(!folder.join("new").exists(), "{said}");
+}
+
+/// Where there are many files beside them, links are found all the same.
+#[tokio::test]
+async fn links_in_the_home_folder_are_found_beside_thousands_of_files() {
+    let linked = [
+        (".config/posse/agents/helper.md", "helper.md"),
+        (".config/posse/skills/x/SKILL.md", "skill.md"),
+        (".vim/plugin/x.vim", "x.vim"),
+    ];
+    let evil = "for file in helper.md skill.md x.vim; do echo evil > $file; done; echo END > other";
+    let world = World::new(Script::turns([bash(evil), Reply::text("done")])).await;
+    let (home, folder) = (world.home(), world.home().join("dot"));
+    for number in 0..3_200 {
+        put(&home.join(format!(".claude/todos/{number}.json")), "");
+    }
+    for (from, to) in linked {
+        put(&folder.join(to), "# mine\n");
+        std::fs::create_dir_all(home.join(from).parent().unwrap()).unwrap();
+        symlink(folder.join(to), home.join(from)).unwrap();
+    }
+    let mut command = world.command(&["run", "--mode", "bypass", "go"]);
+    command.current_dir(&folder);
+    let said = started(command).end().await.expect(0).out;
+    for (_, to) in linked {
+        let text = std::fs::read_to_string(folder.join(to)).unwrap();
+        assert_eq!(text, "# mine\n", "{to}: {said}");
+    }
+    assert!(folder.join("other").exists(), "{said}");
+}
+
 /// Who works in the folder of Claude Code's settings, which Posse obeys too, does not change them.
 #[tokio::test]
 async fn the_user_s_settings_of_claude_code_are_closed() {
