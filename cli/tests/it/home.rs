@@ -433,6 +433,60 @@ async fn links_in_the_home_folder_are_found_beside_thousands_of_files() {
     assert!(folder.join("other").exists(), "{said}");
 }
 
+/// With a network, files with secrets are hidden in what commands see of the home folder, too: in what the
+/// user shows, and in folders of programs.
+#[tokio::test]
+async fn with_a_network_secrets_beside_programs_and_in_shown_folders_are_hidden() {
+    let secrets = [
+        "lib/.env",
+        "lib/a/b/c/.env",
+        "lib/server.key",
+        "lib/id_rsa",
+        "lib/credentials.json",
+        ".virtualenvs/p/.env",
+        ".virtualenvs/p/tls-key.pem",
+        "bin/.env",
+        "opt/tool/.env",
+    ];
+    let meant = [".netrc", "lib/plain", "bin/plain", ".virtualenvs/p/plain"];
+    let names = secrets.iter().chain(&meant).map(|name| format!("~/{name}"));
+    let names: Vec<String> = names.collect();
+    let look = format!("for file in {} .env; do cat $file; done; true", names.join(" "));
+    let check = async |options: &[&str]| {
+        let world =
+            World::new(Script::turns([bash(&look), Reply::text("{{last_tool_result}}")])).await;
+        let home = world.home();
+        for name in secrets.iter().chain(&meant) {
+            put(&home.join(name), &format!("TEXT-{name}\n"));
+        }
+        world.write(".env", "TEXT-own");
+        std::fs::create_dir_all(home.join("opt/tool/bin")).unwrap();
+        std::fs::create_dir_all(home.join("opt/tool/lib")).unwrap();
+        let settings = "[command]\nreadable = [\"~/lib\", \"~/.netrc\"]\n";
+        put(&home.join("config/posse/config.toml"), settings);
+        let mut run = world.command(&[&["run"], options, &["go"]].concat());
+        let path = ["/usr/bin", "/bin"].map(Into::into);
+        let own = [home.join("opt/tool/bin"), home.join("bin")];
+        run.env("PATH", std::env::join_paths(own.into_iter().chain(path)).unwrap());
+        started(run).end().await.expect(0).out
+    };
+    let said = check(&["--network", "127.0.0.1"]).await;
+    for name in secrets {
+        assert!(!said.contains(&format!("TEXT-{name}")), "{name}: {said}");
+    }
+    assert!(!said.contains("TEXT-own"), "{said}");
+    for name in meant {
+        assert!(said.contains(&format!("TEXT-{name}")), "{name}: {said}");
+    }
+    for options in [&[][..], &["--network", "127.0.0.1", "--allow", "Read(**/.env)"]] {
+        let said = check(options).await;
+        assert!(said.contains("TEXT-lib/.env") && said.contains("TEXT-bin/.env"), "{said}");
+        assert!(said.contains("TEXT-own"), "{said}");
+    }
+    let said = check(&["--network", "127.0.0.1", "--allow", "Read(/.env)"]).await;
+    assert!(said.contains("TEXT-own") && !said.contains("TEXT-lib/.env"), "{said}");
+}
+
 /// Who works in the folder of Claude Code's settings, which Posse obeys too, does not change them.
 #[tokio::test]
 async fn the_user_s_settings_of_claude_code_are_closed() {

@@ -212,6 +212,12 @@ impl Launcher {
         self.with_environment(environment)
     }
 
+    /// What confined commands see of the user's home folder, because the user says so.
+    #[must_use]
+    pub fn shown(&self) -> &[PathBuf] {
+        &self.0.shown
+    }
+
     /// Confines with these back ends only.
     #[must_use]
     pub fn with_backends(self, backends: &[Backend]) -> Launcher {
