@@ -10,7 +10,8 @@ use crate::runtime_config::RuntimeConfig;
 use crate::tool_facts::{built_in_tools, find};
 use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec, ToolFacts};
 use posse_tools::confine::has_git;
-use std::path::Path;
+use posse_tools::launch::Launcher;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// In which files projects keep secrets, however deep they lie. A run that may talk to others does not
@@ -43,21 +44,51 @@ const SECRET_FILES: [&str; 24] = [
     "secrets.yaml",
 ];
 
+/// Where in a home folder these files are looked for. Commands see folders of programs there, in which others
+/// may lie deeper: those were fetched with the programs, and there are too many to look at for each command.
+const IN_HOME: [&str; 3] = ["~/", "~/*/", "~/*/*/"];
+
 /// The rules that deny them, but for those that `allow` has, of all or of what is at the top.
-/// So are those in the rest of the checkout that `workspace` is a part of, which commands see.
-fn secret_files(allow: &[String], workspace: &str) -> impl Iterator<Item = String> {
+/// So are those in the rest of the checkout that `workspace` is a part of, which commands see, in the home
+/// folder, and in `shown`, what the user shows of it to commands.
+fn secret_files(
+    allow: &[String],
+    workspace: &str,
+    shown: &[PathBuf],
+) -> impl Iterator<Item = String> {
     let rule = |folders: &str, name: &str| format!("{READ}({folders}{name})");
     let above = checkout_above(Path::new(workspace)).map(|top| format!("/{top}/**/"));
     SECRET_FILES.iter().flat_map(move |name| {
         let everywhere = rule("**/", name);
+        let is_allowed_at_top = allow.contains(&rule("/", name));
         let inside = match allow.contains(&everywhere) {
             // Whoever allows one of them by its rule means it.
             true => return vec![],
-            false if allow.contains(&rule("/", name)) => rule("/*/**/", name),
+            false if is_allowed_at_top => rule("/*/**/", name),
             false => everywhere,
         };
-        above.iter().map(|folders| rule(folders, name)).chain([inside]).collect()
+        // So does who shows one of them by its name.
+        let is_meant = shown.iter().any(|path| is_called(path, name));
+        let in_home = IN_HOME.iter().filter(|_| !is_meant && !is_allowed_at_top);
+        let around = |folder: &&PathBuf| Path::new(workspace).starts_with(folder);
+        let folders = shown.iter().filter(|folder| !(is_allowed_at_top && around(folder)));
+        let folders = folders.filter(|folder| !is_called(folder, name));
+        let in_shown = folders.map(|it| format!("/{}/**/", escaped(&it.to_string_lossy())));
+        let in_home = in_home.map(|folders| (*folders).to_owned());
+        let beside: Vec<String> = above.iter().cloned().chain(in_home).chain(in_shown).collect();
+        beside.iter().map(|folders| rule(folders, name)).chain([inside]).collect()
     })
+}
+
+/// True when the last name of `path` is what `pattern` means, which has at most one `*`.
+fn is_called(path: &Path, pattern: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match pattern.split_once('*') {
+        None => name == pattern,
+        Some((start, end)) => {
+            name.len() >= pattern.len() - 1 && name.starts_with(start) && name.ends_with(end)
+        }
+    }
 }
 
 /// Lets denials of files that lie in any folder hold in the rest of the checkout too that `workspace`
@@ -137,7 +168,13 @@ pub(crate) fn narrow(
     grant.reach = reach.map_or(wanted, |reach| reach.min(wanted));
     let Permissions { allow, ask, deny: denied, .. } = &mut grant.permissions;
     if !grant.network.is_off() && grant.reach != Profile::Full {
-        denied.extend(secret_files(allow, &grant.workspace));
+        let shown = config.launcher.as_ref().map_or(&[][..], Launcher::shown);
+        // They may be links.
+        let real = shown.iter().filter_map(|path| path.canonicalize().ok());
+        let mut shown: Vec<PathBuf> = shown.iter().cloned().chain(real).collect();
+        shown.sort();
+        shown.dedup();
+        denied.extend(secret_files(allow, &grant.workspace, &shown));
     }
     ask.extend(asked.permissions.ask.iter().cloned());
     denied.extend(asked.permissions.deny.iter().cloned());

@@ -165,6 +165,7 @@ impl Bash {
             Status::Exited(0) => None,
             _ => self.launcher.missed(&finished.output, workspace, &command.confinement),
         };
+        let hindered = self.launcher.hindered(&finished.output, workspace, &command.confinement);
         let cannot_sign = command.confinement.profile != Profile::Full
             && finished.output.lines().any(|line| UNSIGNED.iter().any(|it| line.contains(it)));
         let left_behind = match command.confinement.profile {
@@ -229,6 +230,15 @@ impl Bash {
             output.parts.push(Part::text(format!(
                 "[commands see little of the home folder: {missed} is hidden from them. If the task \
                  needs it, tell the user to add it to `readable` under `[command]` in their settings.]"
+            )));
+        }
+        if let Some((folder, link)) = hindered {
+            let (folder, link) = (Path::new("./").join(folder), link.display());
+            output.parts.push(Part::text(format!(
+                "[{link} is a link that the user's programs follow. So commands can add, remove and rename \
+                 nothing in {}, the folder around it; they can change files there and work in the folders \
+                 below. Change such files with the other tools.]",
+                folder.display()
             )));
         }
         if cannot_sign {

@@ -279,6 +279,214 @@ async fn what_links_in_the_home_folder_lead_to_is_closed() {
     assert!(folder.join("other").exists(), "{said}");
 }
 
+/// What one layout of a repository of settings has: links from the home folder and in the repository,
+/// files, and what an agent would do.
+struct Dotfiles {
+    links: &'static [(&'static str, &'static str)],
+    files: &'static [&'static str],
+    evil: Evil,
+}
+
+enum Evil {
+    Command(&'static str),
+    Write(&'static str),
+}
+
+/// Links lead on to others, through folders that are links, and to what is not there. Who changes one of
+/// them decides what the user's shell runs, just as who changes the file at the end.
+#[tokio::test]
+async fn no_link_on_the_way_from_the_home_folder_is_changed() {
+    let chain = &[(".bash_aliases", "dot/aliases"), ("dot/aliases", "aliases.linux")];
+    let missing = &[(".bash_aliases", "dot/aliases")];
+    let layouts = [
+        Dotfiles {
+            links: chain,
+            files: &["aliases.linux"],
+            evil: Evil::Command(
+                "rm -f aliases; mv aliases x; ln -sfn /x aliases; echo evil > aliases",
+            ),
+        },
+        Dotfiles {
+            links: &[(".bash_aliases", "dot/sh/aliases"), ("dot/sh/aliases", "aliases.linux")],
+            files: &["sh/aliases.linux", "sh/deep/a"],
+            evil: Evil::Command(
+                "rm -f sh/aliases; echo evil > sh/aliases; echo END > sh/deep/a || exit; \
+                 mv sh away && mkdir sh && echo evil > sh/aliases",
+            ),
+        },
+        Dotfiles {
+            links: &[(".bash_aliases", "dot/cur/aliases"), ("dot/cur", "v1")],
+            files: &["v1/aliases", "v2/x"],
+            evil: Evil::Command("echo evil > v2/aliases; rm cur; ln -sfn v2 cur; mv -T v2 cur"),
+        },
+        Dotfiles { links: missing, files: &[], evil: Evil::Command("echo evil > aliases") },
+        Dotfiles {
+            links: &[(".bash_aliases", "dot/more/aliases")],
+            files: &[],
+            evil: Evil::Command("mkdir more; echo evil > more/aliases"),
+        },
+        Dotfiles {
+            links: &[(".config/git/config", "dot/gc")],
+            files: &[],
+            evil: Evil::Command("rm -rf gc; echo evil > gc; git status"),
+        },
+        Dotfiles { links: missing, files: &[], evil: Evil::Write("aliases") },
+        Dotfiles {
+            links: &[(".gitconfig", "dot/gitconfig")],
+            files: &[],
+            evil: Evil::Write("gitconfig"),
+        },
+        Dotfiles {
+            links: &[(".bash_aliases", "dot/a"), ("dot/a", "b"), ("dot/b", "c")],
+            files: &[],
+            evil: Evil::Write("c"),
+        },
+    ];
+    for Dotfiles { links, files, evil } in layouts {
+        let (call, told) = match evil {
+            Evil::Command(evil) => (bash(evil), evil),
+            Evil::Write(path) => {
+                (Reply::tool_call("Write", json!({"file_path": path, "content": "evil"})), path)
+            }
+        };
+        let work =
+            "echo more >> notes; echo END > sub/other; git add -A; git commit -qm x && echo kept";
+        let turns = [call, bash(work), Reply::text("{{last_tool_result}}")];
+        let world = World::new(Script::turns(turns)).await;
+        let (home, folder) = (world.home(), world.home().join("dot"));
+        for file in files.iter().chain(&["notes", "sub/x"]) {
+            put(&folder.join(file), "# mine\n");
+        }
+        for (from, to) in links {
+            let to =
+                if from.starts_with("dot/") { Path::new(to).to_owned() } else { home.join(to) };
+            std::fs::create_dir_all(home.join(from).parent().unwrap()).unwrap();
+            symlink(to, home.join(from)).unwrap();
+        }
+        let init = "git init -q . && git config user.name A && git config user.email a@b";
+        let made =
+            std::process::Command::new("sh").args(["-c", init]).current_dir(&folder).status();
+        assert!(made.unwrap().success());
+        let mut command = world.command(&["run", "--mode", "bypass", "go"]);
+        command.current_dir(&folder);
+        let said = started(command).end().await.expect(0).out;
+        let obeyed = std::fs::read_to_string(home.join(links[0].0)).unwrap_or_default();
+        assert!(!obeyed.contains("evil"), "{told}: {said}");
+        for (from, to) in links.iter().skip(1) {
+            assert_eq!(home.join(from).read_link().unwrap(), Path::new(to), "{told}: {said}");
+        }
+        // Else they work as ever.
+        assert!(said.contains("kept"), "{told}: {said}");
+        assert!(folder.join("sub/other").exists(), "{told}: {said}");
+        let notes = std::fs::read_to_string(folder.join("notes")).unwrap();
+        assert_eq!(notes, "# mine\nmore\n", "{told}: {said}");
+        let deep = std::fs::read_to_string(folder.join("sh/deep/a"));
+        assert!(deep.is_err() || deep.unwrap() == "END\n", "{told}: {said}");
+    }
+}
+
+/// Agents are told why a command failed in a folder with such a link.
+#[tokio::test]
+async fn a_command_that_meets_a_link_of_the_user_s_programs_is_told_so() {
+    let world = World::new(Script::turns([
+        bash("echo x > new; true"),
+        Reply::text("{{last_tool_result}}"),
+    ]))
+    .await;
+    let (home, folder) = (world.home(), world.home().join("dot"));
+    put(&folder.join("gitconfig.linux"), "[user]\n\tname = Ada\n");
+    symlink("gitconfig.linux", folder.join("gitconfig")).unwrap();
+    symlink(folder.join("gitconfig"), home.join(".gitconfig")).unwrap();
+    let mut command = world.command(&["run", "--mode", "bypass", "go"]);
+    command.current_dir(&folder);
+    let said = started(command).end().await.expect(0).out;
+    assert!(said.contains("gitconfig is a link that the user's programs follow"), "{said}");
+    assert!(!folder.join("new").exists(), "{said}");
+}
+
+/// Where there are many files beside them, links are found all the same.
+#[tokio::test]
+async fn links_in_the_home_folder_are_found_beside_thousands_of_files() {
+    let linked = [
+        (".config/posse/agents/helper.md", "helper.md"),
+        (".config/posse/skills/x/SKILL.md", "skill.md"),
+        (".vim/plugin/x.vim", "x.vim"),
+    ];
+    let evil = "for file in helper.md skill.md x.vim; do echo evil > $file; done; echo END > other";
+    let world = World::new(Script::turns([bash(evil), Reply::text("done")])).await;
+    let (home, folder) = (world.home(), world.home().join("dot"));
+    for number in 0..3_200 {
+        put(&home.join(format!(".claude/todos/{number}.json")), "");
+    }
+    for (from, to) in linked {
+        put(&folder.join(to), "# mine\n");
+        std::fs::create_dir_all(home.join(from).parent().unwrap()).unwrap();
+        symlink(folder.join(to), home.join(from)).unwrap();
+    }
+    let mut command = world.command(&["run", "--mode", "bypass", "go"]);
+    command.current_dir(&folder);
+    let said = started(command).end().await.expect(0).out;
+    for (_, to) in linked {
+        let text = std::fs::read_to_string(folder.join(to)).unwrap();
+        assert_eq!(text, "# mine\n", "{to}: {said}");
+    }
+    assert!(folder.join("other").exists(), "{said}");
+}
+
+/// With a network, files with secrets are hidden in what commands see of the home folder, too: in what the
+/// user shows, and in folders of programs.
+#[tokio::test]
+async fn with_a_network_secrets_beside_programs_and_in_shown_folders_are_hidden() {
+    let secrets = [
+        "lib/.env",
+        "lib/a/b/c/.env",
+        "lib/server.key",
+        "lib/id_rsa",
+        "lib/credentials.json",
+        ".virtualenvs/p/.env",
+        ".virtualenvs/p/tls-key.pem",
+        "bin/.env",
+        "opt/tool/.env",
+    ];
+    let meant = [".netrc", "lib/plain", "bin/plain", ".virtualenvs/p/plain"];
+    let names = secrets.iter().chain(&meant).map(|name| format!("~/{name}"));
+    let names: Vec<String> = names.collect();
+    let look = format!("for file in {} .env; do cat $file; done; true", names.join(" "));
+    let check = async |options: &[&str]| {
+        let world =
+            World::new(Script::turns([bash(&look), Reply::text("{{last_tool_result}}")])).await;
+        let home = world.home();
+        for name in secrets.iter().chain(&meant) {
+            put(&home.join(name), &format!("TEXT-{name}\n"));
+        }
+        world.write(".env", "TEXT-own");
+        std::fs::create_dir_all(home.join("opt/tool/bin")).unwrap();
+        std::fs::create_dir_all(home.join("opt/tool/lib")).unwrap();
+        let settings = "[command]\nreadable = [\"~/lib\", \"~/.netrc\"]\n";
+        put(&home.join("config/posse/config.toml"), settings);
+        let mut run = world.command(&[&["run"], options, &["go"]].concat());
+        let path = ["/usr/bin", "/bin"].map(Into::into);
+        let own = [home.join("opt/tool/bin"), home.join("bin")];
+        run.env("PATH", std::env::join_paths(own.into_iter().chain(path)).unwrap());
+        started(run).end().await.expect(0).out
+    };
+    let said = check(&["--network", "127.0.0.1"]).await;
+    for name in secrets {
+        assert!(!said.contains(&format!("TEXT-{name}")), "{name}: {said}");
+    }
+    assert!(!said.contains("TEXT-own"), "{said}");
+    for name in meant {
+        assert!(said.contains(&format!("TEXT-{name}")), "{name}: {said}");
+    }
+    for options in [&[][..], &["--network", "127.0.0.1", "--allow", "Read(**/.env)"]] {
+        let said = check(options).await;
+        assert!(said.contains("TEXT-lib/.env") && said.contains("TEXT-bin/.env"), "{said}");
+        assert!(said.contains("TEXT-own"), "{said}");
+    }
+    let said = check(&["--network", "127.0.0.1", "--allow", "Read(/.env)"]).await;
+    assert!(said.contains("TEXT-own") && !said.contains("TEXT-lib/.env"), "{said}");
+}
+
 /// Who works in the folder of Claude Code's settings, which Posse obeys too, does not change them.
 #[tokio::test]
 async fn the_user_s_settings_of_claude_code_are_closed() {

@@ -1,6 +1,6 @@
 //! The key reaches the provider and nobody else.
 
-use crate::world::{World, bash, started};
+use crate::world::{World, bash, eventually, started};
 use posse_testkit::{Reply, Script};
 
 const CANARY: &str = "sk-canary-8f3b1c";
@@ -295,4 +295,29 @@ async fn a_key_may_be_in_the_kernel_s_keyring() {
     assert_eq!(world.fake.last_request().header("x-api-key"), Some(CANARY));
     let without = world.run(&["run", "go"]).await;
     assert_ne!(without.code, Some(0), "{without:?}");
+}
+
+/// Other users of the machine cannot talk through the proxy of a command.
+#[tokio::test]
+async fn the_socket_of_a_proxy_is_for_its_owner_only_whatever_the_umask() {
+    let wait = "touch begun; while [ ! -e end ]; do sleep 0.05; done; echo over";
+    let script = Script::turns([bash(wait), Reply::text("{{last_tool_result}}")]);
+    let world = World::new(script).await;
+    let folder = world.home().join("temporary");
+    std::fs::create_dir(&folder).unwrap();
+    let binary = env!("CARGO_BIN_EXE_posse");
+    let mut shell = tokio::process::Command::new("sh");
+    shell.args(["-c", &format!("umask 000; exec {binary} run --network 127.0.0.1 go")]);
+    let mut shell = world.set_up(shell);
+    shell.env("TMPDIR", &folder);
+    let running = started(shell);
+    eventually("begun", async || world.work().join("begun").exists()).await;
+    let entries = std::fs::read_dir(&folder).unwrap().flatten();
+    let is_proxy = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("posse-proxy-");
+    let proxies = entries.filter(|entry| is_proxy(&entry.file_name()));
+    let modes: Vec<u32> = proxies.map(|it| crate::world::mode(&it.path())).collect();
+    world.write("end", "");
+    let said = running.end().await.expect(0).out;
+    assert!(said.contains("over"), "{said}");
+    assert_eq!(modes, [0o700]);
 }

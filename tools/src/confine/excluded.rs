@@ -3,7 +3,7 @@
 
 use super::mask;
 use super::placeholder::is_placeholder;
-use super::protected::{MODULES, PROTECTED, data_of, makes_a_repository};
+use super::protected::{MODULES, PROTECTED, data_of, makes_a_repository, obeyed_below_home};
 use super::walls::Walls;
 use posse_protocol::Profile;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
@@ -25,7 +25,10 @@ pub(super) fn excluded(walls: &Walls) -> Option<(PathBuf, TempPath)> {
     let (file, top) = place(walls)?;
     let mut text = text_of(&file)?;
     let below = workspace.strip_prefix(top).ok()?;
-    for name in PROTECTED.into_iter().chain(makes_a_repository(workspace)) {
+    let obeyed = obeyed_below_home(workspace, &walls.homes, &walls.hidden).places;
+    let obeyed = obeyed.iter().filter_map(|path| path.strip_prefix(workspace).ok());
+    let names = PROTECTED.into_iter().chain(makes_a_repository(workspace)).map(Path::new);
+    for name in names.chain(obeyed) {
         let is_held = match workspace.join(name).symlink_metadata() {
             Ok(found) => is_placeholder(&found),
             Err(error) => error.kind() == ErrorKind::NotFound,

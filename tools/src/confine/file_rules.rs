@@ -99,8 +99,8 @@ impl FileRules {
                 let first = below.iter().next().map(|name| name.to_string_lossy().to_lowercase());
                 first.is_some_and(|name| IN_GIT.contains(&name.as_str()))
             });
-        let mut obeyed = obeyed_below_home(&self.workspace, &self.homes, &self.hidden).into_iter();
-        let protected = protected || obeyed.any(|path| real.starts_with(path));
+        let obeyed = obeyed_below_home(&self.workspace, &self.homes, &self.hidden);
+        let protected = protected || obeyed.places.iter().any(|path| real.starts_with(path));
         let protected = protected
             || in_home
             || is_closed(&self.workspace, &self.homes)

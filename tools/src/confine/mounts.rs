@@ -3,6 +3,7 @@
 
 use super::excluded::{emptied, excluded};
 use super::lending::{Lender, never};
+use super::pinned::{changeable, followed_links, pinned};
 use super::protected::{
     GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository, obeyed_below_home,
 };
@@ -351,13 +352,16 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
     let more = walls.shown.iter().filter(|path| walls.lends && is_apart(path, walls));
     more.for_each(|path| show(path, Access::Read));
     let writes = walls.profile == Profile::WorkspaceWrite;
-    show(&walls.workspace, if writes { Access::Write } else { Access::Read });
+    let links = followed_links(walls);
+    let is_pinned = links.iter().any(|link| link.parent() == Some(&walls.workspace));
+    show(&walls.workspace, if writes && !is_pinned { Access::Write } else { Access::Read });
     walls.writable.iter().for_each(|path| show(path, Access::Write));
-    let links = places.into_iter().filter(|place| place.path != place.real);
-    mounts.extend(links.map(|place| Mount::Link { path: place.path, to: place.real }));
+    let to_homes = places.into_iter().filter(|place| place.path != place.real);
+    mounts.extend(to_homes.map(|place| Mount::Link { path: place.path, to: place.real }));
     let gap = |home: &&PathBuf| Mount::Gap { path: (*home).clone(), tracked: None };
     mounts.extend(homes.iter().map(gap));
     let hidden = secrets::hidden(walls);
+    let mut opened = Vec::new();
     if writes {
         let there = guarded(walls).into_iter().filter(|(path, _)| path.symlink_metadata().is_ok());
         let roots = roots(walls);
@@ -369,11 +373,26 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         // Mounting a hidden path read-only would reveal it, too.
         let gaps: Vec<&Path> = hidden.iter().map(PathBuf::as_path).collect();
         let is_hidden = |path: &Path| gaps.contains(&path) || is_in_gap(path, &gaps, &roots);
-        let kept = kept.filter(|(path, _)| !is_hidden(path));
+        let kept: Vec<_> = kept.filter(|(path, _)| !is_hidden(path)).collect();
+        let only_read = kept.iter().filter(|(_, access)| *access == Access::Read);
+        let closed: Vec<&Path> =
+            only_read.map(|(path, _)| path.as_path()).chain(gaps.iter().copied()).collect();
+        let pinned = pinned(&links, &closed);
+        opened.extend(pinned.iter().flat_map(|folder| changeable(folder)));
+        opened.retain(|path| {
+            let is_kept = kept.iter().any(|(kept, _)| kept == path);
+            !is_kept && !pinned.contains(path) && !gaps.contains(&path.as_path())
+        });
+        let shown =
+            |(path, access): (&PathBuf, Access)| Mount::Shown { path: path.clone(), access };
+        mounts.extend(pinned.iter().map(|path| (path, Access::Read)).map(shown));
+        mounts.extend(opened.iter().map(|path| (path, Access::Write)).map(shown));
         let emptied = emptied(walls);
-        mounts.extend(kept.map(|(path, access)| match emptied.as_ref() == Some(&path) {
-            true => Mount::Empty { path },
-            false => Mount::Shown { path, access },
+        mounts.extend(kept.into_iter().map(|(path, access)| {
+            match emptied.as_ref() == Some(&path) {
+                true => Mount::Empty { path },
+                false => Mount::Shown { path, access },
+            }
         }));
     }
     let mut known = tracked(&hidden);
@@ -385,7 +404,7 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         mounts.push(Mount::Gap { path, tracked });
     }
     if writes {
-        let held = held(&mounts, walls);
+        let held = held(&mounts, &opened, walls);
         mounts.extend(held);
     }
     mounts.sort_by_key(Mount::order);
@@ -399,8 +418,9 @@ fn is_apart(path: &Path, walls: &Walls) -> bool {
 }
 
 /// The folders around fixed or hidden paths in writable places, each as its own mount. Otherwise a
-/// command could move such a folder away with everything in it, and put another in its place.
-fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
+/// command could move such a folder away with everything in it, and put another in its place. Paths in
+/// `opened` are writable in a folder that is not.
+fn held(mounts: &[Mount], opened: &[PathBuf], walls: &Walls) -> Vec<Mount> {
     let is_kept = |mount: &&Mount| match mount {
         Mount::Gap { .. } | Mount::Empty { .. } | Mount::Shown { access: Access::Read, .. } => true,
         Mount::Shown { access: Access::Write, .. }
@@ -408,7 +428,8 @@ fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
         | Mount::Lasting { .. }
         | Mount::Link { .. } => false,
     };
-    let roots = roots(walls);
+    let mut roots = roots(walls);
+    roots.extend(opened);
     let kept: Vec<&Path> = mounts.iter().filter(is_kept).map(Mount::path).collect();
     let is_gap = |mount: &&Mount| matches!(mount, Mount::Gap { .. });
     let gaps: Vec<&Path> = mounts.iter().filter(is_gap).map(Mount::path).collect();
@@ -500,7 +521,7 @@ pub(super) fn protected(walls: &Walls) -> Vec<PathBuf> {
     for home in walls.homes.iter().filter(|home| home.starts_with(workspace)) {
         paths.extend(IN_HOME.iter().map(|name| home.join(name)));
     }
-    paths.extend(obeyed_below_home(workspace, &walls.homes, &walls.hidden));
+    paths.extend(obeyed_below_home(workspace, &walls.homes, &walls.hidden).places);
     // The host gave these paths to be written on purpose.
     paths.retain(|path| !walls.writable.iter().any(|given| path.starts_with(given)));
     paths

@@ -11,7 +11,7 @@
 use super::mounts::protected;
 use super::protected::{
     COMMON_FOLDER, FOLDERS_IN_HOME, GIT, IN_HOME, MODULES, OBJECTS, PROTECTED, REFS,
-    WORKTREE_CONFIG, data_of, makes_a_repository,
+    WORKTREE_CONFIG, data_of, makes_a_repository, obeyed_below_home,
 };
 use super::walls::Walls;
 use posse_protocol::Profile;
@@ -49,6 +49,8 @@ struct Folder {
     handle: File,
     /// The paths of the placeholders, relative to the folder.
     names: Vec<PathBuf>,
+    /// The placeholders that are empty files, whatever their names.
+    files: Vec<PathBuf>,
     locked: bool,
 }
 
@@ -65,14 +67,15 @@ impl Placeholders {
         }
         let mut paths = vec![walls.workspace.join(GIT)];
         paths.extend(protected(walls));
+        let files = obeyed_below_home(&walls.workspace, &walls.homes, &walls.hidden).files;
         // Paths in the data of a repository are locked there, not in the workspace.
         let mut data = data_of(&walls.workspace);
         data.retain(|data| *data != walls.workspace);
         let mut placeholders = Placeholders { folders: Vec::new() };
         for root in data.iter().chain(&walls.repository) {
-            placeholders.add(root, open_folder(root)?, &mut paths);
+            placeholders.add(root, open_folder(root)?, &mut paths, &files);
         }
-        placeholders.add(&walls.workspace, workspace, &mut paths);
+        placeholders.add(&walls.workspace, workspace, &mut paths, &files);
         for folder in &placeholders.folders {
             if let Err(error) = folder.put_up() {
                 placeholders.take_down();
@@ -82,14 +85,16 @@ impl Placeholders {
         Ok(Some(placeholders))
     }
 
-    /// Adds those of `paths` that are in the folder at `root`.
-    fn add(&mut self, root: &Path, handle: File, paths: &mut Vec<PathBuf>) {
+    /// Adds those of `paths` that are in the folder at `root`. Those in `files` are empty files.
+    fn add(&mut self, root: &Path, handle: File, paths: &mut Vec<PathBuf>, files: &[PathBuf]) {
         // Some file systems have no locks. Then no placeholder is removed.
         let locked = flock(&handle, FlockOperation::LockShared).is_ok();
         let inside = paths.extract_if(.., |path| path.starts_with(root) && *path != root);
         let names = inside.filter_map(|path| path.strip_prefix(root).ok().map(Path::to_owned));
         let names = names.collect();
-        self.folders.push(Folder { path: root.to_owned(), handle, names, locked });
+        let below = |path: &PathBuf| path.strip_prefix(root).ok().map(Path::to_owned);
+        let files = files.iter().filter_map(below).collect();
+        self.folders.push(Folder { path: root.to_owned(), handle, names, files, locked });
     }
 
     /// Removes the placeholders, unless other commands still need them. Call it when the command and
@@ -144,7 +149,8 @@ impl Folder {
         if [REFS, OBJECTS, MODULES].iter().any(|name| path == Path::new(name)) {
             return self.make_socket(path);
         }
-        let Some(content) = content_of(path) else {
+        let is_file = self.files.iter().any(|file| file == path);
+        let Some(content) = content_of(path).or_else(|| is_file.then_some(&b""[..])) else {
             return rustix::fs::mkdirat(here, path, Mode::from_raw_mode(MODE));
         };
         // It gets its name only when it is complete, because git may read it at any moment.

@@ -2,8 +2,8 @@
 //! command writes them, whether they exist or not.
 
 use super::git::{GITDIR, POINTER, SETTINGS_BYTES, first_line, text_at};
+use super::home_links::{links_of, way};
 use super::placeholder::is_placeholder;
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -225,107 +225,91 @@ const OBEYED_BELOW_HOME: [&str; 22] = [
     "bin",
 ];
 
-/// Folders below a home folder in which programs find files that they obey. The targets of links in them, and in
-/// the folders below them, are obeyed, too. Links to programs are not searched: a build replaces those.
-const LINKED_FROM: [&str; 6] = [".config", ".claude", ".codex", ".gemini", ".vim", ".ssh"];
-
-/// How deep to search these folders for links.
-const LINK_DEPTH: usize = 2;
+/// The files among these paths, and among the names below, that git reads.
+const FILES: [&str; 3] = [".gitconfig", ".config/git/config", ".config/git/attributes"];
 
 /// Paths below a home folder where only the user may work. They decide who may log in, and what agents
 /// are instructed and permitted to do.
 const CLOSED_BELOW_HOME: [&str; 6] =
     [".config/posse", ".claude/agents", ".claude/skills", ".claude/plugins", ".ssh", ".gnupg"];
 
-/// Returns true if the workspace is such a path, or is inside one.
+/// Returns true if the workspace is such a path, or is inside one, and also if a home folder has too many
+/// links to check.
 pub(crate) fn is_closed(workspace: &Path, homes: &[PathBuf]) -> bool {
-    let mut all =
-        homes.iter().flat_map(|home| CLOSED_BELOW_HOME.map(|name| real(&home.join(name))));
+    let places = homes.iter().flat_map(|home| CLOSED_BELOW_HOME.map(|name| way(&home.join(name))));
+    let mut all = places.flat_map(|way| way.ends);
     all.any(|place| workspace.starts_with(place))
+        || !homes.iter().all(|home| links_of(home).are_all)
 }
 
-/// The maximum number of names to check for links.
-const LINKS: usize = 3_000;
+/// Paths in a workspace that programs of the user obey: it is below a home folder, or links lead there.
+#[derive(Debug, Default)]
+pub(super) struct Obeyed {
+    /// Paths that exist, or the first missing folder on the way.
+    pub places: Vec<PathBuf>,
+    /// Paths that must be files: git stops if it finds a folder there.
+    pub files: Vec<PathBuf>,
+    /// Links on the way. Nothing can be mounted over a link, so the names around it must stay as they are.
+    pub links: Vec<PathBuf>,
+}
 
-/// Returns the paths to protect that are in `workspace` after links are resolved: those above, and those of `own`
-/// that are Posse's folders. For a missing path, returns the first missing folder on the way to it.
-pub(super) fn obeyed_below_home(
-    workspace: &Path,
-    homes: &[PathBuf],
-    own: &[PathBuf],
-) -> Vec<PathBuf> {
+/// Returns these paths in `workspace`, and those of `own` that are Posse's folders.
+pub(super) fn obeyed_below_home(workspace: &Path, homes: &[PathBuf], own: &[PathBuf]) -> Obeyed {
     let named = OBEYED_BELOW_HOME.iter().chain(IN_HOME.iter().filter(|it| !is_folder_in_home(it)));
     let below = homes.iter().flat_map(|home| named.clone().map(|name| home.join(name)));
-    let linked = homes.iter().flat_map(|home| links_of(home));
     let own = own.iter().filter(|path| path.file_name().is_some_and(|name| name == OWN)).cloned();
-    let all = below.chain(linked).chain(own);
-    let all = all.map(|path| real(&path));
-    let inside = all.filter(|path| path.starts_with(workspace) && path != workspace);
+    let in_workspace: Vec<&PathBuf> =
+        homes.iter().filter(|home| home.starts_with(workspace)).collect();
+    let is_inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
     // In a home folder that is in the workspace, these entries are protected as a whole.
     let is_protected = |path: &PathBuf| {
-        let in_home = homes.iter().filter(|home| home.starts_with(workspace));
-        in_home.into_iter().any(|home| IN_HOME.iter().any(|name| path.starts_with(home.join(name))))
+        let mut names = in_workspace.iter().flat_map(|home| IN_HOME.map(|name| home.join(name)));
+        names.any(|name| path.starts_with(name))
     };
+    let is_at_top_of_home =
+        |link: &PathBuf| in_workspace.iter().any(|home| link.parent() == Some(home.as_path()));
     let first_missing = |path: PathBuf| {
         let around = path.ancestors().take_while(|it| *it != workspace);
         let missing = around.filter(|it| it.symlink_metadata().is_err()).last();
         missing.map_or_else(|| path.clone(), Path::to_owned)
     };
-    let mut found: Vec<PathBuf> =
-        inside.filter(|path| !is_protected(path)).map(first_missing).collect();
-    found.sort();
-    found.dedup();
-    found
+    let mut obeyed = Obeyed::default();
+    for path in below.chain(own) {
+        let way = way(&path);
+        if FILES.iter().any(|name| path.ends_with(name)) {
+            obeyed.files.extend(way.ends.last().cloned());
+        }
+        obeyed.places.extend(way.ends);
+        obeyed.links.extend(way.links.into_iter().filter(|link| !is_at_top_of_home(link)));
+    }
+    for link in homes.iter().flat_map(|home| links_of(home).found) {
+        let way = way(&link);
+        // Who works in a part of the home folder makes and changes links there.
+        let around = link.parent().and_then(|folder| folder.canonicalize().ok());
+        let is_own = around.is_some_and(|folder| folder.starts_with(workspace));
+        let ends = way.ends.into_iter().filter(|end| !is_own || end.symlink_metadata().is_ok());
+        obeyed.places.extend(ends);
+        obeyed.links.extend(way.links.into_iter().filter(|_| !is_own));
+    }
+    let Obeyed { places, links, .. } = &mut obeyed;
+    places.retain(|path| is_inside(path) && !is_protected(path));
+    *places = std::mem::take(places).into_iter().map(first_missing).collect();
+    // What is in a place that stays as it is stays, too.
+    links.retain(|link| is_inside(link) && !is_protected(link));
+    links.retain(|link| !places.iter().any(|place| link.starts_with(place)));
+    for paths in [places, links] {
+        paths.sort();
+        paths.dedup();
+    }
+    obeyed
 }
 
 fn is_folder_in_home(name: &str) -> bool {
     FOLDERS_IN_HOME.contains(&name)
 }
 
-/// The links in `home` to files that programs obey: hidden links at its top, and all links in folders
-/// with settings, those near the top first.
-fn links_of(home: &Path) -> Vec<PathBuf> {
-    let mut folders: VecDeque<(PathBuf, usize)> =
-        LINKED_FROM.iter().map(|name| (home.join(name), LINK_DEPTH)).collect();
-    let (mut found, mut looked_at) = (Vec::new(), 0);
-    for entry in std::fs::read_dir(home).into_iter().flatten().flatten().take(LINKS) {
-        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if is_hidden && entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-            found.push(entry.path());
-        }
-    }
-    while let Some((folder, levels)) = folders.pop_front() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            looked_at += 1;
-            if looked_at > LINKS {
-                return found;
-            }
-            match entry.file_type() {
-                Ok(kind) if kind.is_symlink() => found.push(entry.path()),
-                Ok(kind) if kind.is_dir() && levels > 0 => {
-                    folders.push_back((entry.path(), levels - 1));
-                }
-                _ => {}
-            }
-        }
-    }
-    found
-}
-
 /// The name of the folders in which Posse keeps its own files.
 const OWN: &str = "posse";
-
-/// Resolves the links in `path`, as far as it exists.
-fn real(path: &Path) -> PathBuf {
-    let there = path.ancestors().find_map(|it| Some((it, it.canonicalize().ok()?)));
-    there.map_or_else(
-        || path.to_owned(),
-        |(around, real)| match path.strip_prefix(around) {
-            Ok(rest) if !rest.as_os_str().is_empty() => real.join(rest),
-            _ => real,
-        },
-    )
-}
 
 /// The names below that are folders.
 pub(super) const FOLDERS_IN_HOME: [&str; 5] = [".config", ".local", ".cargo", ".ssh", ".gnupg"];

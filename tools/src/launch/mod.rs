@@ -39,7 +39,9 @@ use output::{Capture, Meter};
 use posse_agent::Claim;
 use posse_protocol::{Network, Profile};
 use process::Pipes;
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
@@ -207,6 +209,12 @@ impl Launcher {
     pub fn at_home_in(self, home: &Path) -> Launcher {
         let environment = self.0.environment.clone().with("HOME", home.as_os_str());
         self.with_environment(environment)
+    }
+
+    /// The paths of the user's home folder that the user shows to confined commands.
+    #[must_use]
+    pub fn shown(&self) -> &[PathBuf] {
+        &self.0.shown
     }
 
     /// Uses only these back ends.
@@ -500,7 +508,10 @@ impl OwnProxy {
         let failed = |error: io::Error| LaunchError::NotConfined {
             reason: format!("there is no proxy for the hosts that it may talk to: {error}"),
         };
-        let folder = tempfile::Builder::new().prefix("posse-proxy-").tempdir().map_err(failed)?;
+        // Whatever the umask says: other users of the machine have no business there.
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("posse-proxy-").permissions(Permissions::from_mode(0o700));
+        let folder = builder.tempdir().map_err(failed)?;
         let listening = Proxy::new(network.clone()).listen(&folder.path().join("socket"));
         Ok(OwnProxy { folder, _listening: listening.map_err(failed)? })
     }

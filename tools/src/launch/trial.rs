@@ -5,8 +5,8 @@ use super::memory::{Memory, Surroundings};
 use super::supervisor::{Ending, Order, Report};
 use super::{LONGEST_TRIAL, LaunchError, Launcher, MARKER};
 use crate::confine::{
-    Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden, is_closed, is_root,
-    missed,
+    Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden, hindered, is_closed,
+    is_root, missed,
 };
 use crate::workspace::Workspace;
 use posse_protocol::{Network, Profile};
@@ -142,6 +142,19 @@ impl Launcher {
         walls.workspace = workspace.path().to_owned();
         show_repository(&mut walls);
         missed(text, &walls).filter(|_| walls.backend != Backend::None)
+    }
+
+    /// A folder of the workspace whose names no command changes, and the link in it that is why, if `text`,
+    /// the output of a command, may be about it.
+    pub(crate) fn hindered(
+        &self,
+        text: &str,
+        workspace: &Workspace,
+        confinement: &Confinement,
+    ) -> Option<(PathBuf, PathBuf)> {
+        let mut walls = self.walls_of(self.backend(confinement).ok()?, confinement);
+        walls.workspace = workspace.path().to_owned();
+        hindered(text, &walls).filter(|_| walls.backend != Backend::None)
     }
 
     /// The absolute paths in a variable. An empty path would mean the current folder.

@@ -1,0 +1,239 @@
+//! Links in a home folder, and the ways that they lead.
+//!
+//! Programs obey what is at the end of such a link. Who changes a link on the way, or makes what is
+//! missing at its end, decides as well what that is.
+
+use std::collections::{HashSet, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// Folders below a home folder in which programs find what they run or obey, and how deep links are looked
+/// for in each. What the links lead to is obeyed. Links to programs are not looked for: a build makes
+/// those anew.
+const THAT_MATTER: [(&str, usize); 17] = [
+    (".config/posse", 4),
+    (".claude/agents", 4),
+    (".claude/skills", 4),
+    (".claude/commands", 4),
+    (".claude/hooks", 4),
+    (".claude/plugins", 4),
+    (".codex/skills", 4),
+    (".codex/prompts", 4),
+    (".gemini/extensions", 4),
+    (".ssh", 2),
+    (".config/git", 2),
+    (".config/fish", 2),
+    (".config/systemd", 3),
+    (".config/autostart", 1),
+    (".config/environment.d", 1),
+    (".config/nvim", 4),
+    (".vim", 4),
+];
+
+/// Folders around them, in which other programs have their settings, and how deep it is looked there.
+const OTHERS: [(&str, usize); 4] = [(".config", 2), (".claude", 2), (".codex", 2), (".gemini", 2)];
+
+/// What is in there, may be large, and is obeyed by nobody: records, caches, and profiles of browsers.
+const PASSED_OVER: [&str; 20] = [
+    ".claude/todos",
+    ".claude/projects",
+    ".claude/file-history",
+    ".claude/statsig",
+    ".claude/debug",
+    ".claude/session-env",
+    ".codex/sessions",
+    ".codex/log",
+    ".gemini/tmp",
+    ".gemini/history",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".config/vivaldi",
+    ".config/opera",
+    ".config/Slack",
+    ".config/discord",
+    ".vim/undo",
+    ".vim/swap",
+];
+
+/// The same wherever it is.
+const PASSED_OVER_EVERYWHERE: [&str; 4] = [".git", "node_modules", "Cache", "CachedData"];
+
+/// Names of one folder that are looked at, at most, and folders in all: where it matters, and elsewhere.
+const WHERE_IT_MATTERS: Limits = Limits { names: 100_000, folders: 10_000 };
+const ELSEWHERE: Limits = Limits { names: 3_000, folders: 5_000 };
+
+#[derive(Clone, Copy)]
+struct Limits {
+    names: usize,
+    folders: usize,
+}
+
+/// The links of a home folder.
+pub(super) struct Links {
+    pub found: Vec<PathBuf>,
+    /// It was looked at all places that matter.
+    pub are_all: bool,
+}
+
+/// The links in `home` that lead to what programs obey: those with hidden names at its top, and all in
+/// folders with settings, the shallow ones first.
+pub(super) fn links_of(home: &Path) -> Links {
+    let mut search = Search { home, seen: HashSet::new(), found: Vec::new() };
+    let mut are_all = search.top();
+    for (name, depth) in THAT_MATTER {
+        are_all &= search.below(name, depth, WHERE_IT_MATTERS);
+    }
+    for (name, depth) in OTHERS {
+        search.below(name, depth, ELSEWHERE);
+    }
+    Links { found: search.found, are_all }
+}
+
+struct Search<'h> {
+    home: &'h Path,
+    /// Folders that were looked at.
+    seen: HashSet<PathBuf>,
+    found: Vec<PathBuf>,
+}
+
+impl Search<'_> {
+    /// Looks at the home folder itself. False if there is more than was looked at.
+    fn top(&mut self) -> bool {
+        let mut entries = std::fs::read_dir(self.home).into_iter().flatten().flatten();
+        for entry in entries.by_ref().take(WHERE_IT_MATTERS.names) {
+            let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            if is_hidden && entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+                self.found.push(entry.path());
+            }
+        }
+        entries.next().is_none()
+    }
+
+    /// Looks at the folder `name` of the home folder, and those below it. False if there is more than was
+    /// looked at.
+    fn below(&mut self, name: &str, depth: usize, limits: Limits) -> bool {
+        let mut folders = VecDeque::from([(self.home.join(name), depth)]);
+        let (mut looked_at, mut are_all) = (0, true);
+        while let Some((folder, levels)) = folders.pop_front() {
+            if !self.seen.insert(folder.clone()) {
+                continue;
+            }
+            looked_at += 1;
+            if looked_at > limits.folders {
+                return false;
+            }
+            let mut entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            for entry in entries.by_ref().take(limits.names) {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_symlink() => self.found.push(entry.path()),
+                    Ok(kind) if kind.is_dir() && levels > 0 && !self.passes_over(&entry.path()) => {
+                        folders.push_back((entry.path(), levels - 1));
+                    }
+                    _ => {}
+                }
+            }
+            are_all &= entries.next().is_none();
+        }
+        are_all
+    }
+
+    fn passes_over(&self, folder: &Path) -> bool {
+        let name = folder.file_name().unwrap_or_default();
+        PASSED_OVER_EVERYWHERE.iter().any(|it| name == *it)
+            || folder
+                .strip_prefix(self.home)
+                .is_ok_and(|below| PASSED_OVER.iter().any(|it| below == Path::new(it)))
+    }
+}
+
+/// Names on the way to a place, at most: links may go round in circles.
+const STEPS: usize = 400;
+
+/// The way to a place, step by step.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Way {
+    /// Where it leads, there or not; last, after what is missing on a way that goes back from there.
+    pub ends: Vec<PathBuf>,
+    /// The links that it leads through, each where it really is.
+    pub links: Vec<PathBuf>,
+}
+
+/// The way to the absolute `path`.
+pub(super) fn way(path: &Path) -> Way {
+    let mut ahead: Vec<OsString> = path.iter().rev().map(OsStr::to_owned).collect();
+    let mut way = Way::default();
+    let mut real = PathBuf::new();
+    for _ in 0..STEPS {
+        let Some(name) = ahead.pop() else {
+            way.ends.push(real);
+            break;
+        };
+        if name == ".." {
+            if real.symlink_metadata().is_err() {
+                // Made as a link, it would lead to what is beside something else.
+                way.ends.push(real.clone());
+            }
+            real.pop();
+            continue;
+        }
+        if name == "." {
+            continue;
+        }
+        let next = real.join(&name);
+        match next.read_link() {
+            Ok(target) => {
+                ahead.extend(target.iter().rev().map(OsStr::to_owned));
+                way.links.push(next);
+            }
+            Err(_) => real = next,
+        }
+    }
+    way.links.sort();
+    way.links.dedup();
+    way
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_way_has_every_link_and_what_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        std::fs::create_dir_all(at("dot/v1")).unwrap();
+        symlink("v1", at("dot/cur")).unwrap();
+        symlink("dot/cur/rc", at("rc")).unwrap();
+        symlink("rc.linux", at("dot/v1/rc")).unwrap();
+        let expected = vec![at("dot/cur"), at("dot/v1/rc"), at("rc")];
+        assert_eq!(way(&at("rc")), Way { ends: vec![at("dot/v1/rc.linux")], links: expected });
+        symlink("no/../dot/x", at("back")).unwrap();
+        assert_eq!(way(&at("back")).ends, [at("no"), at("dot/x")]);
+        symlink("round", at("round")).unwrap();
+        assert_eq!(way(&at("round")), Way { ends: vec![], links: vec![at("round")] });
+    }
+
+    #[test]
+    fn links_are_found_however_much_is_beside_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path();
+        for name in [".claude/todos", ".claude/agents", ".config/a", ".config/posse/skills/x"] {
+            std::fs::create_dir_all(home.join(name)).unwrap();
+        }
+        for number in 0..3_200 {
+            std::fs::write(home.join(format!(".config/a/{number}")), "").unwrap();
+        }
+        let links = [".config/posse/skills/x/SKILL.md", ".claude/agents/a.md", ".claude/a"];
+        for link in links {
+            symlink("nowhere", home.join(link)).unwrap();
+        }
+        let found = links_of(home);
+        assert!(found.are_all);
+        assert_eq!(found.found, links.map(|link| home.join(link)));
+    }
+}
