@@ -5,6 +5,7 @@
 
 mod apart;
 mod files;
+mod missing;
 mod places;
 mod tricks;
 mod walls;

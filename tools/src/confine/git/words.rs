@@ -3,8 +3,10 @@
 //! Nobody knows what a shell will do with a text, so this is generous: a variable may stand for any folder
 //! that is likely, and each folder that the text enters goes with each of its words.
 
+use super::is_below;
 use super::named::plain;
 use super::tree::text_at;
+use super::way::Way;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -156,9 +158,38 @@ pub(super) struct Places<'p> {
     pub homes: &'p [PathBuf],
     /// Folders in which the text may be run, or which variables may stand for.
     pub folders: Vec<PathBuf>,
+    /// A file that is about to be made, and counts as there, with all folders around it.
+    pub made: Option<&'p Path>,
 }
 
 impl Places<'_> {
+    /// True for a file, and where one is about to be made, or would be behind links that lead nowhere yet.
+    fn is_file(&self, path: &Path) -> bool {
+        match path.metadata() {
+            Ok(found) => found.is_file(),
+            Err(_) => self.is_made(path) || Way::to(path, self.workspace).is_lost(),
+        }
+    }
+
+    /// The same for a folder.
+    fn is_folder(&self, path: &Path) -> bool {
+        let is_around = || self.made.is_some_and(|made| is_below(made, path));
+        match path.metadata() {
+            Ok(found) => found.is_dir(),
+            Err(_) => is_around() || Way::to(path, self.workspace).is_lost(),
+        }
+    }
+
+    fn is_made(&self, path: &Path) -> bool {
+        self.made.is_some_and(|made| is_below(made, path) && is_below(path, made))
+    }
+
+    /// True for what a script may run that does not say with what: nobody knows what will be at the end of a
+    /// link.
+    fn may_be_run(&self, path: &Path) -> bool {
+        is_made_to_run(path) || Way::to(path, self.workspace).is_lost()
+    }
+
     /// Files that a line names which is run as it stands, as in a setting. The name of a program without a folder
     /// is looked for on PATH.
     pub(super) fn named_by_line(&self, line: &str) -> Vec<PathBuf> {
@@ -171,7 +202,7 @@ impl Places<'_> {
         let named = all.iter().filter(|word| !word.is_program || word.text.contains('/'));
         let named = named.map(|word| word.text).chain(spaced.iter().map(String::as_str));
         let places = named.flat_map(|word| self.places(word, &folders));
-        places.collect::<BTreeSet<_>>().into_iter().filter(|path| path.is_file()).collect()
+        places.collect::<BTreeSet<_>>().into_iter().filter(|path| self.is_file(path)).collect()
     }
 
     /// Files that a script runs: programs, files that are made to be run, and what it gives to a program that
@@ -200,15 +231,15 @@ impl Places<'_> {
             is_given &= word.text != "-c";
             let files = known.entry(word.text).or_insert_with(|| {
                 let places = self.places(word.text, &folders).into_iter();
-                places.filter(|path| path.is_file()).collect()
+                places.filter(|path| self.is_file(path)).collect()
             });
             // The first file is what it runs; the others are what that is about.
             let is_run = is_given;
             is_given &= files.is_empty();
-            run.extend(files.iter().filter(|path| is_run || is_made_to_run(path)).cloned());
+            run.extend(files.iter().filter(|path| is_run || self.may_be_run(path)).cloned());
         }
         let places = spaced.iter().flat_map(|word| self.places(word, &folders));
-        run.extend(places.filter(|path| path.is_file() && is_made_to_run(path)));
+        run.extend(places.filter(|path| self.is_file(path) && self.may_be_run(path)));
         if is_long {
             run.extend(self.with_names_in(text));
         }
@@ -219,7 +250,10 @@ impl Places<'_> {
     fn with_names_in(&self, text: &str) -> Vec<PathBuf> {
         let ends = |letter: char| BETWEEN.contains(&letter) || "/\\:".contains(letter);
         let names: HashSet<&OsStr> = text.split(ends).map(OsStr::new).collect();
-        let (mut ahead, mut found) = (vec![self.workspace.to_owned()], Vec::new());
+        let is_named = |path: &&Path| path.file_name().is_some_and(|name| names.contains(name));
+        let made = self.made.filter(is_named).filter(|path| is_made_to_run(path));
+        let mut found: Vec<PathBuf> = made.map(Path::to_owned).into_iter().collect();
+        let mut ahead = vec![self.workspace.to_owned()];
         let mut seen = 0;
         while let Some(folder) = ahead.pop().filter(|_| seen < FOLDERS) {
             seen += 1;
@@ -241,7 +275,7 @@ impl Places<'_> {
         let mut folders: BTreeSet<PathBuf> = self.folders.iter().map(|it| plain(it)).collect();
         let named = |words: &BTreeSet<&str>, from: &BTreeSet<PathBuf>| -> BTreeSet<PathBuf> {
             let places = words.iter().flat_map(|word| self.places(word, from));
-            places.filter(|path| path.is_dir()).collect()
+            places.filter(|path| self.is_folder(path)).collect()
         };
         let enters = words.iter().enumerate().filter(|(_, word)| ENTERS.contains(&word.text));
         // Up to the end of the command: one that stands in the place of a word has words of its own.
@@ -386,7 +420,7 @@ mod tests {
         fs::write(work.join("scripts/marked"), "#!/bin/sh\n").unwrap();
         fs::write(work.join("package.json"), "x").unwrap();
         let folders = vec![work.clone(), work.join(".git/hooks")];
-        let places = Places { workspace: &work, homes: &[home], folders };
+        let places = Places { workspace: &work, homes: &[home], folders, made: None };
         fs::create_dir_all(work.join("scripts/deep/a/b/c/d")).unwrap();
         fs::write(work.join("scripts/deep/a/b/c/d/f.sh"), "x").unwrap();
         let absolute = format!("exec {}/scripts/b.sh", work.display());
@@ -470,7 +504,8 @@ mod tests {
         }
         fs::write(work.join("scripts/check.sh"), "x").unwrap();
         fs::write(work.join("a/b/c.sh"), "x").unwrap();
-        let places = Places { workspace: &work, homes: &[], folders: vec![work.clone()] };
+        let places =
+            Places { workspace: &work, homes: &[], folders: vec![work.clone()], made: None };
         let found = places.run_by_script(script);
         assert!(found.contains(&work.join("scripts/check.sh")), "{found:?}");
         assert!(found.contains(&work.join("a/b/c.sh")), "{found:?}");
