@@ -152,6 +152,14 @@ async fn nothing_runs_that_an_agent_put_into_a_script_which_a_hook_names() {
         "DIR=scripts; cd $DIR; . ./x",
         "cd \"$(git rev-parse --show-toplevel 2>/dev/null || pwd)/scripts\" && ./x",
         "D=\"$(git rev-parse --path-format=absolute --show-toplevel 2>/dev/null)/scripts\"; cd \"$D\"; ./x",
+        "F=scripts/x; . \"$F\"",
+        "sh \"$(pwd)/scripts/x\"",
+        "sh \"${PWD}/scripts/x\"",
+        ". \"${X:-scripts/x}\"",
+        ". \"${X:=scripts/x}\"",
+        "S=sh; $S scripts/x",
+        "f() { . \"$1\"; }; f scripts/x",
+        "cat scripts/x | sh -s",
     ];
     let tricks = lines.map(|line| {
         let hook = format!(
@@ -159,7 +167,7 @@ async fn nothing_runs_that_an_agent_put_into_a_script_which_a_hook_names() {
              printf '#!/bin/sh\\nROOT=$PWD\\n%s\\n' '{line}' | sed \"s,TOP,$PWD,\" > .git/hooks/pre-commit\n\
              chmod +x .git/hooks/pre-commit"
         );
-        let hook = match line.contains("sh ") || line.contains(". ") {
+        let hook = match ["sh ", ". ", "$S "].iter().any(|it| line.contains(it)) {
             true => format!("{hook}; chmod -x scripts/x"),
             false => hook,
         };

@@ -1,7 +1,9 @@
 //! What git's settings and hooks name is missing, and tools for files make it.
 
-use super::{USER, WORDS, calling, set_up, shell, write};
+use super::{USER, WORDS, calling, prepared, set_up, shell, write};
 use crate::world::{World, bash};
+use posse_testkit::Reply;
+use serde_json::json;
 
 /// One way to make what the user's git runs or obeys.
 struct Missing {
@@ -65,6 +67,8 @@ async fn file_tools_do_not_make_what_a_hook_or_a_setting_names() {
         ("test ! -f s/x || sh s/x", "s/x"),
         ("ROOT=$(git rev-parse --show-toplevel); bash \"$ROOT/scripts/x.sh\"", "scripts/x.sh"),
         ("[ -d s ] && cd s && . ./x", "s/x"),
+        ("F=s/conf; [ ! -e $F ] || . \"$F\"", "s/conf"),
+        ("[ ! -e s/conf ] || . \"${CONF:-s/conf}\"", "s/conf"),
     ];
     let hooks = hooks.map(|(line, path)| Missing {
         before: hook(line),
@@ -153,4 +157,47 @@ async fn links_that_lead_nowhere_are_set_aside_where_git_looks() {
         assert!(!is_there(name) && is_there(&format!("{name}.set-aside")), "{name}: {said}");
     }
     assert!(is_there("mine") && is_there("other"), "{said}");
+}
+
+/// A place outside may be a link into the workspace.
+#[tokio::test]
+async fn nothing_runs_that_an_agent_put_where_a_link_outside_leads_from_a_hook() {
+    let before = "mkdir -p bin ~/tools ~/gitstuff; echo exit > bin/mon; chmod +x bin/mon
+        ln -sf $PWD/bin/mon ~/tools/mon; ln -sfn $PWD/bin ~/bin; printf '#!/bin/sh\\nLINE\\n' > ~/gitstuff/pre-commit
+        chmod +x ~/gitstuff/pre-commit; git config core.hooksPath ~/gitstuff";
+    let lines = ["~/tools/mon", "cd ~/bin; ./mon"];
+    let tricks = lines.map(|line| {
+        let before = before.replace("LINE", line);
+        prepared(line, before.leak(), "script bin/mon", COMMIT)
+    });
+    super::check(&tricks).await;
+}
+
+/// What a hook only reads, builds or checks stays open to agents, there or not.
+#[tokio::test]
+async fn what_a_hook_names_as_data_can_be_changed() {
+    let names = ["package.json", "src/main.rs", "Makefile", "VERSION", "notes.md", ".gitignore"];
+    let before = format!(
+        "mkdir src; for f in {}; do echo one > $f; done\n{}",
+        names.join(" "),
+        hook(
+            "CHECK=$(git config x.check); V=$(cat VERSION); F=src/main.rs\n\
+             for f in package.json notes.md new.json src/new.rs .gitignore; do sh \"$CHECK\" $f; done\n\
+             grep -q x Makefile $F || eval \"$CHECK\""
+        )
+    );
+    let change = format!("set -e; for f in {}; do echo two > $f; done; echo END", names.join(" "));
+    let read = |path: &str| Reply::tool_call("Read", json!({"file_path": path}));
+    let mut calls = vec![bash(&change)];
+    calls.extend(names.iter().flat_map(|name| [read(name), write(name, "three\n")]));
+    let new = ["new.json", "src/new.rs"];
+    calls.extend(new.iter().map(|name| write(name, "three\n")));
+    let world = calling(calls, &before).await;
+    world.run(&["run", "go"]).await.expect(0);
+    let requests = world.fake.requests();
+    let results: Vec<String> = requests.iter().flat_map(|it| it.tool_results()).collect();
+    assert!(results[0].contains("END") && !results[0].contains("set aside"), "{results:?}");
+    for name in names.iter().chain(&new) {
+        assert_eq!(world.read(name), "three\n", "{name}: {results:?}");
+    }
 }

@@ -44,10 +44,10 @@ const FOLDERS: usize = 200_000;
 const ENTERS: [&str; 4] = ["cd", "pushd", "-C", "--directory"];
 
 /// Programs that run files which need not be programs.
-const INTERPRETERS: [&str; 25] = [
-    ".", "ash", "awk", "bash", "bun", "dash", "deno", "fish", "gawk", "ksh", "lua", "make", "mawk",
-    "mksh", "node", "nodejs", "perl", "php", "pwsh", "python", "ruby", "sh", "source", "tsx",
-    "zsh",
+const INTERPRETERS: [&str; 29] = [
+    ".", "Rscript", "ash", "awk", "bash", "bun", "dash", "deno", "expect", "fish", "gawk", "julia",
+    "ksh", "lua", "make", "mawk", "mksh", "node", "nodejs", "perl", "php", "pwsh", "python",
+    "ruby", "sh", "source", "tclsh", "tsx", "zsh",
 ];
 
 /// How the names of files end that some program runs.
@@ -56,14 +56,36 @@ const SCRIPTS: [&str; 20] = [
     "ps1", "py", "rb", "sed", "sh", "ts", "zsh",
 ];
 
+/// How the names of files end that no shell runs, however it gets at them: texts, settings, and code that is
+/// built first. People and agents change them every day.
+const DATA: [&str; 53] = [
+    "adoc", "c", "cc", "cpp", "cs", "css", "csv", "dart", "gif", "go", "h", "hpp", "hs", "htm",
+    "html", "ico", "ini", "java", "jpg", "json", "json5", "jsonc", "jsx", "kt", "less", "lock",
+    "log", "md", "mdx", "mod", "pdf", "png", "po", "proto", "rs", "rst", "sass", "scala", "scss",
+    "sql", "sum", "svelte", "svg", "swift", "tf", "toml", "tsv", "tsx", "txt", "vue", "xml",
+    "yaml", "yml",
+];
+
+/// The most bytes of a file that a script runs under a name which it keeps in a variable.
+const LARGEST: u64 = 1 << 20;
+
+/// What comes between the name of a variable and what stands for it where it is not set.
+const DEFAULTS: [&str; 7] = [":-", ":+", ":?", "-", "+", "?", ":"];
+
 /// A word, and what is before it.
 #[derive(Clone, Copy)]
 struct Word<'t> {
     text: &'t str,
     /// It is the first of a command.
-    is_first: bool,
+    is_begun: bool,
     /// It may be a program's name, which is looked for on PATH.
     is_program: bool,
+    /// It is a variable, and no path goes on from there.
+    is_variable: bool,
+    /// What is before it goes into it.
+    is_piped: bool,
+    /// Nothing is between it and what is before it.
+    is_joined: bool,
     /// A variable gets it, or what it is a part of.
     is_value: bool,
     /// In how many commands it is that stand in the place of a word.
@@ -88,7 +110,12 @@ fn words(text: &str, most: usize) -> Vec<Word<'_>> {
             break;
         }
         let mut ended: Option<usize> = None;
+        let (mut is_begun, mut last) = (at_start, ' ');
         for letter in between.chars() {
+            // `${` begins no command, nor does the end of one in the place of a word.
+            let is_passing = letter == '{' && last == '$' || letter == '`' && in_ticks;
+            is_begun |= BEGINS.contains(&letter) && !is_passing;
+            last = letter;
             match letter {
                 '(' => depth += 1,
                 ')' => depth = depth.saturating_sub(1),
@@ -108,13 +135,43 @@ fn words(text: &str, most: usize) -> Vec<Word<'_>> {
         // What is in quotes, or behind `<`, may be anything.
         let is_program = is_first && !between.contains(['\'', '"', '<', '>', '=']);
         let is_value = value.is_some() || between.contains('=');
-        all.push(Word { text: word, is_first, is_program, is_value, depth, ended });
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let is_expanded = between.ends_with('$') || between.ends_with("${");
+        let is_whole = word.chars().all(is_name) || ["@", "*"].contains(&word);
+        let is_variable =
+            is_expanded && is_whole && !after.trim_start_matches(['}', '"']).starts_with('/');
+        let is_piped = between.contains('|') && !between.contains("||");
+        let is_joined = !between.contains(|it: char| it.is_whitespace() || ENDS.contains(&it));
+        let found = Word {
+            text: word,
+            is_begun,
+            is_program,
+            is_variable,
+            is_piped,
+            is_joined,
+            is_value,
+            depth,
+            ended,
+        };
+        all.push(found);
         if between.ends_with(['$', '{']) {
-            let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
             let text = word.trim_start_matches(is_name);
-            if !text.is_empty() {
-                let (is_first, is_program, ended) = (false, false, None);
-                all.push(Word { text, is_first, is_program, is_value, depth, ended });
+            let default = DEFAULTS.iter().find_map(|it| text.strip_prefix(it));
+            // `.` is a folder here.
+            let default = default.filter(|it| is_expanded && !it.trim_matches('.').is_empty());
+            for text in [Some(text), default].into_iter().flatten().filter(|it| !it.is_empty()) {
+                let (is_begun, is_program, ended) = (false, false, None);
+                let (is_variable, is_piped, is_joined) = (false, false, true);
+                all.push(Word {
+                    text,
+                    is_begun,
+                    is_program,
+                    is_variable,
+                    is_piped,
+                    is_joined,
+                    ended,
+                    ..found
+                });
             }
         }
         (rest, at_start) = (after, false);
@@ -218,25 +275,46 @@ impl Places<'_> {
         all.extend(words(&bare, most));
         let spaced = spaced(text);
         let folders = self.entered(&all, &spaced);
-        let mut run = BTreeSet::new();
-        let mut is_given = false;
+        let (mut run, mut others) = (BTreeSet::new(), BTreeSet::new());
+        // Whether a program that runs files is given the words here, in each of the commands around.
+        let mut given = vec![false];
+        // Something is run whose name is in a variable, or which comes from a command.
+        let mut is_loose = false;
         let mut known: HashMap<&str, Vec<PathBuf>> = HashMap::new();
         for word in &all {
-            is_given &= !word.is_first;
+            let is_path = word.is_joined && word.text.starts_with('/');
+            let is_back = given.len() > word.depth + 1;
+            is_loose |= is_back && given[word.depth] && !is_path;
+            given.iter_mut().skip(word.ended.unwrap_or(usize::MAX)).for_each(|it| *it = false);
+            given.resize(word.depth + 1, false);
+            let Some(is_given) = given.last_mut() else { continue };
+            *is_given &= !word.is_begun;
+            is_loose |= word.is_variable && (*is_given || word.is_begun) || word.text == "eval";
+            // It is not known whether that is what it runs, or an option.
+            *is_given &= !(word.is_variable && is_text);
             if is_interpreter(word.text) {
-                is_given = true;
+                is_loose |= word.is_piped;
+                *is_given = true;
                 continue;
             }
             // What follows is a text to be run, and what that is about.
-            is_given &= word.text != "-c";
+            *is_given &= word.text != "-c";
             let files = known.entry(word.text).or_insert_with(|| {
                 let places = self.places(word.text, &folders).into_iter();
                 places.filter(|path| self.is_file(path)).collect()
             });
             // The first file is what it runs; the others are what that is about.
-            let is_run = is_given;
-            is_given &= files.is_empty();
-            run.extend(files.iter().filter(|path| is_run || self.may_be_run(path)).cloned());
+            let is_run = *is_given;
+            *is_given &= files.is_empty();
+            let files = files.iter().cloned();
+            let (its, rest): (Vec<_>, Vec<_>) =
+                files.partition(|path| is_run || self.may_be_run(path));
+            run.extend(its);
+            others.extend(rest);
+        }
+        is_loose |= given.iter().rev().skip(1).any(|it| *it);
+        if is_text && is_loose {
+            run.extend(others.into_iter().filter(|path| !is_known_data(path)));
         }
         let places = spaced.iter().flat_map(|word| self.places(word, &folders));
         run.extend(places.filter(|path| self.is_file(path) && self.may_be_run(path)));
@@ -329,11 +407,14 @@ impl Places<'_> {
         places.extend(at_home(word, self.homes));
         if word.starts_with('/') {
             places.push(PathBuf::from(word));
-            // There may be links on the way to the workspace.
-            places.extend(Path::new(word).canonicalize());
         }
-        let places = places.iter().map(|path| plain(path));
-        places.filter(|path| path.starts_with(self.workspace) && path != self.workspace).collect()
+        let is_inside = |path: &PathBuf| path.starts_with(self.workspace);
+        // There may be links on the way to the workspace.
+        let linked = places.iter().filter(|path| !is_inside(&plain(path))).filter(is_at);
+        let linked: Vec<PathBuf> =
+            linked.flat_map(|path| Way::to(path, Path::new("/")).places).collect();
+        let places = places.iter().chain(&linked).map(|path| plain(path));
+        places.filter(|path| is_inside(path) && path != self.workspace).collect()
     }
 }
 
@@ -354,6 +435,11 @@ pub(super) fn at_home(value: &str, homes: &[PathBuf]) -> Vec<PathBuf> {
     of_user.chain([Path::new("/home").join(user)]).map(|home| home.join(below)).collect()
 }
 
+/// True where something is, also a link that leads nowhere.
+fn is_at(path: &&PathBuf) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
 /// True for a program that runs a file, whatever its version is.
 fn is_interpreter(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
@@ -363,6 +449,18 @@ fn is_interpreter(word: &str) -> bool {
         name.trim_end_matches(|it: char| "0123456789.".contains(it))
     };
     INTERPRETERS.contains(&name)
+}
+
+/// True for a file that is not run, whatever a script does with its name: by its ending, by its size, or as
+/// a file of the kind of `README`, `Makefile` and `.gitignore`.
+fn is_known_data(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let end = path.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
+    let is_usual = name.starts_with('.')
+        || name.ends_with("file")
+        || !name.contains(|letter: char| letter.is_lowercase());
+    let is_large = || path.metadata().is_ok_and(|found| found.len() > LARGEST);
+    is_usual || DATA.contains(&end.as_str()) || is_large()
 }
 
 /// True for a program, and for a file that some other program is made to run.
@@ -469,6 +567,24 @@ mod tests {
             ("$HOME/w/scripts/b.sh", vec!["b.sh"]),
             ("~/w/scripts/b.sh", vec!["b.sh"]),
             (&absolute, vec!["b.sh"]),
+            ("F=scripts/plain; . \"$F\"", vec!["plain"]),
+            ("sh \"$(pwd)/scripts/plain\" scripts/in/c", vec!["plain"]),
+            ("sh \"${PWD}/scripts/plain\" scripts/in/c", vec!["plain"]),
+            ("sh `pwd`/scripts/plain scripts/in/c", vec!["plain"]),
+            (". \"${X:-scripts/plain}\"", vec!["plain"]),
+            (". ${X-\"scripts/plain\"}", vec!["plain"]),
+            (". ${X:=scripts/plain}", vec!["plain"]),
+            ("\"${CHECK:-scripts/b.sh}\"", vec!["b.sh"]),
+            ("S=sh; $S scripts/plain", vec!["plain"]),
+            ("f() { . \"$1\"; }; f scripts/plain", vec!["plain"]),
+            ("for f in scripts/plain scripts/data.json; do sh $f; done", vec!["plain"]),
+            ("cat scripts/plain | sh", vec!["plain"]),
+            ("eval \"$(cat scripts/plain)\"", vec!["plain"]),
+            ("bash <(cat scripts/plain)", vec!["plain"]),
+            ("tclsh scripts/plain", vec!["plain"]),
+            ("F=scripts/data.json; node \"$X\" $F package.json", vec![]),
+            ("sh \"$(pwd)/x\"; cat ${ROOT:-.}/scripts/plain", vec![]),
+            ("for f in $(git diff --name-only); do grep x \"$f\" scripts/plain; done", vec![]),
             ("cat package.json scripts/data.json scripts/plain; ls scripts", vec![]),
             ("sh; cat scripts/plain", vec![]),
         ] {
