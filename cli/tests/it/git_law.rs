@@ -167,11 +167,12 @@ async fn nothing_runs_that_an_agent_put_into_a_script_which_a_hook_names() {
              printf '#!/bin/sh\\nROOT=$PWD\\n%s\\n' '{line}' | sed \"s,TOP,$PWD,\" > .git/hooks/pre-commit\n\
              chmod +x .git/hooks/pre-commit"
         );
-        let hook = match ["sh ", ". ", "$S "].iter().any(|it| line.contains(it)) {
-            true => format!("{hook}; chmod -x scripts/x"),
-            false => hook,
+        // Without the permission, it is run because the hook says so.
+        let (hook, agent) = match ["sh ", ". ", "$S "].iter().any(|it| line.contains(it)) {
+            true => (format!("{hook}; chmod -x scripts/x"), "echo PAYLOAD > scripts/x"),
+            false => (hook, "script scripts/x"),
         };
-        prepared(line, hook.leak(), "script scripts/x", "git commit -qm y --allow-empty")
+        prepared(line, hook.leak(), agent, "git commit -qm y --allow-empty")
     });
     check(&tricks).await;
 }

@@ -163,9 +163,9 @@ async fn links_that_lead_nowhere_are_set_aside_where_git_looks() {
 #[tokio::test]
 async fn nothing_runs_that_an_agent_put_where_a_link_outside_leads_from_a_hook() {
     let before = "mkdir -p bin ~/tools ~/gitstuff; echo exit > bin/mon; chmod +x bin/mon
-        ln -sf $PWD/bin/mon ~/tools/mon; ln -sfn $PWD/bin ~/bin; printf '#!/bin/sh\\nLINE\\n' > ~/gitstuff/pre-commit
+        ln -sf $PWD/bin/mon ~/tools/mon; ln -sfn $PWD/bin ~/lib; printf '#!/bin/sh\\nLINE\\n' > ~/gitstuff/pre-commit
         chmod +x ~/gitstuff/pre-commit; git config core.hooksPath ~/gitstuff";
-    let lines = ["~/tools/mon", "cd ~/bin; ./mon"];
+    let lines = ["~/tools/mon", "cd ~/lib; ./mon"];
     let tricks = lines.map(|line| {
         let before = before.replace("LINE", line);
         prepared(line, before.leak(), "script bin/mon", COMMIT)
