@@ -5,6 +5,7 @@
 
 mod apart;
 mod files;
+mod missing;
 mod places;
 mod tricks;
 mod walls;
@@ -151,6 +152,14 @@ async fn nothing_runs_that_an_agent_put_into_a_script_which_a_hook_names() {
         "DIR=scripts; cd $DIR; . ./x",
         "cd \"$(git rev-parse --show-toplevel 2>/dev/null || pwd)/scripts\" && ./x",
         "D=\"$(git rev-parse --path-format=absolute --show-toplevel 2>/dev/null)/scripts\"; cd \"$D\"; ./x",
+        "F=scripts/x; . \"$F\"",
+        "sh \"$(pwd)/scripts/x\"",
+        "sh \"${PWD}/scripts/x\"",
+        ". \"${X:-scripts/x}\"",
+        ". \"${X:=scripts/x}\"",
+        "S=sh; $S scripts/x",
+        "f() { . \"$1\"; }; f scripts/x",
+        "cat scripts/x | sh -s",
     ];
     let tricks = lines.map(|line| {
         let hook = format!(
@@ -158,11 +167,12 @@ async fn nothing_runs_that_an_agent_put_into_a_script_which_a_hook_names() {
              printf '#!/bin/sh\\nROOT=$PWD\\n%s\\n' '{line}' | sed \"s,TOP,$PWD,\" > .git/hooks/pre-commit\n\
              chmod +x .git/hooks/pre-commit"
         );
-        let hook = match line.contains("sh ") || line.contains(". ") {
-            true => format!("{hook}; chmod -x scripts/x"),
-            false => hook,
+        // Without the permission, it is run because the hook says so.
+        let (hook, agent) = match ["sh ", ". ", "$S "].iter().any(|it| line.contains(it)) {
+            true => (format!("{hook}; chmod -x scripts/x"), "echo PAYLOAD > scripts/x"),
+            false => (hook, "script scripts/x"),
         };
-        prepared(line, hook.leak(), "script scripts/x", "git commit -qm y --allow-empty")
+        prepared(line, hook.leak(), agent, "git commit -qm y --allow-empty")
     });
     check(&tricks).await;
 }

@@ -11,6 +11,7 @@ mod named;
 mod offence;
 mod settings;
 mod tree;
+mod way;
 mod words;
 
 pub(super) use named::first_line;
@@ -31,6 +32,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use tree::{Entry, Found, Identity, Root, entry, identity};
+use way::Way;
 
 /// The maximum number of bytes of a settings file to read.
 pub(super) const SETTINGS_BYTES: u64 = settings::MOST;
@@ -117,16 +119,17 @@ impl Repositories {
             let is_workspace = path == walls.workspace;
             looked.push(Looked { root, is_workspace, before, walled });
         }
-        let named = named::named(&walls.workspace, &walls.homes, &checkouts).into_iter();
-        let named: Named = named.map(|it| (it.clone(), it.canonicalize().ok())).collect();
+        let named = named::named(&walls.workspace, &walls.homes, &checkouts, None).into_iter();
+        let leads = |path: &Path| Way::to(path, &walls.workspace).leads();
+        let named: Named = named.map(|it| (it.clone(), leads(&it))).collect();
         let found: BTreeSet<PathBuf> = named.values().flatten().cloned().collect();
         let named = baseline.settled_names(named);
         // Paths that other commands found to be named stay protected, whatever one does to the settings.
         let is_there = |it: &&PathBuf| it.canonicalize().is_ok_and(|real| real == **it);
-        let settled = named.values().flatten().filter(is_there);
+        let settled = named.values().flatten();
         let inside =
             |real: &&PathBuf| real.starts_with(&walls.workspace) && **real != walls.workspace;
-        fixed.extend(found.iter().chain(settled).filter(inside).cloned());
+        fixed.extend(found.iter().chain(settled).filter(is_there).filter(inside).cloned());
         fixed.sort();
         fixed.dedup_by(|inner, outer| inner.starts_with(outer));
         let written_down = baseline.share()?;
@@ -168,18 +171,13 @@ impl Repositories {
             }
         }
         let Some(root) = self.looked.first().map(|looked| &looked.root) else { return told };
-        let mut named = named::named(&self.walls.workspace, &self.walls.homes, &checkouts);
+        let mut named = named::named(&self.walls.workspace, &self.walls.homes, &checkouts, None);
         named.extend(self.named.keys().cloned());
         for path in named {
             let before = self.named.get(&path).cloned().flatten();
-            let Ok(there) = path.symlink_metadata() else { continue };
-            // A placeholder is removed elsewhere, and needs no report.
-            let is_empty = match there.is_dir() {
-                true => std::fs::read_dir(&path).is_ok_and(|mut all| all.next().is_none()),
-                false => there.len() == 0,
-            };
-            let is_held = is_placeholder(&there) && !there.is_symlink() && is_empty;
-            if is_held || path.canonicalize().ok() == before {
+            // A link counts even if its target does not exist: something may create the target later.
+            let leads = Way::to(&path, &self.walls.workspace).leads();
+            if leads.is_none() || leads == before || is_held(&path) {
                 continue;
             }
             let Ok(below) = path.strip_prefix(&root.path) else { continue };
@@ -258,11 +256,18 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
         }
     }
     checkouts.extend(of_workspace(workspace, homes));
-    let named = named::named(workspace, homes, &checkouts);
-    let is_in = |path: &PathBuf| {
-        is_below(real, path) || path.canonicalize().is_ok_and(|it| is_below(real, &it))
+    let named = named::named(workspace, homes, &checkouts, Some(real));
+    named.iter().any(|path| is_below(real, path))
+}
+
+/// Returns true for a placeholder. It is removed elsewhere, and needs no report.
+fn is_held(path: &Path) -> bool {
+    let Ok(there) = path.symlink_metadata() else { return false };
+    let is_empty = match there.is_dir() {
+        true => std::fs::read_dir(path).is_ok_and(|mut all| all.next().is_none()),
+        false => there.len() == 0,
     };
-    named.iter().any(is_in)
+    is_placeholder(&there) && !there.is_symlink() && is_empty
 }
 
 /// The target of the file or link `.git` in `folder`, wherever that is.

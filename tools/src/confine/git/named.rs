@@ -2,6 +2,7 @@
 
 use super::settings::{self, MOST, Setting};
 use super::tree::text_at;
+use super::way::Way;
 use super::words::{Places, at_home};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -136,11 +137,13 @@ pub(super) struct Checkout {
 }
 
 /// The paths in `workspace` that the settings of the user and of these repositories name, whether they
-/// exist or not. Each path is included as it is named, and with links resolved.
+/// exist or not. Each path is included as it is named, and with every link on the way. The file `made`,
+/// which a tool is about to make, counts as existing.
 pub(super) fn named(
     workspace: &Path,
     homes: &[PathBuf],
     checkouts: &[Checkout],
+    made: Option<&Path>,
 ) -> BTreeSet<PathBuf> {
     let mut users = Vec::new();
     let mut read = 0;
@@ -157,7 +160,7 @@ pub(super) fn named(
         }
         // Git runs some hooks in the folder with the data, and in a bare repository all of them.
         let folders = vec![top.clone(), data.clone(), common.clone()];
-        let around = Places { workspace, homes, folders };
+        let around = Places { workspace, homes, folders, made };
         places.extend(named_by_hooks(&common.join("hooks"), &around));
         for (file, setting) in users.iter().chain(&own) {
             let named = paths(setting, file, &around);
@@ -168,24 +171,16 @@ pub(super) fn named(
         }
     }
     // If there is no repository yet, the user's own settings apply all the same.
-    let around = Places { workspace, homes, folders: vec![workspace.to_owned()] };
+    let around = Places { workspace, homes, folders: vec![workspace.to_owned()], made };
     for (file, setting) in &users {
         places.extend(paths(setting, file, &around));
     }
     // The settings files themselves may be links: people keep them in a repository.
     let at_home = homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name)));
-    places.extend(at_home.filter_map(|file| resolved(&file)));
-    let led_to = |path: &PathBuf| [Some(plain(path)), resolved(path)];
+    places.extend(at_home);
+    let led_to = |path: &PathBuf| [vec![plain(path)], Way::to(path, workspace).places].concat();
     let inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
-    places.iter().flat_map(led_to).flatten().filter(inside).collect()
-}
-
-/// Resolves the links in `path`, which itself may not exist.
-fn resolved(path: &Path) -> Option<PathBuf> {
-    path.canonicalize().ok().or_else(|| {
-        let around = path.parent()?.canonicalize().ok()?;
-        Some(around.join(path.file_name()?))
-    })
+    places.iter().flat_map(led_to).filter(inside).collect()
 }
 
 /// Collects the settings in `file` and in all files that it includes, each with the folder of its file.
@@ -257,8 +252,8 @@ fn named_by_hooks(folder: &Path, around: &Places) -> Vec<PathBuf> {
     }
     let real = folder.canonicalize().ok();
     let folders = around.folders.iter().cloned().chain([folder.to_owned()]).chain(real);
-    let Places { workspace, homes, .. } = *around;
-    let places = Places { workspace, homes, folders: folders.collect() };
+    let Places { workspace, homes, made, .. } = *around;
+    let places = Places { workspace, homes, folders: folders.collect(), made };
     let mut named = Vec::new();
     for hook in hooks {
         named.extend(hook.read_link().ok().map(|target| folder.join(target)));
@@ -360,7 +355,7 @@ mod tests {
         .unwrap();
         symlink("../../tools/hook", data.join("hooks/pre-commit")).unwrap();
         let checkouts = [Checkout { data, top: work.clone() }];
-        let found = named(&work, std::slice::from_ref(&home), &checkouts);
+        let found = named(&work, std::slice::from_ref(&home), &checkouts, None);
         let found: Vec<_> = found.iter().map(|it| it.strip_prefix(&work).unwrap()).collect();
         let expected = [
             ".git/.githooks",

@@ -3,8 +3,10 @@
 //! The effect of a shell text cannot be predicted, so this code includes too many paths rather than too few. A
 //! variable may stand for any likely folder, and each word is tried in each folder that the text enters.
 
+use super::is_below;
 use super::named::plain;
 use super::tree::text_at;
+use super::way::Way;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -42,10 +44,10 @@ const FOLDERS: usize = 200_000;
 const ENTERS: [&str; 4] = ["cd", "pushd", "-C", "--directory"];
 
 /// Programs that run files which need not be executable.
-const INTERPRETERS: [&str; 25] = [
-    ".", "ash", "awk", "bash", "bun", "dash", "deno", "fish", "gawk", "ksh", "lua", "make", "mawk",
-    "mksh", "node", "nodejs", "perl", "php", "pwsh", "python", "ruby", "sh", "source", "tsx",
-    "zsh",
+const INTERPRETERS: [&str; 29] = [
+    ".", "Rscript", "ash", "awk", "bash", "bun", "dash", "deno", "expect", "fish", "gawk", "julia",
+    "ksh", "lua", "make", "mawk", "mksh", "node", "nodejs", "perl", "php", "pwsh", "python",
+    "ruby", "sh", "source", "tclsh", "tsx", "zsh",
 ];
 
 /// File extensions of scripts.
@@ -54,14 +56,36 @@ const SCRIPTS: [&str; 20] = [
     "ps1", "py", "rb", "sed", "sh", "ts", "zsh",
 ];
 
+/// File extensions that no shell runs: texts, settings, and code that is built first. People and agents change
+/// such files every day.
+const DATA: [&str; 53] = [
+    "adoc", "c", "cc", "cpp", "cs", "css", "csv", "dart", "gif", "go", "h", "hpp", "hs", "htm",
+    "html", "ico", "ini", "java", "jpg", "json", "json5", "jsonc", "jsx", "kt", "less", "lock",
+    "log", "md", "mdx", "mod", "pdf", "png", "po", "proto", "rs", "rst", "sass", "scala", "scss",
+    "sql", "sum", "svelte", "svg", "swift", "tf", "toml", "tsv", "tsx", "txt", "vue", "xml",
+    "yaml", "yml",
+];
+
+/// The maximum size of a file that counts as a script because a variable holds its name.
+const LARGEST: u64 = 1 << 20;
+
+/// The operators between the name of a variable and its default.
+const DEFAULTS: [&str; 7] = [":-", ":+", ":?", "-", "+", "?", ":"];
+
 /// A word and its context.
 #[derive(Clone, Copy)]
 struct Word<'t> {
     text: &'t str,
     /// It is the first word of a command.
-    is_first: bool,
+    is_begun: bool,
     /// It may be the name of a program, which the shell looks up in PATH.
     is_program: bool,
+    /// It is a variable, and no path continues after it.
+    is_variable: bool,
+    /// The output of the command before it is its input.
+    is_piped: bool,
+    /// Nothing separates it from the word before it.
+    is_joined: bool,
     /// It is assigned to a variable, or is part of such a value.
     is_value: bool,
     /// How many command substitutions it is in.
@@ -86,7 +110,12 @@ fn words(text: &str, most: usize) -> Vec<Word<'_>> {
             break;
         }
         let mut ended: Option<usize> = None;
+        let (mut is_begun, mut last) = (at_start, ' ');
         for letter in between.chars() {
+            // `${` begins no command, nor does the end of one in the place of a word.
+            let is_passing = letter == '{' && last == '$' || letter == '`' && in_ticks;
+            is_begun |= BEGINS.contains(&letter) && !is_passing;
+            last = letter;
             match letter {
                 '(' => depth += 1,
                 ')' => depth = depth.saturating_sub(1),
@@ -106,13 +135,43 @@ fn words(text: &str, most: usize) -> Vec<Word<'_>> {
         // A word in quotes, or after `<`, may be anything.
         let is_program = is_first && !between.contains(['\'', '"', '<', '>', '=']);
         let is_value = value.is_some() || between.contains('=');
-        all.push(Word { text: word, is_first, is_program, is_value, depth, ended });
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let is_expanded = between.ends_with('$') || between.ends_with("${");
+        let is_whole = word.chars().all(is_name) || ["@", "*"].contains(&word);
+        let is_variable =
+            is_expanded && is_whole && !after.trim_start_matches(['}', '"']).starts_with('/');
+        let is_piped = between.contains('|') && !between.contains("||");
+        let is_joined = !between.contains(|it: char| it.is_whitespace() || ENDS.contains(&it));
+        let found = Word {
+            text: word,
+            is_begun,
+            is_program,
+            is_variable,
+            is_piped,
+            is_joined,
+            is_value,
+            depth,
+            ended,
+        };
+        all.push(found);
         if between.ends_with(['$', '{']) {
-            let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
             let text = word.trim_start_matches(is_name);
-            if !text.is_empty() {
-                let (is_first, is_program, ended) = (false, false, None);
-                all.push(Word { text, is_first, is_program, is_value, depth, ended });
+            let default = DEFAULTS.iter().find_map(|it| text.strip_prefix(it));
+            // `.` is a folder here.
+            let default = default.filter(|it| is_expanded && !it.trim_matches('.').is_empty());
+            for text in [Some(text), default].into_iter().flatten().filter(|it| !it.is_empty()) {
+                let (is_begun, is_program, ended) = (false, false, None);
+                let (is_variable, is_piped, is_joined) = (false, false, true);
+                all.push(Word {
+                    text,
+                    is_begun,
+                    is_program,
+                    is_variable,
+                    is_piped,
+                    is_joined,
+                    ended,
+                    ..found
+                });
             }
         }
         (rest, at_start) = (after, false);
@@ -156,11 +215,40 @@ pub(super) struct Places<'p> {
     pub homes: &'p [PathBuf],
     /// Folders in which the text may run, or for which variables may stand.
     pub folders: Vec<PathBuf>,
+    /// A file that is about to be made, and counts as there, with all folders around it.
+    pub made: Option<&'p Path>,
 }
 
 impl Places<'_> {
-    /// Files that a command line names, such as the value of a setting. A program without a folder is
-    /// not included, because the shell looks it up in PATH.
+    /// True for a file, and where one is about to be made, or would be behind links that lead nowhere yet.
+    fn is_file(&self, path: &Path) -> bool {
+        match path.metadata() {
+            Ok(found) => found.is_file(),
+            Err(_) => self.is_made(path) || Way::to(path, self.workspace).is_lost(),
+        }
+    }
+
+    /// The same for a folder.
+    fn is_folder(&self, path: &Path) -> bool {
+        let is_around = || self.made.is_some_and(|made| is_below(made, path));
+        match path.metadata() {
+            Ok(found) => found.is_dir(),
+            Err(_) => is_around() || Way::to(path, self.workspace).is_lost(),
+        }
+    }
+
+    fn is_made(&self, path: &Path) -> bool {
+        self.made.is_some_and(|made| is_below(made, path) && is_below(path, made))
+    }
+
+    /// True for what a script may run that does not say with what: nobody knows what will be at the end of a
+    /// link.
+    fn may_be_run(&self, path: &Path) -> bool {
+        is_made_to_run(path) || Way::to(path, self.workspace).is_lost()
+    }
+
+    /// Files that a line names which is run as it stands, as in a setting. The name of a program without a folder
+    /// is looked for on PATH.
     pub(super) fn named_by_line(&self, line: &str) -> Vec<PathBuf> {
         let bare = line.replace(['"', '\'', '\\'], "");
         let mut all = words(line, WORDS);
@@ -171,7 +259,7 @@ impl Places<'_> {
         let named = all.iter().filter(|word| !word.is_program || word.text.contains('/'));
         let named = named.map(|word| word.text).chain(spaced.iter().map(String::as_str));
         let places = named.flat_map(|word| self.places(word, &folders));
-        places.collect::<BTreeSet<_>>().into_iter().filter(|path| path.is_file()).collect()
+        places.collect::<BTreeSet<_>>().into_iter().filter(|path| self.is_file(path)).collect()
     }
 
     /// Files that a script runs: programs, scripts, and files that it passes to an interpreter.
@@ -186,28 +274,49 @@ impl Places<'_> {
         all.extend(words(&bare, most));
         let spaced = spaced(text);
         let folders = self.entered(&all, &spaced);
-        let mut run = BTreeSet::new();
-        let mut is_given = false;
+        let (mut run, mut others) = (BTreeSet::new(), BTreeSet::new());
+        // Whether a program that runs files is given the words here, in each of the commands around.
+        let mut given = vec![false];
+        // Something is run whose name is in a variable, or which comes from a command.
+        let mut is_loose = false;
         let mut known: HashMap<&str, Vec<PathBuf>> = HashMap::new();
         for word in &all {
-            is_given &= !word.is_first;
+            let is_path = word.is_joined && word.text.starts_with('/');
+            let is_back = given.len() > word.depth + 1;
+            is_loose |= is_back && given[word.depth] && !is_path;
+            given.iter_mut().skip(word.ended.unwrap_or(usize::MAX)).for_each(|it| *it = false);
+            given.resize(word.depth + 1, false);
+            let Some(is_given) = given.last_mut() else { continue };
+            *is_given &= !word.is_begun;
+            is_loose |= word.is_variable && (*is_given || word.is_begun) || word.text == "eval";
+            // It is not known whether that is what it runs, or an option.
+            *is_given &= !(word.is_variable && is_text);
             if is_interpreter(word.text) {
-                is_given = true;
+                is_loose |= word.is_piped;
+                *is_given = true;
                 continue;
             }
-            // A text to run follows, with its arguments.
-            is_given &= word.text != "-c";
+            // What follows is a text to be run, and what that is about.
+            *is_given &= word.text != "-c";
             let files = known.entry(word.text).or_insert_with(|| {
                 let places = self.places(word.text, &folders).into_iter();
-                places.filter(|path| path.is_file()).collect()
+                places.filter(|path| self.is_file(path)).collect()
             });
-            // The first file is the one that it runs; the others are arguments.
-            let is_run = is_given;
-            is_given &= files.is_empty();
-            run.extend(files.iter().filter(|path| is_run || is_made_to_run(path)).cloned());
+            // The first file is what it runs; the others are what that is about.
+            let is_run = *is_given;
+            *is_given &= files.is_empty();
+            let files = files.iter().cloned();
+            let (its, rest): (Vec<_>, Vec<_>) =
+                files.partition(|path| is_run || self.may_be_run(path));
+            run.extend(its);
+            others.extend(rest);
+        }
+        is_loose |= given.iter().rev().skip(1).any(|it| *it);
+        if is_text && is_loose {
+            run.extend(others.into_iter().filter(|path| !is_known_data(path)));
         }
         let places = spaced.iter().flat_map(|word| self.places(word, &folders));
-        run.extend(places.filter(|path| path.is_file() && is_made_to_run(path)));
+        run.extend(places.filter(|path| self.is_file(path) && self.may_be_run(path)));
         if is_long {
             run.extend(self.with_names_in(text));
         }
@@ -218,7 +327,10 @@ impl Places<'_> {
     fn with_names_in(&self, text: &str) -> Vec<PathBuf> {
         let ends = |letter: char| BETWEEN.contains(&letter) || "/\\:".contains(letter);
         let names: HashSet<&OsStr> = text.split(ends).map(OsStr::new).collect();
-        let (mut ahead, mut found) = (vec![self.workspace.to_owned()], Vec::new());
+        let is_named = |path: &&Path| path.file_name().is_some_and(|name| names.contains(name));
+        let made = self.made.filter(is_named).filter(|path| is_made_to_run(path));
+        let mut found: Vec<PathBuf> = made.map(Path::to_owned).into_iter().collect();
+        let mut ahead = vec![self.workspace.to_owned()];
         let mut seen = 0;
         while let Some(folder) = ahead.pop().filter(|_| seen < FOLDERS) {
             seen += 1;
@@ -240,7 +352,7 @@ impl Places<'_> {
         let mut folders: BTreeSet<PathBuf> = self.folders.iter().map(|it| plain(it)).collect();
         let named = |words: &BTreeSet<&str>, from: &BTreeSet<PathBuf>| -> BTreeSet<PathBuf> {
             let places = words.iter().flat_map(|word| self.places(word, from));
-            places.filter(|path| path.is_dir()).collect()
+            places.filter(|path| self.is_folder(path)).collect()
         };
         let enters = words.iter().enumerate().filter(|(_, word)| ENTERS.contains(&word.text));
         // Up to the end of the command: a command substitution has words of its own.
@@ -294,11 +406,14 @@ impl Places<'_> {
         places.extend(at_home(word, self.homes));
         if word.starts_with('/') {
             places.push(PathBuf::from(word));
-            // Links may be on the way to the workspace.
-            places.extend(Path::new(word).canonicalize());
         }
-        let places = places.iter().map(|path| plain(path));
-        places.filter(|path| path.starts_with(self.workspace) && path != self.workspace).collect()
+        let is_inside = |path: &PathBuf| path.starts_with(self.workspace);
+        // There may be links on the way to the workspace.
+        let linked = places.iter().filter(|path| !is_inside(&plain(path))).filter(is_at);
+        let linked: Vec<PathBuf> =
+            linked.flat_map(|path| Way::to(path, Path::new("/")).places).collect();
+        let places = places.iter().chain(&linked).map(|path| plain(path));
+        places.filter(|path| is_inside(path) && path != self.workspace).collect()
     }
 }
 
@@ -319,7 +434,12 @@ pub(super) fn at_home(value: &str, homes: &[PathBuf]) -> Vec<PathBuf> {
     of_user.chain([Path::new("/home").join(user)]).map(|home| home.join(below)).collect()
 }
 
-/// Returns true for a program that runs files, of any version.
+/// True where something is, also a link that leads nowhere.
+fn is_at(path: &&PathBuf) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// True for a program that runs a file, whatever its version is.
 fn is_interpreter(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     let name = if word == "." {
@@ -330,7 +450,19 @@ fn is_interpreter(word: &str) -> bool {
     INTERPRETERS.contains(&name)
 }
 
-/// Returns true for a program, and for a script that another program runs.
+/// True for a file that is not run, whatever a script does with its name: by its ending, by its size, or as
+/// a file of the kind of `README`, `Makefile` and `.gitignore`.
+fn is_known_data(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let end = path.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
+    let is_usual = name.starts_with('.')
+        || name.ends_with("file")
+        || !name.contains(|letter: char| letter.is_lowercase());
+    let is_large = || path.metadata().is_ok_and(|found| found.len() > LARGEST);
+    is_usual || DATA.contains(&end.as_str()) || is_large()
+}
+
+/// True for a program, and for a file that some other program is made to run.
 fn is_made_to_run(path: &Path) -> bool {
     let is_program = path.metadata().is_ok_and(|found| found.mode() & 0o111 != 0);
     let is_script = || {
@@ -385,7 +517,7 @@ mod tests {
         fs::write(work.join("scripts/marked"), "#!/bin/sh\n").unwrap();
         fs::write(work.join("package.json"), "x").unwrap();
         let folders = vec![work.clone(), work.join(".git/hooks")];
-        let places = Places { workspace: &work, homes: &[home], folders };
+        let places = Places { workspace: &work, homes: &[home], folders, made: None };
         fs::create_dir_all(work.join("scripts/deep/a/b/c/d")).unwrap();
         fs::write(work.join("scripts/deep/a/b/c/d/f.sh"), "x").unwrap();
         let absolute = format!("exec {}/scripts/b.sh", work.display());
@@ -434,6 +566,24 @@ mod tests {
             ("$HOME/w/scripts/b.sh", vec!["b.sh"]),
             ("~/w/scripts/b.sh", vec!["b.sh"]),
             (&absolute, vec!["b.sh"]),
+            ("F=scripts/plain; . \"$F\"", vec!["plain"]),
+            ("sh \"$(pwd)/scripts/plain\" scripts/in/c", vec!["plain"]),
+            ("sh \"${PWD}/scripts/plain\" scripts/in/c", vec!["plain"]),
+            ("sh `pwd`/scripts/plain scripts/in/c", vec!["plain"]),
+            (". \"${X:-scripts/plain}\"", vec!["plain"]),
+            (". ${X-\"scripts/plain\"}", vec!["plain"]),
+            (". ${X:=scripts/plain}", vec!["plain"]),
+            ("\"${CHECK:-scripts/b.sh}\"", vec!["b.sh"]),
+            ("S=sh; $S scripts/plain", vec!["plain"]),
+            ("f() { . \"$1\"; }; f scripts/plain", vec!["plain"]),
+            ("for f in scripts/plain scripts/data.json; do sh $f; done", vec!["plain"]),
+            ("cat scripts/plain | sh", vec!["plain"]),
+            ("eval \"$(cat scripts/plain)\"", vec!["plain"]),
+            ("bash <(cat scripts/plain)", vec!["plain"]),
+            ("tclsh scripts/plain", vec!["plain"]),
+            ("F=scripts/data.json; node \"$X\" $F package.json", vec![]),
+            ("sh \"$(pwd)/x\"; cat ${ROOT:-.}/scripts/plain", vec![]),
+            ("for f in $(git diff --name-only); do grep x \"$f\" scripts/plain; done", vec![]),
             ("cat package.json scripts/data.json scripts/plain; ls scripts", vec![]),
             ("sh; cat scripts/plain", vec![]),
         ] {
@@ -469,7 +619,8 @@ mod tests {
         }
         fs::write(work.join("scripts/check.sh"), "x").unwrap();
         fs::write(work.join("a/b/c.sh"), "x").unwrap();
-        let places = Places { workspace: &work, homes: &[], folders: vec![work.clone()] };
+        let places =
+            Places { workspace: &work, homes: &[], folders: vec![work.clone()], made: None };
         let found = places.run_by_script(script);
         assert!(found.contains(&work.join("scripts/check.sh")), "{found:?}");
         assert!(found.contains(&work.join("a/b/c.sh")), "{found:?}");
