@@ -94,11 +94,9 @@ struct Shared {
     /// The slots, and the queued runs that this process knows. The store has all of them.
     line: Mutex<Line>,
     recovery: Scope,
-    /// Runs that this process executes whatever the scope, each with the number of requests to do
-    /// so.
+    /// Runs that this process executes whatever the scope, with the number of requests to do so.
     adopted: Mutex<BTreeMap<RunId, u64>>,
-    /// Runs whose subagents this process must still find and adopt. If no worker executed those
-    /// subagents, the runs that wait for them would wait for ever.
+    /// Runs whose subagents are still to be adopted, so that no run waits for them in vain.
     unexplored: Mutex<Vec<RunId>>,
     /// Roots whose trees this process queries again and again: another worker may execute a part of
     /// a tree, and die.
@@ -236,8 +234,7 @@ impl Supervisor {
         Lent::new(run, self.shared.clone())
     }
 
-    /// Makes this process execute `run`, and the subagents it waits for, whenever there is
-    /// something to do.
+    /// Makes this process execute `run`, and the subagents it waits for, whenever they have work.
     pub(crate) fn adopt(&self, run: RunId) {
         if !matches!(self.shared.recovery, Scope::All) {
             *self.shared.adopted().entry(run).or_default() += 1;
