@@ -116,8 +116,9 @@ impl Tree {
         self.positions.get(&row.id).copied()
     }
 
-    /// Returns the status of `row`. A run that waits for subagents has the status of the most
-    /// active one. Background children count as well, while no worker executes them.
+    /// Returns the status to show for `row`. A waiting run shows the status of its most active
+    /// subagent. A subagent whose result it does not expect counts only while it is queued or
+    /// crashed.
     pub fn standing(&self, row: &RunRow) -> Status {
         if row.status != Status::Waiting {
             return row.status;
@@ -147,7 +148,8 @@ pub fn is_empty_chat(row: &RunRow) -> bool {
     row.about.session && row.about.title.is_empty() && row.log.damaged.is_none()
 }
 
-/// Returns the age of a run, or its duration if it has ended, in milliseconds.
+/// Returns the age of a run in milliseconds; if it is neither running nor queued, the time until
+/// its last event.
 pub fn took(row: &RunRow) -> u64 {
     let until = match row.status {
         Status::Running | Status::Queued => now(),
