@@ -381,7 +381,7 @@ impl<'t> Parser<'t> {
         }
         let declares = words.first().is_some_and(|head| DECLARING.contains(&head.text.as_str()));
         let is_exported = !words.is_empty();
-        // A separator set only for `read` splits nothing else.
+        // An `IFS` that is set only for `read` splits nothing else.
         let reads = words.first().is_some_and(|it| ["read", "mapfile"].contains(&&*it.text));
         for at in set {
             let (name, _, exported) = &mut self.settings[at];
