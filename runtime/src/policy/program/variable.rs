@@ -39,14 +39,13 @@ const OPTIONS: [(&str, &str); 8] = [
 /// Returns the effect of setting the variable `name` to `value`.
 pub(crate) fn sets(name: &str, value: &Word) -> Sets {
     if name == "PATH" {
-        // A program in another folder is a file there, like `./program`. A `.` at the beginning of
-        // the path is suspicious.
+        // A program in another folder is a file there, like `./program`. Only `.` as a folder of the
+        // path, or an unknown value, may be an attack.
         let texts = match value {
             Word::Partly { start, end } => [start.as_str(), end.as_str()],
             known => [known.start(), ""],
         };
         let is_here = texts.iter().flat_map(|text| text.split(':')).any(|folder| folder == ".");
-        // Only an attacker would read the whole value from somewhere.
         let is_read = *value == Word::Unknown;
         return if is_here || is_read { Sets::Anything } else { Sets::Nothing };
     }

@@ -252,7 +252,7 @@ fn a_rule_that_names_inline_code_settles_what_it_may_run() {
         check(&case("Bash").bash(command), Kind::Deny);
         check(&case("Bash(ls:*)").bash(command), Kind::Deny);
     }
-    // A certain denial still applies, and so does one for a command that the rule does not spell out.
+    // A certain denial still applies, and so does one for words that the rule leaves open.
     for (allow, command) in [
         ("Bash(python3 -c:*)", "python3 -c 'x' && curl y"),
         ("Bash(python3 -c:*)", "python3 -c \"$(curl y)\""),
