@@ -92,7 +92,7 @@ fn low(byte: u8, digits: &[u8]) -> u8 {
     digits[usize::from(byte & 15)]
 }
 
-/// Returns the characters that depend on `secret` alone when it begins `offset` bytes after a
+/// Returns the characters that depend on `secret` alone if it begins `offset` bytes after a
 /// boundary.
 fn base64(secret: &str, offset: usize, engine: &impl Engine) -> Vec<u8> {
     let mut bytes = vec![0; offset];

@@ -74,8 +74,8 @@ pub struct Models {
 type Governors = Mutex<BTreeMap<(String, String), Arc<Governor>>>;
 
 impl Models {
-    /// Returns the models of `catalog` that `keys` give access to. This is cheap until a model is
-    /// called.
+    /// Returns the models of `catalog` that `keys` give access to. It is cheap until the first
+    /// call.
     pub fn new(catalog: Catalog, keys: Keys, options: Options) -> Self {
         let (hosts, kept, abilities, governors) = Default::default();
         Models { catalog, keys, options, hosts, http: http::client(), kept, abilities, governors }
@@ -138,8 +138,8 @@ impl Models {
         })
     }
 
-    /// Checks that `vendor` can be called: its key is set if it needs one, and its address is
-    /// valid.
+    /// Checks that `vendor` can be called: its address is valid, and its key is set if it needs
+    /// one.
     ///
     /// # Errors
     /// When it cannot be called; the error says what to do.

@@ -86,8 +86,7 @@ trait Codec {
         None
     }
 
-    /// Returns the headers that a request in this dialect needs in addition to the key and the
-    /// version.
+    /// Returns the further headers of a request in this dialect, besides the key and the version.
     fn headers(&self, _: &Dialect) -> &'static [(&'static str, &'static str)] {
         &[]
     }

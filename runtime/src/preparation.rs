@@ -223,7 +223,7 @@ impl Runtime {
         };
         let mut available: Vec<&ToolFacts> = all.iter().filter(may_hand_on).collect();
         let mut hand_on: Vec<String> = available.iter().map(|tool| tool.name.clone()).collect();
-        // The grant stores the tools of sources in full.
+        // The grant stores the tools of sources elsewhere, in full.
         let offers = grant.sources.iter().flat_map(|offer| &offer.tools);
         let ours: Vec<ToolFacts> =
             built_in_tools().into_iter().chain(offers.map(|tool| tool.facts.clone())).collect();
@@ -260,7 +260,7 @@ impl Runtime {
     }
 
     /// Returns what the tool sources offer for a root. Posse asks them before it knows what the run may write, so their
-    /// processes can only read.
+    /// processes can only read, unless the reach is `full`.
     async fn offers(
         &self,
         run: RunId,

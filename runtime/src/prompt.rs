@@ -3,8 +3,8 @@
 use crate::tool_facts::{TASK, ToolFacts, tools_of};
 use posse_protocol::{DelegationStrategy, RunStarted};
 
-/// Returns the system prompt. It depends on the first event alone, so that every request of the run begins with the
-/// same bytes.
+/// Returns the system prompt. It depends on the first event alone, so that every request of the run
+/// begins with the same bytes.
 pub(crate) fn system_prompt(started: &RunStarted) -> String {
     let mut text = started.agent.instructions.clone();
     let grant = &started.grant;

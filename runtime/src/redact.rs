@@ -21,8 +21,7 @@ use std::sync::Arc;
 /// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// The shortest text that counts as a secret, and the shortest recognized encoding of a part of
-/// one.
+/// The shortest text that counts as a secret, and the shortest known encoding of a part of one.
 const SHORTEST: usize = 8;
 /// Plain letters up to this length count as a word: a key such as `lm-studio` is not secret.
 const LONGEST_WORD: usize = 20;
@@ -36,8 +35,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Returns a redactor for these secrets. It leaves out texts that are too short to be
-    /// distinctive.
+    /// Returns a redactor for these secrets. It leaves out texts that are too short.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         Redactor::default().and(secrets)
     }

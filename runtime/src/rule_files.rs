@@ -96,8 +96,7 @@ impl RuleFiles {
         let Some(user) = &self.user else { return Ok(found) };
         check_link(user)?;
         let Some(of_user) = ClaudeSettings::read(user, None, folder)? else { return Ok(found) };
-        // If the home folder is a repository, its settings are also those of a project, and apply
-        // as both.
+        // If the home folder is a repository, its settings also apply as those of a project.
         match found.iter_mut().find(|settings| settings.path == *user) {
             Some(known) => known.add_rules(of_user),
             None => found.push(of_user),
@@ -105,8 +104,7 @@ impl RuleFiles {
         Ok(found)
     }
 
-    /// Returns the parts of Claude Code files for `folder` that have no effect in Posse, a phrase
-    /// each.
+    /// Returns the parts of Claude Code files for `folder` without effect in Posse, a phrase each.
     ///
     /// # Errors
     /// As [`RuleFiles::rules`].

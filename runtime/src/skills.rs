@@ -1,8 +1,8 @@
 //! Skills: folders with a SKILL.md that teach an agent something.
 //!
-//! Posse reads names and descriptions at the start and a body on use; the agent reads the other files. A skill is text:
-//! it runs nothing and grants nothing, and Posse trusts it no more than any other file. An unusable skill is a problem
-//! with a place in a file.
+//! Posse reads names and descriptions at the start and a body on use; the agent reads the other
+//! files. A skill is text: it runs nothing and grants nothing, and Posse trusts it no more than any
+//! other file. An unusable skill is a problem with a place in a file.
 
 mod arguments;
 pub(crate) mod body;
@@ -138,7 +138,8 @@ impl SkillCatalog {
         found.into_iter()
     }
 
-    /// Returns every skill that was found, in order of precedence: also those that are shadowed, denied or unusable.
+    /// Returns every skill that was found, in order of precedence: also those that are shadowed,
+    /// denied or unusable.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -181,8 +182,8 @@ impl SkillCatalog {
         missing.map(problem).collect()
     }
 
-    /// Returns why the skill in `folder` is only listed, if it is: its folder is not trusted, and it contains something
-    /// executable.
+    /// Returns why the skill in `folder` is only listed, if it is: its folder is not trusted, and
+    /// it contains something executable.
     pub(crate) fn held_back(&self, folder: &Path) -> Option<String> {
         let here = |entry: &&Entry| entry.skill.as_ref().is_some_and(|it| it.folder == folder);
         let entry = self.entries.iter().find(here).filter(|entry| entry.is_untrusted())?;

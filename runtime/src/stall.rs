@@ -1,8 +1,8 @@
-//! Stalls: a run whose tools show no sign of life is stopped in the middle of its step. The same run then restarts from
-//! its log, as after a crash.
+//! Stalls: a run whose tools show no sign of life is stopped in the middle of its step. The same
+//! run then restarts from its log, as after a crash.
 //!
-//! This watches tools only. The watchdog of the model gives up replies that do not arrive, and a run that waits for
-//! other runs or for a person is not executed at all.
+//! This watches tools only. The watchdog of the model gives up replies that do not arrive, and a
+//! run that waits for other runs or for a person is not executed at all.
 
 use posse_agent::Transcript;
 use posse_protocol::{RunId, Seq};

@@ -515,8 +515,7 @@ impl Shared {
                 () = self.drained.cancelled() => return,
                 () = tokio::time::sleep(every) => {}
             }
-            // A worker that cannot renew its lease loses it in time. Then the store refuses every
-            // append.
+            // A worker that cannot renew its lease loses it. Then the store refuses every append.
             let _ = self.store.renew().await;
         }
     }

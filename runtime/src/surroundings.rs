@@ -28,8 +28,7 @@ pub struct ByFolder {
 }
 
 impl ByFolder {
-    /// Calls `find` once for each folder. The catalogs that it returns follow their files by
-    /// themselves.
+    /// Calls `find` once for each folder. The returned catalogs follow their files by themselves.
     pub fn new(find: impl Fn(&Path) -> Surroundings + Send + Sync + 'static) -> Self {
         ByFolder { find: Arc::new(find), known: Arc::default() }
     }

@@ -52,7 +52,7 @@ struct Opened {
     tools: Vec<ToolSpec>,
 }
 
-/// Refuses sources with equal names, or whose tools no vendor would accept.
+/// Refuses sources with equal or invalid names: vendors would not accept the names of their tools.
 pub(crate) fn check(sources: &[Arc<dyn ToolSource>]) -> Result<(), Error> {
     let mut names = HashSet::new();
     for source in sources {
@@ -80,7 +80,7 @@ impl Sources {
     }
 
     /// Asks every source at the same time what it offers for the run of `context`. It closes them again, because a
-    /// later call may reach another state of the source.
+    /// call opens them with other rights.
     ///
     /// # Errors
     /// When a required source cannot be used, or a tool has the name of one of `tools`.

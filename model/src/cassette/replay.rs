@@ -134,7 +134,7 @@ impl Replay {
         self.cut
     }
 
-    /// Returns where the replay differs from the recording, if it does. After that, all requests
+    /// Returns where the replay differs from the recording, if it does. Then all later requests
     /// fail.
     pub fn difference(&self) -> Option<Difference> {
         self.state().difference.clone()

@@ -109,8 +109,8 @@ pub enum TopEffort {
     Max,
 }
 
-/// Which rules of Gemini apply to a model: those of the second generation, or those since the
-/// third.
+/// Which rules of Gemini apply to a model: those of generation two, or those since generation
+/// three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gemini {

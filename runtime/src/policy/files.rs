@@ -15,7 +15,8 @@ use std::sync::{Arc, OnceLock};
 pub struct FileRules(Arc<Policy>, OnceLock<Links>);
 
 impl FileRules {
-    /// Returns the rules of `policy`, if it has any about files.
+    /// Returns the rules of `policy` about files; `None` if it neither restricts paths nor asks
+    /// about edits.
     pub fn of(policy: &Arc<Policy>) -> Option<Arc<dyn PathRules>> {
         let sets = [&policy.deny, &policy.ask];
         let about = sets.into_iter().chain(&policy.scopes).any(Rules::have_paths);
@@ -23,7 +24,7 @@ impl FileRules {
         matters.then(|| Arc::new(FileRules(policy.clone(), OnceLock::new())) as Arc<dyn PathRules>)
     }
 
-    /// Returns where denied links led at the first call.
+    /// Returns where denied links led when this was first called.
     fn links(&self) -> &Links {
         let policy = &self.0;
         self.1.get_or_init(|| {

@@ -1,5 +1,4 @@
-//! What a simple command may run: itself, the command it wraps, the programs that its variables
-//! name.
+//! What a simple command may run: itself, the command it wraps, programs that its variables name.
 
 use super::program::{
     Runs, Sets, base, does_what_it_is_told, is_input, reads_as_shell, runs, sets,

@@ -84,8 +84,8 @@ fn offer(skill: &Skill) -> SkillOffer {
     }
 }
 
-/// Returns the skills in a folder that the start of a run names. A run can only name folders it can
-/// read.
+/// Returns the skills in a folder that the start of a run names. A parent can only name folders in
+/// its own workspace.
 fn further(
     folder: &Path,
     workspace: &str,

@@ -1,5 +1,4 @@
-//! The messages of a query: the events of a run, in the form that suits a program that asked a
-//! question.
+//! The messages of a query: the events of a run, in a form for programs that ask a question.
 
 use crate::error::Error;
 use crate::handle::RunHandle;

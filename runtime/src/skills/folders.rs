@@ -18,8 +18,8 @@ const FOLDERS: usize = 10_000;
 pub(crate) struct Folder {
     pub(crate) source: Source,
     pub(crate) path: PathBuf,
-    /// The canonical folder that must contain its skills, even through links; `None` for folders of
-    /// the user.
+    /// The canonical folder that must contain its skills, links resolved; `None` for the user's
+    /// folders.
     pub(crate) within: Option<PathBuf>,
     /// The SKILL.md files, sorted.
     pub(crate) files: Vec<(PathBuf, Stamp)>,

@@ -1,5 +1,5 @@
-//! Reads a SKILL.md: its front matter as fields, and its body. A skill grants nothing, so the reader is tolerant: it
-//! leaves out invalid fields and reports them.
+//! Reads a SKILL.md: its front matter as fields, and its body. A skill grants nothing, so the
+//! reader is tolerant: it leaves out invalid fields and reports them.
 
 use super::tolerant;
 use crate::error::quoted;
@@ -69,7 +69,8 @@ const KEYS: [(&str, Key); 22] = [
 ];
 
 impl Key {
-    /// Returns the key that `text` means, in any case, with its words joined by `-`, `_` or nothing.
+    /// Returns the key that `text` means, in any case, with its words joined by `-`, `_` or
+    /// nothing.
     pub(crate) fn of(text: &str) -> Option<Key> {
         let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
         let wanted = plain(text);

@@ -1,4 +1,5 @@
-//! Finds executable files in the folder of a skill. A skill with such files that is not trusted is only listed.
+//! Finds executable files in the folder of a skill. A skill with such files that is not trusted is
+//! only listed.
 
 use crate::trust::Standing;
 use posse_protocol::SkillOffer;
@@ -18,8 +19,8 @@ const DEPTH: usize = 16;
 /// The most names in a message.
 const TOLD: usize = 20;
 
-/// Returns the names of executable files in `folder`: with the executable bit, for an interpreter, or links that lead
-/// elsewhere.
+/// Returns the names of executable files in `folder`: with the executable bit, for an interpreter,
+/// or links that lead elsewhere.
 pub(super) fn of(folder: &Path) -> Vec<String> {
     let mut scripts = Vec::new();
     let mut seen = 0;

@@ -16,13 +16,14 @@ pub struct Subagent {
     pub description: String,
     /// Its instructions.
     pub instructions: String,
-    /// The tools it may call; `*` alone means all. Posse refuses calls of other tools, whatever the model tries. An
-    /// empty list is an error when the subagent is registered.
+    /// The tools it may call; `*` alone means all. Posse refuses calls of other tools, whatever the
+    /// model tries. An empty list is an error when the subagent is registered.
     pub allowed_tools: Vec<String>,
     /// How many model calls it may make; a run that needs more fails. `None` means no limit.
     #[serde(default)]
     pub max_turns: Option<u32>,
-    /// Its model, as `vendor/name` or a short name; `None` means the default of the home, or any available model.
+    /// Its model, as `vendor/name` or a short name; `None` means the default of the home, or any
+    /// available model.
     #[serde(default)]
     pub model: Option<String>,
 }

@@ -17,8 +17,7 @@ const FILES: [&str; 2] = ["posse.toml", ".mcp.json"];
 /// File name extensions of settings in the folders.
 const SETTINGS: [&str; 2] = ["json", "toml"];
 
-/// The most that is read. A folder with more cannot be trusted, because its content cannot be
-/// checked.
+/// The most that is read. A folder with more cannot be trusted: Posse does not read all of it.
 const MOST_FILES: usize = 10_000;
 const MOST_BYTES: u64 = 64 << 20;
 const DEEPEST: usize = 32;

@@ -1,5 +1,4 @@
-//! What runs spend: turns, tool calls, tokens, money. It is counted from events or from rows, and
-//! summed.
+//! What runs spend: turns, tool calls, tokens, money. Counted from events or from rows, and summed.
 
 use posse_protocol::{Budget, Event, Limit, Purpose, Tally, Usage, Usd};
 use posse_store::{RunRow, Spent};

@@ -15,8 +15,7 @@ pub struct WorktreeView {
 /// What a run has left in its worktree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Left {
-    /// The branch with the changes; `None` if nothing was changed, or the changes could not be
-    /// committed.
+    /// The branch with the changes; `None` if nothing was changed, or nothing could be committed.
     pub branch: Option<String>,
     /// How many files were changed.
     pub files: u64,

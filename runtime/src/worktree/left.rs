@@ -63,8 +63,8 @@ const NAMED: usize = 5;
 /// The most characters of a name that are shown.
 const NAME: usize = 120;
 
-/// Returns the files in the worktree at `folder` that its branch lacks, after everything else was
-/// committed.
+/// Returns the files in the worktree at `folder` that its branch lacks after the commit of the
+/// rest.
 pub(super) async fn kept(git: &Git<'_>, folder: &str) -> Result<Option<Kept>, String> {
     let folders = MADE_AGAIN.map(|name| format!("--exclude={name}/"));
     let endings = ENDINGS.map(|ending| format!("--exclude=*{ending}"));

@@ -39,8 +39,8 @@ const OPTIONS: [(&str, &str); 8] = [
 /// Returns the effect of setting the variable `name` to `value`.
 pub(crate) fn sets(name: &str, value: &Word) -> Sets {
     if name == "PATH" {
-        // A program in another folder is a file there, like `./program`. Only `.` as a folder of the
-        // path, or an unknown value, may be an attack.
+        // A program in another folder is a file there, like `./program`. Only `.` as a folder of
+        // the path, or an unknown value, may be an attack.
         let texts = match value {
             Word::Partly { start, end } => [start.as_str(), end.as_str()],
             known => [known.start(), ""],

@@ -79,8 +79,7 @@ pub(super) fn is_one(words: &[Word]) -> bool {
     WRAPPERS.iter().any(|(known, ..)| *known == two)
 }
 
-/// Returns what `words` run, if they are such a program and everything before the command is
-/// understood.
+/// Returns what `words` run, if they are such a program and all words before the command are known.
 pub(super) fn runs(words: &[Word]) -> Option<Runs> {
     let name = base(words.first()?.exact()?);
     if name == "git" && super::is_one_of(words.get(1), &["bisect"]) {
