@@ -32,18 +32,18 @@ use std::time::Duration;
 /// Records the calls of models, or answers them in place of the network.
 #[derive(Clone, Debug)]
 pub enum Cassette {
-    /// Every call is made and recorded.
+    /// Makes and records every call.
     Recording(Arc<Recording>),
-    /// No call is made.
+    /// Makes no call, and answers from the recording.
     Replay(Arc<Replay>),
 }
 
-/// What a cassette gets from the models it is used with.
+/// The settings that a cassette gets from its models.
 #[derive(Debug)]
 struct Habits {
     scrub: Scrub,
-    /// How long a reply may make no progress. A recorded reply that was abandoned made none for so
-    /// long.
+    /// How long a reply may make no progress. A replay of an abandoned reply makes none for this
+    /// time.
     stall: Duration,
 }
 
@@ -56,8 +56,8 @@ impl Habits {
 }
 
 impl Cassette {
-    /// Sets what must not be written and how long a stall takes, before the first call. `others`
-    /// are further texts that must not be written.
+    /// Sets the secrets and the stall time, before the first call. `others` are further texts that
+    /// must not be written.
     pub(crate) fn attach<'a>(
         &self,
         keys: impl IntoIterator<Item = &'a str>,
@@ -73,7 +73,7 @@ impl Cassette {
         let _ = habits.set(Habits { scrub, stall });
     }
 
-    /// What is replayed, if this is a replay.
+    /// Returns the replay, if this is one.
     pub fn replay(&self) -> Option<&Arc<Replay>> {
         match self {
             Cassette::Replay(replay) => Some(replay),
@@ -89,51 +89,51 @@ pub enum CassetteError {
     /// It cannot be read or written.
     #[error("cannot {deed} the cassette {}: {source}", path.display())]
     Unusable {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// What failed.
         deed: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// There is another file in its place.
+    /// Another file is in its place.
     #[error("{} exists and is not a cassette; it is left as it is", path.display())]
     Taken {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
     /// It is not a cassette.
     #[error("{} is not a cassette: {reason}", path.display())]
     NotOne {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// It is of another version.
+    /// It has another version.
     #[error(
         "{} is a cassette of version {version}, and this posse reads version {VERSION}",
         path.display()
     )]
     Version {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Its version.
         version: u64,
     },
-    /// A line of it cannot be read.
+    /// One of its lines cannot be read.
     #[error("line {line} of the cassette {} cannot be read: {reason}", path.display())]
     Damaged {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: usize,
         /// What is wrong with it.
         reason: String,
     },
 }
 
-/// What a fault of the network is called in a cassette.
+/// Returns the name of a network fault in a cassette.
 fn name_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Unreachable => "unreachable",
@@ -144,7 +144,7 @@ fn name_of(kind: Kind) -> &'static str {
     }
 }
 
-/// The fault of the network that is called `name`.
+/// Returns the network fault with this name.
 fn kind_of(name: &str) -> Kind {
     match name {
         "unreachable" => Kind::Unreachable,

@@ -1,6 +1,6 @@
-//! What is known of vendors and their models: data, from the built-in file and from the user.
+//! The catalog: facts about vendors and their models, from the built-in file and from the user.
 //!
-//! Holds no keys, does no I/O, and decides nothing beyond finding a row.
+//! It holds no keys, does no I/O, and decides nothing beyond finding a row.
 
 mod built_in;
 mod check;
@@ -24,7 +24,7 @@ use std::sync::{Arc, OnceLock};
 /// vendor.
 const KEPT_VENDOR: &str = "offline";
 
-/// Vendors, models and short names. Cheap to clone; parsed at its first use.
+/// Vendors, models and short names. It is cheap to clone, and parsed on first use.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     inner: Arc<OnceLock<Inner>>,
@@ -32,48 +32,48 @@ pub struct Catalog {
 
 #[derive(Debug)]
 struct Inner {
-    /// What comes with Posse.
+    /// The built-in catalog.
     text: &'static str,
-    /// In the order in which they are preferred.
+    /// In order of preference.
     vendors: Vec<Vendor>,
     aliases: BTreeMap<String, String>,
-    /// Those of the user. The built-in ones are parsed when they are needed.
+    /// Rows of the user. Built-in rows are parsed when they are needed.
     models: BTreeMap<String, ModelRow>,
 }
 
-/// Who says so.
+/// Where a row comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The catalog that comes with Posse.
+    /// The built-in catalog.
     BuiltIn,
-    /// The user, wholly or in part.
+    /// The settings of the user, at least in part.
     User,
-    /// Nobody: a name that is in no catalog.
+    /// Nowhere: the name is in no catalog.
     Nobody,
 }
 
-/// A model that a name stands for.
+/// The model that a name stands for.
 #[derive(Clone, Debug)]
 pub struct Found<'a> {
-    /// Who serves it.
+    /// Its vendor.
     pub vendor: &'a Vendor,
-    /// What the vendor calls it.
+    /// The name that the vendor uses.
     pub name: String,
-    /// What it can do and what it costs.
+    /// Its abilities and its price.
     pub properties: Properties,
-    /// How its vendor is spoken to.
+    /// The dialect of its vendor.
     pub dialect: Dialect,
-    /// Who says so.
+    /// Where its row comes from.
     pub source: Source,
 }
 
 impl Found<'_> {
-    /// `vendor/name`.
+    /// Returns `vendor/name`.
     pub fn id(&self) -> String {
         format!("{}/{}", self.vendor.name, self.name)
     }
 
-    /// The wire format it speaks.
+    /// Returns the wire format of its vendor.
     pub fn wire(&self) -> Wire {
         self.vendor.wire
     }
@@ -87,7 +87,7 @@ impl Inner {
     fn of(text: &'static str) -> Self {
         let mut head = built_in::Head::of(text);
         let vendors = head.take_vendors().into_iter().filter_map(|(name, row)| {
-            // A test reads every row; one that is wrong all the same is as good as none.
+            // A test parses every row. If one is wrong all the same, it is skipped.
             Vendor::new(name, row, Source::BuiltIn).ok()
         });
         let vendors = vendors.collect();
@@ -96,12 +96,12 @@ impl Inner {
 }
 
 impl Catalog {
-    /// What comes with Posse.
+    /// Returns the built-in catalog.
     pub fn built_in() -> Self {
         Catalog::default()
     }
 
-    /// What would come with Posse if `text` were `model/catalog.toml`.
+    /// Returns the catalog with `text` in place of `model/catalog.toml`.
     #[doc(hidden)]
     pub fn of_text(text: &'static str) -> Self {
         Catalog { inner: Arc::new(OnceLock::from(Inner::of(text))) }
@@ -111,11 +111,11 @@ impl Catalog {
         self.inner.get_or_init(Inner::built_in)
     }
 
-    /// The same and what a user adds: new rows, and changes of known ones. Vendors of the user's
-    /// own come first in the order of preference.
+    /// Returns the built-in catalog with the additions of a user: new rows, and changes of known
+    /// ones. Vendors of the user come first in the order of preference.
     ///
     /// # Errors
-    /// When a row cannot be used.
+    /// When a row is invalid.
     pub fn with(additions: Additions) -> Result<Self, CatalogError> {
         let Inner { text, mut vendors, mut aliases, .. } = Inner::built_in();
         let Additions { vendors: rows, models, aliases: short } = additions;
@@ -140,22 +140,22 @@ impl Catalog {
         Ok(Catalog { inner: Arc::new(OnceLock::from(inner)) })
     }
 
-    /// All vendors, the preferred ones first.
+    /// Returns all vendors, preferred ones first.
     pub fn vendors(&self) -> &[Vendor] {
         &self.inner().vendors
     }
 
-    /// The vendor called `name`.
+    /// Returns the vendor `name`.
     pub fn vendor(&self, name: &str) -> Option<&Vendor> {
         self.vendors().iter().find(|vendor| vendor.name == name)
     }
 
-    /// Every environment variable that some vendor's key or address is kept in.
+    /// Returns the environment variables for the keys and addresses of all vendors.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.vendors().iter().flat_map(Vendor::variables)
     }
 
-    /// All models with a row, as `vendor/name`, in the order of the vendors.
+    /// Returns all models with a row, as `vendor/name`, in the order of the vendors.
     pub fn models(&self) -> Vec<String> {
         let own = self.inner().models.keys().cloned();
         let built_in: Vec<String> =
@@ -170,12 +170,12 @@ impl Catalog {
         self.vendors().iter().flat_map(of).collect()
     }
 
-    /// Short names and what they stand for.
+    /// Returns the short names, and what they stand for.
     pub fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
         self.inner().aliases.iter().map(|(alias, target)| (alias.as_str(), target.as_str()))
     }
 
-    /// The model to use if only `vendor` is known.
+    /// Returns the model to use if only `vendor` is known.
     pub fn preferred(&self, vendor: &Vendor) -> Option<String> {
         if let Some(name) = &vendor.model {
             return Some(format!("{}/{name}", vendor.name));
@@ -186,15 +186,16 @@ impl Catalog {
             .cloned()
     }
 
-    /// What `asked` stands for: a short name, `vendor/name`, or a name that tells its vendor.
+    /// Returns the model that `asked` stands for: a short name, `vendor/name`, or a name that
+    /// implies its vendor.
     ///
     /// # Errors
-    /// When there is no such vendor, or the name does not tell which.
+    /// When there is no such vendor, or the name implies none.
     pub fn find(&self, asked: &str) -> Result<Found<'_>, ResolveError> {
         self.find_beside(asked, &[])
     }
 
-    /// The same. `beside` are vendors outside of the catalog that an error may suggest.
+    /// Does the same. An error may also suggest the vendors `beside`, which are not in the catalog.
     pub(crate) fn find_beside(
         &self,
         asked: &str,
@@ -216,12 +217,12 @@ impl Catalog {
         let rows = || rows.into_iter().flatten();
         let properties = rows().fold(vendor.properties(), Properties::changed_by);
         let dialects = std::iter::once(&vendor.dialect).chain(rows().map(|row| &row.dialect));
-        // Each table was checked when its row was read.
+        // Each table was checked when its row was parsed.
         let dialect = row::dialect(dialects).unwrap_or_default();
         Ok(Found { vendor, name, properties, dialect, source })
     }
 
-    /// Splits a name into its vendor and what the vendor calls it.
+    /// Splits a name into its vendor and the name that the vendor uses.
     fn split(
         &self,
         asked: &str,
@@ -269,7 +270,7 @@ impl Catalog {
     }
 }
 
-/// `name` without a date at its end, as in `-20250929` or `-2026-04-23`.
+/// Returns `name` without a date at its end, as in `-20250929` or `-2026-04-23`.
 fn without_date(name: &str) -> &str {
     let is_number = |text: &str, digits: usize| {
         text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit())

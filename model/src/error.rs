@@ -1,53 +1,53 @@
-//! Why a name gives no model.
+//! Errors of resolving the name of a model.
 
-/// Why a name gives no model.
+/// Why a name does not resolve to a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResolveError {
-    /// What stands before the `/` is no vendor.
+    /// The part before the `/` is no known vendor.
     #[error(
         "`{name}`: there is no vendor `{vendor}`; {suggestion}. A vendor of your own is a table [vendors.{vendor}] in your settings"
     )]
     UnknownVendor {
-        /// What was asked for.
+        /// The name.
         name: String,
         /// The part before the `/`.
         vendor: String,
-        /// Which vendor may be meant.
+        /// A vendor that may be meant.
         suggestion: String,
     },
     /// A name without a vendor that is no known model either.
     #[error("`{name}` is not a known model; {suggestion}")]
     UnknownModel {
-        /// What was asked for.
+        /// The name.
         name: String,
-        /// Which model may be meant, and how others are written.
+        /// A model that may be meant, and how to write others.
         suggestion: String,
     },
-    /// There is no key for the vendor.
+    /// The API key of the vendor is not set.
     #[error("`{name}` needs a key, and there is none; set {variable}")]
     MissingKey {
-        /// What was asked for.
+        /// The name.
         name: String,
-        /// Where the key is expected.
+        /// The environment variable for the key.
         variable: String,
     },
-    /// Of several models that were named, each lacks its key.
+    /// Several models were named, and all lack their keys.
     #[error("none of the models can be used: {reasons}")]
     NoneUsable {
-        /// What each lacks.
+        /// What each one lacks.
         reasons: String,
     },
-    /// It is not in the cassette that is played.
+    /// The cassette of the replay does not have it.
     #[error(
         "`{name}` is not in the cassette {path}, which has {recorded}; leave the model out, or record again"
     )]
     NotRecorded {
-        /// What was asked for.
+        /// The name.
         name: String,
-        /// Which cassette.
+        /// The cassette.
         path: String,
-        /// The models it has.
+        /// The models in it.
         recorded: String,
     },
     /// No model is named, and there is no default.
@@ -55,33 +55,33 @@ pub enum ResolveError {
     NothingToTake {
         /// Why there is none.
         reason: String,
-        /// What would help.
+        /// What to do.
         remedy: String,
     },
-    /// A model that the program brings along cannot be one.
+    /// A model of the host is invalid.
     #[error("the model `{name}` of this program cannot be used: {reason}")]
     UnusableHostModel {
-        /// What it is called.
+        /// Its name.
         name: String,
-        /// Why not, and what would be right.
+        /// What is wrong, and what would be right.
         reason: String,
     },
-    /// The key cannot be a key.
+    /// The key has invalid characters.
     #[error(
         "the key in {variable} has characters that cannot be sent, such as a line break; set {variable} to the key alone"
     )]
     UnusableKey {
-        /// Where the key came from.
+        /// The environment variable with the key.
         variable: String,
     },
     /// The base URL is invalid.
     #[error("{place} is not a usable URL: {reason}; set it to something like {example}")]
     UnusableUrl {
-        /// Where the URL came from.
+        /// Where the URL is set.
         place: String,
         /// What is wrong with it.
         reason: String,
-        /// What it could be.
+        /// A valid example.
         example: String,
     },
 }

@@ -1,7 +1,7 @@
-//! What can go wrong with a call, sorted by what can be done about it.
+//! Faults of a call, sorted by what can be done about them.
 //!
-//! Reads status codes, error bodies and `Retry-After`, and cleans the texts of providers before
-//! they are shown. Does no I/O, and decides nothing about retries.
+//! It reads status codes, error bodies and `Retry-After`, and cleans the texts of providers before
+//! they are shown. It does no I/O, and decides nothing about retries.
 
 use crate::sse::TooLong;
 use posse_agent::ModelError;
@@ -12,19 +12,19 @@ use std::time::Duration;
 /// The longest wait that a provider can ask for. The caller may have less patience.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 
-/// The most characters of a provider's words that are passed on.
+/// The most characters of a message of a provider that are passed on.
 pub const MAX_REASON_CHARS: usize = 500;
 
-/// What a fault is, as [`ModelError`] tells them apart.
+/// The kind of a fault, as [`ModelError`] distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Fewer requests are wanted; perhaps after this time.
+    /// The provider wants fewer requests; perhaps it says how long to wait.
     RateLimited(Option<Duration>),
-    /// The provider is in trouble; perhaps for this time.
+    /// The provider is in trouble; perhaps it says how long to wait.
     Overloaded(Option<Duration>),
-    /// This request will always be refused.
+    /// The provider will always refuse this request.
     Rejected,
-    /// The key is not accepted.
+    /// The provider does not accept the key.
     Unauthorised,
     /// The transcript does not fit.
     ContextOverflow,
@@ -43,7 +43,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a `status` other than success means, with the words that came with it.
+    /// Returns the kind for a `status` other than success, with the message that came with it.
     pub(crate) fn of_status(status: u16, retry_after: Option<Duration>, words: &str) -> Self {
         match status {
             401 | 403 => Kind::Unauthorised,
@@ -60,11 +60,11 @@ impl Kind {
 /// A failed call, before its model is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// The reason, not cleaned: it may be long, and contain anything that the provider sent.
+    /// The reason, as the provider sent it: it may be long, and contain anything.
     pub reason: String,
-    /// What to do about it; may be empty.
+    /// What to do; may be empty.
     pub hint: &'static str,
 }
 
@@ -80,12 +80,12 @@ pub struct Subject<'a> {
 }
 
 impl Fault {
-    /// A fault of `kind` for `reason`.
+    /// Creates a fault.
     pub fn new(kind: Kind, reason: impl Into<String>) -> Self {
         Fault { kind, reason: reason.into(), hint: "" }
     }
 
-    /// The error for this model, with a clean and short text.
+    /// Returns the error for this model, with a clean and short text.
     pub fn into_error(self, subject: Subject<'_>) -> ModelError {
         let model = subject.model.to_owned();
         let hint = match self.kind {
@@ -111,7 +111,7 @@ impl Fault {
         }
     }
 
-    /// The fault of an answer with this `status`, which is not a success, and this `body`.
+    /// Returns the fault for an answer with this `status`, which is not a success, and this `body`.
     pub fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let words = error_message(body);
         let retry_after = retry_after.or_else(|| retry_delay(body));
@@ -128,7 +128,7 @@ impl Fault {
         Fault { kind, reason: format!("HTTP {status}{colon}{words}"), hint }
     }
 
-    /// The fault of an error event in a stream, by the provider's `kind` of error.
+    /// Returns the fault for an error event in a stream, by the `kind` that the provider gives.
     pub fn of_error_event(kind: &str, message: &str) -> Self {
         let found = match kind {
             "overloaded_error" | "api_error" | "timeout_error" => Kind::Overloaded(None),
@@ -148,15 +148,15 @@ impl From<TooLong> for Fault {
     }
 }
 
-/// The message of an error document, or the body itself.
+/// Returns the message of an error document, or the body itself.
 fn error_message(body: &[u8]) -> Cow<'_, str> {
     let document = serde_json::from_slice::<Value>(first_of_list(body)).unwrap_or_default();
     let words = error_words(&document["error"]).or_else(|| error_words(&document));
     words.map_or_else(|| String::from_utf8_lossy(body), Cow::Owned)
 }
 
-/// The words of an error, which is a text or an object with a `message`; a router adds those of
-/// the provider behind it.
+/// Returns the message of an error, which is a text or an object with a `message`; a router adds
+/// the message of the provider behind it.
 pub(crate) fn error_words(error: &Value) -> Option<String> {
     let message = error.as_str().or_else(|| error["message"].as_str())?;
     Some(match error["metadata"]["raw"].as_str() {
@@ -165,13 +165,13 @@ pub(crate) fn error_words(error: &Value) -> Option<String> {
     })
 }
 
-/// The only element of a list. Gemini sends some errors in a list.
+/// Returns the only element of a list. Gemini sends some errors in a list.
 fn first_of_list(body: &[u8]) -> &[u8] {
     let inner = body.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
     inner.unwrap_or(body)
 }
 
-/// The wait that the details of an error document ask for, as Gemini does, at most
+/// Returns the wait in the details of an error document, as Gemini sends it, at most
 /// [`MAX_RETRY_AFTER`].
 fn retry_delay(body: &[u8]) -> Option<Duration> {
     let document: Value = serde_json::from_slice(first_of_list(body)).ok()?;
@@ -188,7 +188,7 @@ fn is_quota_spent(body: &[u8]) -> bool {
     spent("code") || spent("type")
 }
 
-/// True when the words say that the transcript is too long.
+/// True when the message says that the transcript is too long.
 pub(crate) fn is_overflow(words: &str) -> bool {
     const SIGNS: &[&str] = &[
         "prompt is too long",
@@ -210,11 +210,11 @@ pub(crate) fn is_overflow(words: &str) -> bool {
     SIGNS.iter().any(|sign| words.contains(sign))
 }
 
-/// The wait a `Retry-After` header asks for, at most [`MAX_RETRY_AFTER`].
+/// Returns the wait that a `Retry-After` header asks for, at most [`MAX_RETRY_AFTER`].
 ///
-/// `value` is a number of seconds or an HTTP date. A date is measured against `date`, the
-/// answer's own `Date` header, so that a wrong clock on this side does not matter, or else
-/// against `now`, in seconds since 1970.
+/// `value` is a number of seconds or an HTTP date. A date is compared with `date`, the `Date`
+/// header of the answer, so that a wrong local clock does not matter. Without that header it is
+/// compared with `now`, in seconds since 1970.
 pub fn retry_after(value: &str, date: Option<&str>, now: i64) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<f64>() {
@@ -230,12 +230,12 @@ pub fn retry_after(value: &str, date: Option<&str>, now: i64) -> Option<Duration
 fn http_date(text: &str) -> Option<i64> {
     match jiff::fmt::rfc2822::parse(text.trim()) {
         Ok(zoned) => Some(zoned.timestamp().as_second()),
-        // The last days of the year 9999, by which some mean "never", are more than can be counted.
+        // Some servers mean "never" by the last days of the year 9999, which are out of range.
         Err(_) => (text.split_whitespace().nth(3) == Some("9999")).then_some(i64::MAX),
     }
 }
 
-/// `text` without `key`. Short keys are placeholders for local servers, not secrets.
+/// Returns `text` without `key`. Short keys are placeholders for local servers, not secrets.
 fn without<'a>(text: &'a str, key: &str) -> Cow<'a, str> {
     if key.len() >= 4 && text.contains(key) {
         Cow::Owned(text.replace(key, "[key]"))
@@ -244,7 +244,7 @@ fn without<'a>(text: &'a str, key: &str) -> Cow<'a, str> {
     }
 }
 
-/// `text` on one line, without control characters, at most `max_chars` long.
+/// Returns `text` on one line, without control characters, at most `max_chars` long.
 pub(crate) fn shorten(text: &str, max_chars: usize) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let mut out = String::new();

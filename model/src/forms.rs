@@ -1,11 +1,11 @@
-//! The forms in which a secret may turn up in a text.
+//! The forms in which a secret may appear in a text.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::Value;
 use std::ops::Range;
 
-/// `secret` itself, and in the encodings that Posse looks for.
+/// Returns `secret` itself, and its encodings that Posse looks for.
 pub fn forms_of_secret(secret: &str) -> Vec<Vec<u8>> {
     let mut forms = vec![secret.as_bytes().to_vec()];
     let json = Value::from(secret).to_string();
@@ -21,8 +21,8 @@ pub fn forms_of_secret(secret: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// A text with percent-encoded bytes such as `%73` decoded, and where each byte came from. Any byte
-/// may be encoded, with letters of either case.
+/// A text with decoded percent escapes such as `%73`, and the origin of each byte. Any byte may be
+/// escaped, with letters of either case.
 pub struct Unescaped {
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -31,7 +31,7 @@ pub struct Unescaped {
 }
 
 impl Unescaped {
-    /// Decodes `text`. Nothing when no byte of it is encoded.
+    /// Decodes `text`; `None` if it has no escapes.
     pub fn of(text: &[u8]) -> Option<Unescaped> {
         if !text.windows(3).any(|signs| escaped(signs).is_some()) {
             return None;
@@ -47,20 +47,20 @@ impl Unescaped {
         Some(Unescaped { bytes, starts })
     }
 
-    /// The part of the text that `range` of the bytes came from.
+    /// Returns the part of the text that `range` of the bytes came from.
     pub fn place(&self, range: Range<usize>) -> Range<usize> {
         let end = self.starts.last().copied().unwrap_or_default();
         let start = |at: usize| self.starts.get(at).copied().unwrap_or(end);
         start(range.start)..start(range.end)
     }
 
-    /// True when some byte in `range` was encoded.
+    /// True when a byte in `range` was escaped.
     pub fn is_escaped(&self, range: Range<usize>) -> bool {
         self.place(range.clone()).len() > range.len()
     }
 }
 
-/// The byte that the first three of `signs` encode.
+/// Returns the byte that the first three of `signs` encode.
 fn escaped(signs: &[u8]) -> Option<u8> {
     let digit = |sign: u8| (sign as char).to_digit(16).map(|digit| digit as u8);
     match signs {
@@ -92,7 +92,8 @@ fn low(byte: u8, digits: &[u8]) -> u8 {
     digits[usize::from(byte & 15)]
 }
 
-/// The characters that stand for `secret` alone when it begins `offset` bytes after a boundary.
+/// Returns the characters that depend on `secret` alone if it begins `offset` bytes after a
+/// boundary.
 fn base64(secret: &str, offset: usize, engine: &impl Engine) -> Vec<u8> {
     let mut bytes = vec![0; offset];
     bytes.extend(secret.bytes());

@@ -30,12 +30,12 @@ const TOKENS_OF_MEDIA: u64 = 1500;
 /// Whether calls wait for permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {
-    /// They do: as many go as the provider accepts.
+    /// Calls wait: as many go as the provider accepts.
     Adaptive {
         /// How many may go at once before anything is known.
         first_width: usize,
     },
-    /// They go at once. For hosts that pace calls themselves.
+    /// Calls go at once. For hosts that pace calls themselves.
     Off,
 }
 
@@ -45,30 +45,30 @@ impl Default for Pacing {
     }
 }
 
-/// A provider as its governor sees it.
+/// The state of a provider in its governor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provider {
     /// The vendor.
     pub name: String,
-    /// Where it is, without what may be secret about it.
+    /// Its address, without parts that may be secret.
     pub address: String,
     /// How many calls may be in flight.
     pub width: usize,
-    /// How many are.
+    /// How many calls are in flight.
     pub in_flight: usize,
-    /// How many wait.
+    /// How many calls wait.
     pub waiting: usize,
-    /// For how long nothing is sent, because the provider asked for it.
+    /// For how long nothing is sent, at the request of the provider.
     pub held_for: Option<Duration>,
-    /// Requests that were sent.
+    /// How many requests were sent.
     pub sent: u64,
-    /// Requests that were refused because there were too many, or because the provider was in
+    /// How many requests the provider refused, because there were too many or because it was in
     /// trouble.
     pub refused: u64,
 }
 
 impl Provider {
-    /// Requests that were needed: those that were sent and not refused.
+    /// Returns how many requests were needed: sent and not refused.
     pub fn needed(&self) -> u64 {
         self.sent - self.refused
     }

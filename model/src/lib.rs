@@ -1,11 +1,11 @@
 //! Implementations of [`posse_agent::Model`], which call providers.
 //!
 //! [`Models`] turns a name such as `anthropic/claude-sonnet-4-5` into a model: one of the catalog,
-//! or one that the program brings along ([`HostModel`]). A model of the catalog encodes the
-//! transcript with a codec of [`wire`], sends it through the one shared HTTP client and decodes the
-//! stream of events ([`sse`]) into deltas and one reply.
+//! or one of the host ([`HostModel`]). A model of the catalog encodes the transcript with a codec
+//! of [`wire`], sends it through the one shared HTTP client and decodes the stream of events
+//! ([`sse`]) into deltas and one reply.
 //!
-//! This crate knows no code of tools, no runs and no stores, and does not read the environment.
+//! This crate knows nothing of tools, runs and stores, and does not read the environment.
 
 mod cassette;
 pub mod catalog;
@@ -27,5 +27,5 @@ pub use error::ResolveError;
 pub use forms::{Unescaped, forms_of_secret};
 pub use governor::{Pacing, Provider};
 pub use models::{Abilities, Choice, HostModel, Keys, Models, Offer, Options, Trial, Why, try_out};
-// What a model of the program's own is made of.
+// The types for a model of the host.
 pub use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};

@@ -1,6 +1,6 @@
-//! From a name to a model that can be called.
+//! Resolves a name to a model that can be called.
 //!
-//! It owns the keys that the caller gives it, and never looks for keys.
+//! It holds the keys that the caller gives it, and never looks for keys.
 
 mod choice;
 mod endpoint;
@@ -31,7 +31,7 @@ use std::time::Duration;
 /// The most resolved models to keep. Further names still work.
 const MAX_KEPT: usize = 256;
 
-/// How models are called.
+/// Options for calls of models.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// How long a stream may make no progress before the call fails as stalled.
@@ -46,20 +46,19 @@ impl Default for Options {
     }
 }
 
-/// What can be asked of a model.
+/// What a model can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// It calls tools.
+    /// It can call tools.
     pub tools: bool,
-    /// Its answer can be held to a JSON Schema.
+    /// Its answer can be restricted by a JSON Schema.
     pub output_schema: bool,
-    /// Its price is known, and may be zero.
+    /// Its price is known; it may be zero.
     pub priced: bool,
 }
 
-/// All models of a catalog that can be reached with some keys, and those that the program brings
-/// along. The former share one HTTP client, and those of one provider share what is known of how
-/// much it takes.
+/// All models of a catalog that are reachable with some keys, and the models of the host. The
+/// former share one HTTP client, and the models of one provider share its governor.
 pub struct Models {
     catalog: Catalog,
     keys: Keys,
@@ -71,23 +70,24 @@ pub struct Models {
     governors: Governors,
 }
 
-/// The governors of all providers that were asked for: one for each address and key.
+/// The governors of all providers in use: one for each address and key.
 type Governors = Mutex<BTreeMap<(String, String), Arc<Governor>>>;
 
 impl Models {
-    /// The models of `catalog` that `keys` give access to. Costs nothing until one is called.
+    /// Returns the models of `catalog` that `keys` give access to. It is cheap until the first
+    /// call.
     pub fn new(catalog: Catalog, keys: Keys, options: Options) -> Self {
         let (hosts, kept, abilities, governors) = Default::default();
         Models { catalog, keys, options, hosts, http: http::client(), kept, abilities, governors }
     }
 
-    /// What is known of vendors and models.
+    /// Returns the catalog.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    /// The model called `name`: a short name, `vendor/name`, or a name that tells its vendor. What
-    /// the program brings along comes first.
+    /// Returns the model `name`: a short name, `vendor/name`, or a name that implies its vendor.
+    /// Models of the host come first.
     ///
     /// # Errors
     /// When there is no such vendor, or no usable key or base URL for it.
@@ -106,7 +106,7 @@ impl Models {
         Ok(model)
     }
 
-    /// What the model called `name` can do, whether it can be reached or not.
+    /// Returns what the model `name` can do, whether it is reachable or not.
     ///
     /// # Errors
     /// When there is no such vendor.
@@ -138,24 +138,25 @@ impl Models {
         })
     }
 
-    /// Whether `vendor` can be asked: there is a key if it needs one, and its address is usable.
+    /// Checks that `vendor` can be called: its address is valid, and its key is set if it needs
+    /// one.
     ///
     /// # Errors
-    /// When it cannot, with what to do about it.
+    /// When it cannot be called; the error says what to do.
     pub fn check(&self, vendor: &Vendor) -> Result<(), ResolveError> {
         Endpoint::of(vendor, &self.keys, &vendor.name).map(drop)
     }
 
-    /// The address of `vendor`, without its secret parts.
+    /// Returns the address of `vendor`, without its secret parts.
     ///
     /// # Errors
-    /// When its address is not usable.
+    /// When its address is invalid.
     pub fn address(&self, vendor: &Vendor) -> Result<String, ResolveError> {
         Ok(http::address(&endpoint::base_url(vendor, &self.keys)?))
     }
 
-    /// The providers of all models that were resolved so far, by name: how much each takes, and
-    /// how much is asked of it.
+    /// Returns the providers of all models resolved so far, by name: how many calls each accepts,
+    /// and how many there are.
     pub fn providers(&self) -> Vec<Provider> {
         let governors = self.governors.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<Provider> = governors.values().map(|one| one.provider()).collect();
@@ -163,7 +164,7 @@ impl Models {
         all
     }
 
-    /// The governor of calls to `vendor`. There is one for each address and key.
+    /// Returns the governor of calls to `vendor`. There is one for each address and key.
     fn governor(&self, vendor: &Vendor, endpoint: &Endpoint) -> Arc<Governor> {
         let key = (endpoint.base.to_string(), endpoint.key_source.clone());
         let mut governors = self.governors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +175,7 @@ impl Models {
         Arc::clone(governors.entry(key).or_insert_with(|| Arc::new(make())))
     }
 
-    /// The row of the catalog for `asked`. An error may also suggest a model of the host.
+    /// Returns the row of the catalog for `asked`. An error may also suggest a model of the host.
     fn find(&self, asked: &str) -> Result<Found<'_>, ResolveError> {
         self.catalog.find_beside(asked, &self.host_vendors())
     }

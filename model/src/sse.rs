@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-/// The most bytes one event may have, its line ends included.
+/// The most bytes of one event, including line ends.
 pub const MAX_EVENT_BYTES: usize = 8 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -13,9 +13,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// One event, borrowed from the buffer it came in.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// What the `event:` line says; empty without one.
+    /// The text of the `event:` line; empty without one.
     pub name: &'a [u8],
-    /// The `data:` lines, with a line feed between two. Any bytes: nothing has checked them.
+    /// The `data:` lines, joined with line feeds. The bytes are not checked.
     pub data: Cow<'a, [u8]>,
 }
 
@@ -24,7 +24,7 @@ pub struct Event<'a> {
 #[error("an event is larger than {} MiB", MAX_EVENT_BYTES >> 20)]
 pub struct TooLong;
 
-/// Puts events together from chunks of a body, however it was split.
+/// Assembles events from the chunks of a body, however it was split.
 ///
 /// Every byte is copied once and searched once, so a large event that comes in small chunks costs
 /// no more than one that comes at once.

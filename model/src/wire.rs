@@ -39,10 +39,10 @@ macro_rules! wires {
         }
 
         impl Wire {
-            /// All of them.
+            /// All wire formats.
             pub const ALL: &'static [Wire] = &[$(Wire::$name),+];
 
-            /// What it is called in settings, stored messages and opaque parts.
+            /// Returns its name in settings, stored messages and opaque parts.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Wire::$name => $word,)+
@@ -69,43 +69,43 @@ wires! {
     Gemini = "gemini" in gemini,
 }
 
-/// What Posse has to know of a wire format.
+/// The interface of a wire format.
 trait Codec {
-    /// The path of the endpoint below the base URL, with its query if there is one, for the model
-    /// the provider calls `model`.
+    /// Returns the path of the endpoint relative to the base URL, with its query if there is one.
+    /// `model` is the name that the provider uses.
     fn path(&self, model: &str) -> String;
 
-    /// The header that the wire's own vendor wants a key in, in lower case. In `authorization` the
-    /// key is a bearer token.
+    /// Returns the header for the key of the original vendor of the wire, in lower case. In
+    /// `authorization` the key is a bearer token.
     fn key_header(&self) -> &'static str {
         "authorization"
     }
 
-    /// The header that tells which version of the wire is spoken.
+    /// Returns the header with the version of the wire.
     fn version(&self) -> Option<(&'static str, &'static str)> {
         None
     }
 
-    /// Headers that a request in this dialect needs besides the key and the version.
+    /// Returns the further headers of a request in this dialect, besides the key and the version.
     fn headers(&self, _: &Dialect) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// The body of a request. The same request gives the same bytes.
+    /// Returns the body of a request. The same request gives the same bytes.
     fn encode(&self, request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError>;
 
-    /// A decoder for one reply.
+    /// Returns a decoder for one reply.
     fn decoder(&self) -> Box<dyn Decode>;
 }
 
-/// Which model a request is for, and how its provider speaks the wire.
+/// The model of a request, and the dialect of its provider.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// What the provider calls the model.
+    /// The name that the provider uses.
     pub model: &'a str,
-    /// The provider's ways.
+    /// The dialect of the provider.
     pub dialect: &'a Dialect,
-    /// What earlier requests have in common with this one.
+    /// The cache of encoded parts that requests share.
     pub written: &'a Written,
 }
 
@@ -122,12 +122,12 @@ impl Target<'_> {
     }
 }
 
-/// What an event did to the reply that is being read.
+/// The effect of an event on the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Nothing: a ping, or an unknown event. Such events do not keep a stream alive.
+    /// Nothing changed: a ping, or an unknown event. Such events do not keep a stream alive.
     None,
-    /// The reply has moved on.
+    /// The reply has made progress.
     Moved,
     /// The reply is complete.
     Complete,
@@ -138,57 +138,57 @@ pub enum Progress {
 #[error("the request cannot be written as JSON: {0}")]
 pub struct EncodeError(#[from] serde_json::Error);
 
-/// Puts one reply together, from the events of a stream or from one document.
+/// Assembles one reply, from the events of a stream or from one document.
 pub trait Decode: Send {
-    /// Takes the next event. What it shows goes to `deltas` at once.
+    /// Takes the next event. Its deltas go to `deltas` at once.
     ///
     /// # Errors
-    /// When the event is an error of the provider, or not what the wire says. The decoder is of
-    /// no further use then.
+    /// When the event is an error of the provider, or violates the wire format. After an error, the
+    /// decoder must not be used again.
     fn event(&mut self, event: &Event<'_>, deltas: DeltaSink<'_>) -> Result<Progress, Fault>;
 
     /// Takes a whole reply, from a provider that does not stream.
     ///
     /// # Errors
-    /// When it is an error of the provider, or not what the wire says.
+    /// When it is an error of the provider, or violates the wire format.
     fn document(&mut self, body: &[u8], deltas: DeltaSink<'_>) -> Result<(), Fault>;
 
-    /// The tokens that the provider has counted so far.
+    /// Returns the tokens that the provider has counted so far.
     fn usage(&self) -> Usage;
 
-    /// The reply, once it is complete. Its cost is what its tokens cost at `price`.
+    /// Returns the reply, once it is complete. `price` determines its cost.
     ///
-    /// A tool call whose arguments are not JSON is in it, with the raw text as a string for
-    /// arguments, so that the model can be told. A call that was cut off is not.
+    /// If the arguments of a tool call are not JSON, the call has the raw text as a string for
+    /// arguments, so that Posse can report it to the model. A call that was cut off is left out.
     ///
     /// # Errors
-    /// When the stream has ended before the reply was complete.
+    /// When the stream ended before the reply was complete.
     fn finish(self: Box<Self>, price: &Price) -> Result<Reply, Fault>;
 }
 
 impl Wire {
-    /// The path of the endpoint below the base URL, with its query if there is one, for the model
-    /// the provider calls `model`.
+    /// Returns the path of the endpoint relative to the base URL, with its query if there is one.
+    /// `model` is the name that the provider uses.
     pub fn path(self, model: &str) -> String {
         self.codec().path(model)
     }
 
-    /// The header that the wire's own vendor wants a key in, in lower case.
+    /// Returns the header for the key of the original vendor of the wire, in lower case.
     pub(crate) fn key_header(self) -> &'static str {
         self.codec().key_header()
     }
 
-    /// The header that tells which version of the wire is spoken.
+    /// Returns the header with the version of the wire.
     pub(crate) fn version(self) -> Option<(&'static str, &'static str)> {
         self.codec().version()
     }
 
-    /// Headers that a request in this dialect needs besides those of its vendor.
+    /// Returns the headers that a request in this dialect needs in addition to those of its vendor.
     pub fn headers(self, dialect: &Dialect) -> &'static [(&'static str, &'static str)] {
         self.codec().headers(dialect)
     }
 
-    /// The body of a request. The same request gives the same bytes.
+    /// Returns the body of a request. The same request gives the same bytes.
     ///
     /// # Errors
     /// When a value has no JSON form.
@@ -196,13 +196,13 @@ impl Wire {
         self.codec().encode(request, target)
     }
 
-    /// A decoder for one reply.
+    /// Returns a decoder for one reply.
     pub fn decoder(self) -> Box<dyn Decode> {
         self.codec().decoder()
     }
 }
 
-/// `body`, which is that of `request`, as bytes.
+/// Returns `body`, the body of `request`, as bytes.
 fn bytes_of(
     body: &impl Serialize,
     request: &Request,
@@ -213,7 +213,7 @@ fn bytes_of(
     Ok(bytes)
 }
 
-/// About the size of a request in bytes, so that the buffer need not grow.
+/// Estimates the size of a request in bytes, so that the buffer need not grow.
 fn rough_length(request: &Request) -> usize {
     let tools = request.tools.iter();
     let tools = tools.map(|tool| 200 + tool.description.len() + tool.schema.text().len());

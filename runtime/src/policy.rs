@@ -1,8 +1,9 @@
-//! What a run may call, and with what: rules and the mode, compiled once for a run.
+//! The policy of a run: which tools it may call, and with which arguments. Rules and the mode are
+//! compiled once per run.
 //!
-//! A call is held against denials, then against what the grant and skills narrow it to, then
-//! against rules that ask, then against those that allow; what none decides, the mode does. Shell
-//! rules decide about asking only. What a process can do is the confinement's affair.
+//! A call is checked against denials, then against the scopes of the grant and of skills, then
+//! against rules that ask, then against rules that allow. If none applies, the mode decides. Rules
+//! about the shell only decide whether to ask: the sandbox limits what a process can do.
 
 mod command;
 mod files;
@@ -46,8 +47,8 @@ pub struct Policy {
     workspace: String,
     worktree: Option<Worktree>,
     home: Option<String>,
-    /// What is its own, whatever it is narrowed to: a folder to read and write, and those of its
-    /// skills to read.
+    /// Folders of the run itself, which no scope takes away: the scratch folder to read and write,
+    /// and the folders of its skills to read.
     scratch: Option<String>,
     skills: Vec<String>,
     deny: Rules,
@@ -61,23 +62,23 @@ pub struct Policy {
     files: HashMap<String, String>,
 }
 
-/// What a run is judged by besides its grant.
+/// The current settings that apply to a run in addition to its grant.
 #[derive(Clone, Debug, Default)]
 pub struct Today {
-    /// Rules of the settings as they are now: what they deny or ask about holds for runs that began
-    /// before. What they allow counts only if the grant had it.
+    /// The current rules of the settings. Denials and rules that ask also apply to runs that began
+    /// before. A rule that allows counts only if the grant has it.
     pub permissions: Permissions,
     /// The user's home folder, for rules with `~/`.
     pub home: Option<String>,
-    /// The files that rules come from, so far as they come from some, by the rules.
+    /// The files that rules come from, by rule. Rules from elsewhere are not in it.
     pub files: HashMap<String, String>,
 }
 
 impl Policy {
-    /// Compiles what `grant` and today's settings say, where `tools` exist.
+    /// Compiles the rules of `grant` and of the current settings, given the `tools` that exist.
     ///
     /// # Errors
-    /// When a rule cannot be kept. Then nothing may be called.
+    /// When a rule cannot be enforced. Then no call is allowed.
     pub fn new(
         grant: &Grant,
         today: &Today,
@@ -112,7 +113,7 @@ impl Policy {
         })
     }
 
-    /// Why `rule` is none that would allow `call` of the tool `tool`, if it is not.
+    /// Returns why `rule` would not allow `call` of the tool `tool`; `None` if it would.
     pub(crate) fn misses(&self, rule: &str, tool: &str, call: &ToolCall) -> Option<String> {
         let parsed = Rule::parse_among(rule, &self.tools);
         let texts = [rule.to_owned()];
@@ -131,12 +132,12 @@ impl Policy {
         }
     }
 
-    /// The rules that deny or ask, as they are written.
+    /// Returns the rules that deny or ask, as written.
     pub(crate) fn refusing(&self) -> Vec<String> {
         [self.deny.texts(), self.ask.texts()].concat()
     }
 
-    /// The folder that the run would work in without its worktree.
+    /// Returns the folder that the run would work in without its worktree.
     fn origin(&self) -> Option<&String> {
         self.worktree.as_ref().map(|worktree| &worktree.origin)
     }
@@ -149,7 +150,7 @@ impl Policy {
         }
     }
 
-    /// True when a rule can be about calls of `tool`, so that it matters what they are about.
+    /// True when a rule can apply to calls of `tool`, so that their subject matters.
     fn has_rules_about(&self, tool: &str, standing: &Standing) -> bool {
         let mut sets = [&self.deny, &self.ask, &self.allow].into_iter().chain(&self.scopes);
         sets.any(|rules| rules.are_about(tool))
@@ -157,13 +158,13 @@ impl Policy {
             || !standing.narrowed.is_empty()
     }
 
-    /// True when Posse asks nobody about commands that only look. They must be confined, so that a
+    /// True when Posse does not ask about commands that only read. They must be confined, so that a
     /// command that does more than it seems can change only the workspace.
     fn may_look(&self, tool: &ToolFacts) -> bool {
         tool.runs_commands() && tool.confined && self.profile == Profile::WorkspaceWrite
     }
 
-    /// The rule or the narrowing that keeps this call outside, if one does.
+    /// Returns the denial or the scope that excludes this call, if there is one.
     fn outside(&self, facts: &ToolFacts, subject: &Subject, standing: &Standing) -> Option<Ruling> {
         let tool = facts.name.as_str();
         if let Subject::Path(target) = subject
@@ -183,7 +184,7 @@ impl Policy {
             })
         };
         for scope in self.scopes.iter().filter(|scope| scope.are_about(tool)) {
-            // Our searches leave out what the scope does not mean, file by file.
+            // The search tools of Posse skip files outside the scope one by one.
             if let Subject::Path(target) = subject
                 && target.extent == subject::Extent::All
                 && facts.confined
@@ -196,12 +197,12 @@ impl Policy {
                 Err(why) => return refuse(GRANT, scope.texts(), Some(why)),
             }
         }
-        // What concerns the run alone may be called whatever a skill narrows to.
+        // A skill cannot take away tools that affect only the run.
         if is_of_the_run(facts) {
             return None;
         }
         for list in &standing.narrowed {
-            // A list that cannot be read narrows to nothing.
+            // An invalid list allows nothing.
             let rules = Rules::compile(list, &self.tools, self.roots(), Purpose::Allow);
             let found = rules.as_ref().map_or(Ok(None), |rules| rules.allow(tool, subject));
             match found {
@@ -213,7 +214,7 @@ impl Policy {
         None
     }
 
-    /// True when `target` is in a folder of the run's own, for `tool` to use.
+    /// True when `target` is in a folder of the run itself that `tool` may use.
     fn is_own(&self, target: &Target, tool: &str) -> bool {
         let writes = find(&self.tools, tool).is_some_and(|(tool, _)| tool.writes_files());
         let read = (!writes && !WRITING.contains(&tool)).then_some(&self.skills);
@@ -224,7 +225,7 @@ impl Policy {
         })
     }
 
-    /// What to do about a call that a rule of `list` may mean.
+    /// Returns the ruling for a call that a rule of `list` may match.
     fn ask_about(&self, list: &str, tool: &str, doubt: &Doubt) -> Ruling {
         let Doubt { rule, why, words } = doubt;
         let by = format!("the rule {list} {rule} may mean it: {why}");
@@ -276,7 +277,7 @@ impl Guard for Policy {
         };
         let approved = match standing.approved.is_empty() {
             true => Rules::default(),
-            // What cannot be read allows nothing.
+            // An invalid list allows nothing.
             false => Rules::compile(&standing.approved, &self.tools, self.roots(), Purpose::Allow)
                 .unwrap_or_default(),
         };

@@ -1,5 +1,4 @@
-//! What a run is before it starts. Everything that can be wrong with it is found here, before
-//! anything is stored.
+//! Prepares a run before it starts. All errors about a run are found here, before anything is stored.
 
 use crate::agents::{AgentCatalog, Source};
 mod mention;
@@ -32,7 +31,7 @@ use skills::{Author, keep_useful, teach};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The first events of a run that is to be started.
+/// The first events of a run to start.
 pub(crate) struct Prepared {
     pub(crate) started: RunStarted,
     pub(crate) message: Option<MessageReceived>,
@@ -46,10 +45,9 @@ impl Prepared {
     }
 }
 
-/// The longest description of an agent that others are shown.
+/// The longest description of an agent that other agents see, in characters.
 const DESCRIPTION: usize = 1_000;
-/// Turns of a run that another has started, where nobody says how many: nobody looks at it, and one
-/// that never stops would spend without end.
+/// The default limit of turns for a child: no person watches it, and a child that never stops would spend without end.
 const TURNS_OF_A_CHILD: u32 = 100;
 
 impl Runtime {
@@ -82,7 +80,7 @@ impl Runtime {
         let usual = replaced(&agent.limits, &config.limits);
         let mut limits = match &rules {
             None => replaced(&spec.limits, &usual),
-            // Whoever hands on work may be told to allow more than is good; it can only allow less.
+            // The model that starts a child may be tricked into allowing too much, so it can only narrow.
             Some(rules) => {
                 let limits = stricter(spec.limits.clone(), &usual);
                 let wall_ms = limits.wall_ms.or(rules.timeout_ms());
@@ -90,7 +88,7 @@ impl Runtime {
             }
         };
         let parent = above.map(|above| &*above.started);
-        // Nobody is given more time than whoever waits for it has.
+        // A child gets no more time than the parent that waits for it.
         let time = parent.and_then(|parent| parent.limits.wall_ms);
         limits.wall_ms = limits.wall_ms.into_iter().chain(time).min();
         limits.wall_ms = limits.wall_ms.filter(|time| *time != WITHOUT_LIMIT);
@@ -102,7 +100,7 @@ impl Runtime {
         };
         selection::check(&selection, self.models(), &agent, money)?;
         let project = given.map_or_else(|| trusted_project(&agents, &spec.agent), |_| None);
-        // Who is trusted for one run only is so for those below it.
+        // Trust for one run also applies to its subagents.
         let trusted = match parent {
             Some(parent) => parent.trusted.clone(),
             None => self.config().around(&spec.workspace).agents.trusted_for_now(),
@@ -134,8 +132,7 @@ impl Runtime {
         Ok(Prepared { started, message })
     }
 
-    /// The agent that `spec` asks for, and what a run of it may do, on behalf of `above` if there is
-    /// someone.
+    /// Returns the agent that `spec` asks for, and the grant of its run, as a child of `above` if there is one.
     pub(crate) async fn granted(
         &self,
         run: RunId,
@@ -167,7 +164,7 @@ impl Runtime {
         let budget = budget_of(spec, &agent, general);
         let mut grant = Grant { workspace, skills, budget, ..Grant::default() };
         grant.sources = match above {
-            // What a run below another may have is what that one was offered.
+            // A child can only have tools that its parent was offered.
             Some(above) => above.started.grant.sources.clone(),
             None if self.inner.sources.is_empty() => Vec::new(),
             None => Box::pin(self.offers(run, spec, &agent, &grant)).await?,
@@ -182,17 +179,17 @@ impl Runtime {
         Ok((agent, grant))
     }
 
-    /// What a run without a caller that `spec` asks for would be granted here. Starts nothing.
+    /// Returns the grant that a root of `spec` would get here. It starts nothing.
     ///
     /// # Errors
-    /// When there is no such agent or folder, or a rule could not be kept.
+    /// When there is no such agent or folder, or a rule cannot be enforced.
     pub async fn grant_of(&self, spec: &RunSpec) -> Result<Grant, Error> {
         let spec = RunSpec { session: true, prompt: None, ..spec.clone() };
         Ok(self.granted(RunId::new(), &spec, None).await?.1)
     }
 
-    /// What a run of `agent` may do with the folder and the skills of `grant`, on behalf of `above`
-    /// if there is someone.
+    /// Returns the grant of a run of `agent` with the folder and the skills of `grant`, as a child of `above` if there
+    /// is one.
     fn grant(
         &self,
         agents: &AgentCatalog,
@@ -203,7 +200,7 @@ impl Runtime {
         spec: &RunSpec,
     ) -> Result<Grant, Error> {
         let all = self.inner.tools.facts_with(&grant.workspace, &grant.sources)?;
-        // What a source does not offer today, an agent does without.
+        // An agent may name tools that a source does not offer today.
         let sources = grant.sources.iter().map(|offer| of_source(&offer.source));
         let named: Vec<ToolFacts> = all.iter().cloned().chain(sources).collect();
         let rights = &agent.rights;
@@ -226,7 +223,7 @@ impl Runtime {
         };
         let mut available: Vec<&ToolFacts> = all.iter().filter(may_hand_on).collect();
         let mut hand_on: Vec<String> = available.iter().map(|tool| tool.name.clone()).collect();
-        // What sources offer is stored in full.
+        // The grant stores the tools of sources elsewhere, in full.
         let offers = grant.sources.iter().flat_map(|offer| &offer.tools);
         let ours: Vec<ToolFacts> =
             built_in_tools().into_iter().chain(offers.map(|tool| tool.facts.clone())).collect();
@@ -239,7 +236,7 @@ impl Runtime {
         available.retain(|tool| !grant.skills.is_empty() || !skill_tool::is(tool));
         let mut tools = granted_tools(available, rights);
         let rules = above.map(|above| self.rules(&above.started.agent));
-        // Whoever starts a run decides for everything below it; a definition, for its own runs.
+        // The start of a run decides for all its subagents; a definition, for its own runs.
         for names in [&mut tools, &mut hand_on] {
             rules::narrow(names, &named, rules.as_ref(), spec)?;
         }
@@ -262,8 +259,8 @@ impl Runtime {
         Ok(grant)
     }
 
-    /// What the sources of tools offer for a run without a caller. They are asked before it is known what
-    /// the run may write, so their processes only read.
+    /// Returns what the tool sources offer for a root. Posse asks them before it knows what the run may write, so their
+    /// processes can only read, unless the reach is `full`.
     async fn offers(
         &self,
         run: RunId,
@@ -288,7 +285,7 @@ impl Runtime {
         sources.offers(&context, &facts).await
     }
 
-    /// To whom a run of `agent` may hand work.
+    /// Returns which agents a run of `agent` may call.
     fn delegation(
         &self,
         agents: &AgentCatalog,
@@ -325,7 +322,7 @@ impl Runtime {
     }
 }
 
-/// Leaves of what sources offer what `grant` allows to call or to hand on.
+/// Keeps only the offered tools that `grant` allows to call or to pass on.
 fn keep_offered(grant: &mut Grant) {
     let Grant { sources, tools, hand_on, .. } = grant;
     for offer in sources {
@@ -334,7 +331,7 @@ fn keep_offered(grant: &mut Grant) {
     }
 }
 
-/// Whose `agent` of `agents` is.
+/// Returns the author of `agent`.
 fn author(agents: &AgentCatalog, agent: &AgentSpec) -> Author {
     match agents.entry(&agent.name).map(|entry| &entry.source) {
         Some(Source::Project { .. }) => Author::Project,
@@ -342,14 +339,14 @@ fn author(agents: &AgentCatalog, agent: &AgentSpec) -> Author {
     }
 }
 
-/// The folder that brings the agent called `name` along, if it is trusted with it.
+/// Returns the project that defines the agent `name`, if that is trusted.
 fn trusted_project(agents: &AgentCatalog, name: &AgentName) -> Option<String> {
     let entry = agents.entry(name).filter(|entry| entry.standing == Some(Standing::Trusted))?;
     let Source::Project { path } = &entry.source else { return None };
     Some(trust::folder_of(path).display().to_string())
 }
 
-/// `agent` of `agents`, on offer.
+/// Returns `agent` as an offer.
 fn offer(agents: &AgentCatalog, agent: &AgentSpec) -> Offer {
     let source = agents.entry(&agent.name).map(|entry| &entry.source);
     let fleeting = matches!(source, Some(Source::CommandLine { .. } | Source::Host));
@@ -361,7 +358,7 @@ fn offer(agents: &AgentCatalog, agent: &AgentSpec) -> Offer {
     }
 }
 
-/// What is to be done, if that is said.
+/// Returns the prompt, if there is one.
 fn prompt(spec: &RunSpec) -> Result<Option<String>, Error> {
     match &spec.prompt {
         Some(prompt) if prompt.trim().is_empty() => {
@@ -375,12 +372,12 @@ fn prompt(spec: &RunSpec) -> Result<Option<String>, Error> {
     }
 }
 
-/// The message that sets the agent to work.
+/// Returns the message that starts the agent.
 fn first_message(started: &mut RunStarted, prompt: String, notes: Vec<String>) -> MessageReceived {
     let hint = asked_for(&prompt, &started.grant);
-    // Another agent is no person who knows what is there.
+    // A parent agent does not name files as a person does, who knows which exist.
     let named = started.parent.is_none().then(|| named_in(&prompt, &started.grant)).flatten();
-    // What a run is about is the prompt, not what is said around it.
+    // The title of a run is the prompt, without the notes around it.
     let around = started.forked.is_some() || hint.is_some() || named.is_some() || !notes.is_empty();
     if started.label.is_empty() && (around || !started.agent.start.initial_prompt.is_empty()) {
         started.label = prompt.lines().next().unwrap_or_default().chars().take(200).collect();
@@ -392,7 +389,7 @@ fn first_message(started: &mut RunStarted, prompt: String, notes: Vec<String>) -
     received(text, notes.into_iter().chain(hint).chain(named))
 }
 
-/// A message of a person, with remarks of the runtime after it.
+/// Returns a message of a person, with remarks of the runtime after it.
 pub(crate) fn received(text: String, remarks: impl IntoIterator<Item = String>) -> MessageReceived {
     let parts = std::iter::once(text).chain(remarks).map(Part::text).collect();
     let message = Message { parts, ..Message::user("") };
@@ -400,7 +397,7 @@ pub(crate) fn received(text: String, remarks: impl IntoIterator<Item = String>) 
     MessageReceived { from: Sender::User, message, later: false, asks: None, extra }
 }
 
-/// What a run is told of the agents that `text` asks for.
+/// Returns a note for the run about the agents that `text` asks for.
 pub(crate) fn asked_for(text: &str, grant: &Grant) -> Option<String> {
     let delegation = grant.delegation.as_ref()?;
     if !grant.allows(TASK) {
@@ -409,7 +406,7 @@ pub(crate) fn asked_for(text: &str, grant: &Grant) -> Option<String> {
     mention::hint(&mention::mentioned(piped::parted(text).0, &delegation.agents))
 }
 
-/// What a run is told of the files that `text` names.
+/// Returns a note for the run about the files that `text` names.
 pub(crate) fn named_in(text: &str, grant: &Grant) -> Option<String> {
     named_files::told(piped::parted(text).0, Path::new(&grant.workspace))
 }

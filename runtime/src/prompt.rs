@@ -3,8 +3,8 @@
 use crate::tool_facts::{TASK, ToolFacts, tools_of};
 use posse_protocol::{DelegationStrategy, RunStarted};
 
-/// What the agent is told before anything else. Depends on the first event alone, so that every
-/// request of the run begins with the same bytes.
+/// Returns the system prompt. It depends on the first event alone, so that every request of the run
+/// begins with the same bytes.
 pub(crate) fn system_prompt(started: &RunStarted) -> String {
     let mut text = started.agent.instructions.clone();
     let grant = &started.grant;
@@ -14,7 +14,7 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
     if let Some(scratch) = grant.scratch.as_ref().filter(|_| writes) {
         text.push_str(&format!("Scratch folder: {scratch}\n"));
     }
-    // Not why: that may be what a server has written.
+    // The reason is left out: it may contain text of a server.
     for offer in grant.sources.iter().filter(|offer| offer.missing.is_some()) {
         let source = &offer.source;
         text.push_str(&format!(
@@ -34,6 +34,6 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
     text
 }
 
-/// What urges an agent to hand work to others.
+/// Encourages an agent to call other agents.
 const URGE: &str = "\nHand work to a specialist with Task when it fits the agent's description, needs a \
     search in many places, or has parts to do side by side. Judge what it reports.\n";

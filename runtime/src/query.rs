@@ -1,7 +1,8 @@
-//! One question, one call: [`query()`] starts a main agent and gives back what it says and does as
-//! a stream of messages that ends.
+//! One question, one call: [`query()`] starts a main agent and returns a finite stream of messages
+//! with what the agent says and does.
 //!
-//! Thin: a [`Runtime`](crate::Runtime), one run of it, and its log told in messages.
+//! It is a thin layer: one [`Runtime`](crate::Runtime), one run in it, and the log of the run as
+//! messages.
 
 mod message;
 mod options;
@@ -26,13 +27,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// The agent that answers, beside those of the catalog.
+/// The name of the agent that answers.
 pub(crate) const MAIN: &str = "main";
 
-/// Has an agent work on `prompt` and tells what happens, as a stream that ends.
+/// Starts an agent on `prompt` and returns what happens as a finite stream.
 ///
-/// What can be wrong with the question is an error here, before anything starts. What goes wrong
-/// later is the outcome in the last message.
+/// A mistake in the question is an error here, before anything starts. A later failure is the
+/// outcome in the last message.
 ///
 /// ```
 /// use posse::query::{Message, QueryOptions};
@@ -60,8 +61,8 @@ pub(crate) const MAIN: &str = "main";
 /// ```
 ///
 /// # Errors
-/// When the prompt is empty, an agent is not well defined, the model cannot be had, the folder
-/// cannot be worked in, or the database cannot be used.
+/// When the prompt is empty, the definition of an agent is invalid, the model, the folder or the
+/// database cannot be used.
 pub async fn query(prompt: impl Into<String>, options: QueryOptions) -> Result<Query, Error> {
     let prompt = prompt.into();
     if prompt.trim().is_empty() {
@@ -75,10 +76,10 @@ pub async fn query(prompt: impl Into<String>, options: QueryOptions) -> Result<Q
     }
 }
 
-/// What an agent says and does, message by message: [`Message::Started`] first, and last exactly
-/// one [`Message::Result`], or an error if the runtime itself can do no more.
+/// The messages of an agent: [`Message::Started`] first, and exactly one [`Message::Result`] last,
+/// or an error if the runtime itself fails.
 ///
-/// Dropping it before its end cancels the run, all that it has started, and their processes.
+/// Dropping it before its end cancels the run with its subagents and their processes.
 pub struct Query {
     run: RunId,
     messages: BoxStream<'static, Result<Message, Error>>,
@@ -95,10 +96,10 @@ impl Query {
         self.messages.next().await
     }
 
-    /// Waits for the end and returns what was made of the question.
+    /// Waits for the end and returns the summary of the run.
     ///
     /// # Errors
-    /// When the runtime can do no more, or the result was delivered before.
+    /// When the runtime fails, or the stream delivered the result before.
     pub async fn result(mut self) -> Result<Summary, Error> {
         while let Some(message) = self.next().await {
             if let Message::Result(summary) = message? {
@@ -108,7 +109,7 @@ impl Query {
         Err(Error::NotNow { run: self.run, reason: "has told its result before".to_owned() })
     }
 
-    /// Starts a run of `spec` in `household`.
+    /// Starts a run of `spec` in the runtime of `household`.
     pub(crate) async fn start(
         household: Arc<Household>,
         spec: RunSpec,
@@ -117,7 +118,7 @@ impl Query {
         let runtime = household.runtime.clone();
         let run = runtime.handle(RunId::new());
         let events = run.events(Seq::ZERO);
-        // Held before it exists: whoever drops this future at any moment leaves no run behind.
+        // The hold exists before the run: if the caller drops this future, no run is left behind.
         let hold = Hold::new(household, run.clone());
         match runtime.begin_below(run.id(), spec, None).await {
             Ok(_) => Ok(Query::of(Flow::new(hold, events, warnings))),
@@ -128,7 +129,7 @@ impl Query {
         }
     }
 
-    /// Says `prompt` to a run of an earlier query.
+    /// Sends `prompt` to a run of an earlier query.
     async fn resume(
         household: Arc<Household>,
         run: RunId,
@@ -177,7 +178,7 @@ impl Stream for Query {
     }
 }
 
-/// How a run began that is to go on, and its last event so far.
+/// Returns the first event of a run that is about to continue, and the position of its last one.
 async fn before(run: &RunHandle) -> Result<(Event, Seq), Error> {
     let row = run.row().await?;
     let first = run.inner.store.read(run.id(), Seq::ZERO, 1).await?.pop();
@@ -198,7 +199,7 @@ struct Flow {
     hold: Hold,
     events: Events,
     teller: Teller,
-    /// What is told before more is read.
+    /// Messages to deliver before reading more events.
     ready: VecDeque<Message>,
     began: Instant,
 }
@@ -209,7 +210,7 @@ impl Flow {
         Flow { hold, events, teller, ready: VecDeque::new(), began: Instant::now() }
     }
 
-    /// The next message, and what comes after it.
+    /// Returns the next message, and the flow if more follows.
     async fn step(mut self) -> Option<(Result<Message, Error>, Option<Flow>)> {
         loop {
             if let Some(message) = self.ready.pop_front() {
@@ -235,8 +236,7 @@ impl Flow {
         }
     }
 
-    /// What was made of it. Once that is told, nothing of the query is left but what it is to
-    /// leave.
+    /// Returns the summary. By then the query has cleaned up everything that it does not keep.
     async fn finish(self, outcome: Outcome) -> Result<Message, Error> {
         let summed = Summary::of(self.hold.run(), outcome, self.began.elapsed()).await;
         self.hold.release().await;

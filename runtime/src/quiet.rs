@@ -1,5 +1,6 @@
-//! Tells runs that for a while nothing has come to what they gather: then they are told what there
-//! is. Every runtime looks, for whoever waits on its database; of two that look, one is heard.
+//! Delivers `collect` announcements: when no result has arrived for a while, it tells the waiting
+//! runs to take the results they have. Every runtime does this for all runs of its database; if two
+//! do it at once, the store accepts one.
 
 use posse_protocol::{Event, Extra, TimePassed};
 use posse_store::{Append, Filter, Guard, RunRow, Store, Unfinished};
@@ -7,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How often a runtime looks, at most.
+/// The longest interval between two checks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Looks until `stop` fires.
+/// Checks until `stop` fires.
 pub(crate) async fn watch(store: Arc<dyn Store>, quiet: Duration, stop: CancellationToken) {
     let every = LOOK.min(quiet / 2).max(Duration::from_millis(10));
     loop {
@@ -19,7 +20,7 @@ pub(crate) async fn watch(store: Arc<dyn Store>, quiet: Duration, stop: Cancella
             () = tokio::time::sleep(every) => {}
         }
         let filter = Filter { unfinished: Unfinished::Gathering, ..Filter::default() };
-        // A store that fails now is asked again soon.
+        // After a failure of the store, the next round tries again.
         let Ok(rows) = store.list(&filter).await else { continue };
         if rows.is_empty() {
             continue;
@@ -35,15 +36,15 @@ pub(crate) async fn watch(store: Arc<dyn Store>, quiet: Duration, stop: Cancella
     }
 }
 
-/// True when the last result came at least so long ago. Both times are the store's; a clock that is
-/// set back makes a run wait longer, and nothing worse.
+/// True when the last result arrived at least `quiet` ago. Both times are from the clock of the
+/// store. If someone sets that clock back, the run only waits longer.
 fn is_quiet(row: &RunRow, now_ms: u64, quiet: Duration) -> bool {
     u128::from(now_ms.saturating_sub(row.family.gathered_at)) >= quiet.as_millis()
 }
 
 fn told(row: &RunRow) -> Append {
     let passed = TimePassed { worked_ms: 0, quiet: true, extra: Extra::default() };
-    // A result that comes at this moment begins a new while.
+    // If a result arrives at this moment, the append fails and the wait starts again.
     let guard = Guard::Anyone { last: Some(row.log.last_seq) };
     Append { guard, ..Append::by_anyone(row.id, Event::TimePassed(passed)) }
 }

@@ -1,7 +1,6 @@
-//! Secrets taken out of text: wherever a value turns up, as it is or in a common encoding.
+//! Removes secrets from text, both as they are and in common encodings.
 //!
-//! Knows the values only; whoever owns a sink asks it. What was encoded in another way is not
-//! recognised.
+//! It only knows the values; each sink of text calls it. It does not recognize other encodings.
 
 mod stream;
 
@@ -19,29 +18,29 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
-/// What stands in the place of a secret.
+/// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// The shortest text that is taken for a secret, and the shortest encoding of a part of one.
+/// The shortest text that counts as a secret, and the shortest known encoding of a part of one.
 const SHORTEST: usize = 8;
-/// Up to here a text of plain letters is taken for a word: a key such as `lm-studio` is none.
+/// Plain letters up to this length count as a word: a key such as `lm-studio` is not secret.
 const LONGEST_WORD: usize = 20;
 
-/// Takes secrets out of text. Cheap to clone.
+/// Removes secrets from text. It is cheap to clone.
 #[derive(Clone, Default)]
 pub struct Redactor {
     forms: Option<Arc<AhoCorasick>>,
-    /// The forms themselves, to add to them.
+    /// The forms themselves, for adding more.
     all: Arc<Vec<Vec<u8>>>,
 }
 
 impl Redactor {
-    /// One that knows these secrets. What is too short to be told from other text is left out.
+    /// Returns a redactor for these secrets. It leaves out texts that are too short.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         Redactor::default().and(secrets)
     }
 
-    /// The same, which knows these as well.
+    /// Returns a copy that knows these secrets as well.
     #[must_use]
     pub fn and<'s>(&self, secrets: impl IntoIterator<Item = &'s str>) -> Self {
         let mut all: Vec<Vec<u8>> = self.all.to_vec();
@@ -57,7 +56,7 @@ impl Redactor {
         Redactor { forms: built.ok().map(Arc::new), all: Arc::new(all) }
     }
 
-    /// `text` without secrets.
+    /// Returns `text` without secrets.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let found = self.find(text);
         if found.is_empty() {
@@ -73,7 +72,7 @@ impl Redactor {
         Cow::Owned(clean)
     }
 
-    /// Where `text` holds secrets, in order and without overlap.
+    /// Returns where `text` has secrets, in order and without overlap.
     fn find(&self, text: &str) -> Vec<Range<usize>> {
         let Some(forms) = &self.forms else { return Vec::new() };
         let mut found: Vec<Range<usize>> = forms.find_iter(text).map(|it| it.range()).collect();
@@ -82,7 +81,7 @@ impl Redactor {
             let ranges = ranges.filter(|range| read.is_escaped(range.clone()));
             found.extend(ranges.map(|range| read.place(range)));
         }
-        // The bytes of a secret may be a part of a longer character.
+        // The bytes of a secret may be part of a longer character.
         for range in &mut found {
             range.start = text.floor_char_boundary(range.start);
             range.end = text.ceil_char_boundary(range.end);
@@ -98,12 +97,12 @@ impl Redactor {
         apart
     }
 
-    /// What it looks for, in all forms.
+    /// Returns the secrets in all forms.
     pub(crate) fn forms(&self) -> &[Vec<u8>] {
         &self.all
     }
 
-    /// True when it knows nothing to take out.
+    /// True when it knows no secrets.
     pub fn is_empty(&self) -> bool {
         self.forms.is_none()
     }
@@ -127,7 +126,7 @@ impl Redactor {
         }
     }
 
-    /// `tool`, whose results are without secrets.
+    /// Returns `tool` wrapped so that its results have no secrets.
     pub(crate) fn around(&self, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
         match self.is_empty() {
             true => tool,
@@ -135,7 +134,7 @@ impl Redactor {
         }
     }
 
-    /// `output` without secrets.
+    /// Returns `output` without secrets.
     pub(crate) fn output(&self, mut output: ToolOutput) -> ToolOutput {
         for part in &mut output.parts {
             if let Part::Text(text) = part
@@ -182,7 +181,7 @@ impl Scrub for Redactor {
     }
 }
 
-/// A tool whose results are without secrets: neither its agent nor the agent's provider is told.
+/// A tool whose results have no secrets, so that neither the agent nor its vendor sees them.
 struct Redacted {
     tool: Arc<dyn Tool>,
     redactor: Redactor,
@@ -211,7 +210,7 @@ impl Tool for Redacted {
         match answer {
             Ok(Answer::Done(output)) => Answer::Done(self.redactor.output(output)),
             Ok(pending) => pending,
-            // What a panic says is told to the model, like any other output.
+            // The model sees the text of a panic, like any other output.
             Err(panic) => match panic_text(&*panic).map(|text| self.redactor.text(text)) {
                 Some(Cow::Owned(clean)) => resume_unwind(Box::new(clean)),
                 _ => resume_unwind(panic),
@@ -220,7 +219,7 @@ impl Tool for Redacted {
     }
 }
 
-/// Long enough, and no word.
+/// True when `text` is long enough and no plain word.
 fn is_secret(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_');
     text.len() >= SHORTEST && !(text.len() < LONGEST_WORD && text.bytes().all(plain))

@@ -1,4 +1,4 @@
-//! When runs rest, and which to go on with: a run that waits for others is one with them.
+//! Waiting until runs are idle, and finding the runs to resume. A run counts together with the subagents it waits for.
 
 use crate::error::Error;
 use crate::runtime::Runtime;
@@ -7,8 +7,8 @@ use posse_protocol::RunId;
 use posse_store::RunRow;
 
 impl Runtime {
-    /// Waits until there is nothing to do for `run`, and returns how it then stands. One that waits for others
-    /// below it rests when nobody is at work on them, or could be: then they wait for a person.
+    /// Waits until there is nothing to do for `run`, and returns its row. A run that waits for subagents is idle when
+    /// no worker executes or could execute them: then they wait for a person.
     ///
     /// # Errors
     /// When the store fails.
@@ -16,7 +16,7 @@ impl Runtime {
         let run = &self.handle(run);
         loop {
             let row = run.at_rest().await?;
-            // A person can talk to a session meanwhile; another run is not done before those are.
+            // A person can talk to a session meanwhile. Any other run is done only when its background children are.
             let is_done = row.family.awaits == 0 && (row.about.session || row.family.expects == 0);
             if is_done || row.state.paused {
                 return Ok(row);
@@ -25,7 +25,7 @@ impl Runtime {
             for below in &busy {
                 self.handle(*below).at_rest().await?;
             }
-            // The last of them may have ended since the first look.
+            // The last subagent may have ended since the first look.
             let row = run.row().await?;
             if busy.is_empty() && !is_busy(&row) {
                 return Ok(row);
@@ -33,7 +33,7 @@ impl Runtime {
         }
     }
 
-    /// Waits until there is nothing to do for `run`, nor for any below it that it will be told of.
+    /// Waits until there is nothing to do for `run`, nor for the subagents whose results it expects.
     ///
     /// # Errors
     /// When the store fails.
@@ -45,7 +45,7 @@ impl Runtime {
                 return Ok(row);
             }
             let busy = self.busy_below(run).await?;
-            // The last of them may have woken it since.
+            // The last subagent may have woken the run since.
             let row = handle.row().await?;
             if busy.is_empty() && !is_busy(&row) {
                 return Ok(row);
@@ -56,7 +56,7 @@ impl Runtime {
         }
     }
 
-    /// Those below `run` that somebody is at work on, or could be.
+    /// Returns the subagents of `run` that a worker executes or could execute.
     ///
     /// # Errors
     /// When the store fails.
@@ -65,8 +65,8 @@ impl Runtime {
         Ok(below.iter().filter(|row| is_busy(row)).map(|row| row.id).collect())
     }
 
-    /// The runs to go on with so that all of `rows` do, and whoever waits for them: each root once or, where
-    /// it has ended, whoever stands highest above the run of those that have not.
+    /// Returns the runs to resume so that all of `rows` continue, and the runs that wait for them: each root once or,
+    /// if the root has ended, the highest ancestor of the run that is still open.
     ///
     /// # Errors
     /// When the store fails.
@@ -101,7 +101,7 @@ fn head_of<'f>(family: &'f Tree, row: &'f RunRow) -> &'f RunRow {
     head
 }
 
-/// True when a run has not ended and can.
+/// True when a run has not ended and still can: it is not damaged.
 pub fn is_open(row: &RunRow) -> bool {
     row.state.outcome.is_none() && row.log.damaged.is_none()
 }

@@ -1,7 +1,7 @@
 //! Rules that files around a folder set for every run in it: the `deny` and `ask` lists of
-//! `posse.toml` and of Claude Code's settings, and the mode of these. They only narrow, so nobody has to trust them. They
-//! are read whenever a run starts or goes on, so that a new denial holds at once. A file that
-//! cannot be understood stops the run: a fence must not fall silently.
+//! `posse.toml` and of the settings of Claude Code, and the mode of the latter. They only narrow,
+//! so they need no trust. Posse reads them whenever a run starts or resumes, so that a new denial
+//! applies at once. An invalid file stops the run, so that no rule is lost unnoticed.
 
 mod claude;
 mod translate;
@@ -16,15 +16,15 @@ use posse_tools::confine::is_placeholder;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Where rules are looked for, beside the folder itself and those above it in its repository.
+/// Where to look for rules, in addition to the folder itself and its parents in its repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleFiles {
-    /// The user's own settings of Claude Code (`~/.claude/settings.json`, or those in
-    /// `CLAUDE_CONFIG_DIR`), whether they exist or not.
+    /// The Claude Code settings of the user (`~/.claude/settings.json`, or in `CLAUDE_CONFIG_DIR`),
+    /// which need not exist.
     pub user: Option<PathBuf>,
 }
 
-/// The names of a project's settings of Claude Code.
+/// The file names of Claude Code settings in a project.
 const NAMES: [&str; 2] = ["settings.json", "settings.local.json"];
 
 /// Files and folders of Claude Code, and of others, that Posse does not read yet.
@@ -39,15 +39,15 @@ const UNREAD: [&str; 7] = [
 ];
 
 impl RuleFiles {
-    /// The rules for runs in `folder`.
+    /// Returns the rules for runs in `folder`.
     ///
     /// # Errors
-    /// When a file cannot be read or understood, or has a rule that could not be enforced.
+    /// When a file cannot be read or is invalid, or has a rule that cannot be enforced.
     pub fn rules(&self, folder: &Path) -> Result<Permissions, ConfigError> {
         self.rules_and_files(folder).map(|(rules, _)| rules)
     }
 
-    /// The strictest mode that Claude Code's settings name for runs in `folder`.
+    /// Returns the strictest mode that the settings of Claude Code name for runs in `folder`.
     ///
     /// # Errors
     /// As [`RuleFiles::rules`].
@@ -55,7 +55,7 @@ impl RuleFiles {
         Ok(self.claude(folder)?.into_iter().filter_map(|settings| settings.mode).min())
     }
 
-    /// The same, and the file that each is from.
+    /// Returns the rules, and the file that each is from.
     fn rules_and_files(&self, folder: &Path) -> Result<(Permissions, Files), ConfigError> {
         let own = folder.join("posse.toml");
         check_link(&own)?;
@@ -77,9 +77,9 @@ impl RuleFiles {
         Ok((rules, files))
     }
 
-    /// Claude Code's settings for `folder`: the user's, the project's and those above it, up to the
-    /// outermost repository around it. An agent can make a repository within another: it must not
-    /// cut off the rules above.
+    /// Returns the settings of Claude Code for `folder`: those of the user, of the project and of
+    /// the folders above, up to the outermost repository. An agent can make a repository inside
+    /// another: this must not cut off the rules above.
     ///
     /// # Errors
     /// As [`RuleFiles::rules`].
@@ -96,7 +96,7 @@ impl RuleFiles {
         let Some(user) = &self.user else { return Ok(found) };
         check_link(user)?;
         let Some(of_user) = ClaudeSettings::read(user, None, folder)? else { return Ok(found) };
-        // Where the home folder is a repository, they are a project's too, and hold as both.
+        // If the home folder is a repository, its settings also apply as those of a project.
         match found.iter_mut().find(|settings| settings.path == *user) {
             Some(known) => known.add_rules(of_user),
             None => found.push(of_user),
@@ -104,7 +104,7 @@ impl RuleFiles {
         Ok(found)
     }
 
-    /// What of Claude Code's files for `folder` has no effect here, a phrase each.
+    /// Returns the parts of Claude Code files for `folder` without effect in Posse, a phrase each.
     ///
     /// # Errors
     /// As [`RuleFiles::rules`].
@@ -129,10 +129,10 @@ impl RuleFiles {
     }
 }
 
-/// Files, by the rules that are from them.
+/// The files that rules are from, by rule.
 type Files = HashMap<String, String>;
 
-/// The rules that `files` set for a run with `grant`, and where they are from.
+/// Returns the rules that `files` set for a run with `grant`, and where they are from.
 pub(crate) fn of_grant(
     files: Option<&RuleFiles>,
     grant: &Grant,
@@ -141,21 +141,21 @@ pub(crate) fn of_grant(
     files.rules_and_files(folder_of(grant)).map_err(|error| Error::InvalidInput(error.to_string()))
 }
 
-/// The mode that `files` set for a run with `grant` for which nobody names one.
+/// Returns the mode that `files` set for a run with `grant` that names none.
 pub(crate) fn mode_of(files: Option<&RuleFiles>, grant: &Grant) -> Result<Option<Mode>, Error> {
     let Some(files) = files else { return Ok(None) };
     let found = files.mode(folder_of(grant));
     found.map_err(|error| Error::InvalidInput(error.to_string()))
 }
 
-/// Where the rules for a run with `grant` are looked for. A worktree is a copy: what holds for the
-/// checkout holds for it.
+/// Returns where to look for the rules of a run with `grant`. A worktree is a copy, so the rules of
+/// the original checkout apply.
 fn folder_of(grant: &Grant) -> &Path {
     let origin = grant.worktree.as_ref().map(|worktree| &worktree.origin);
     Path::new(origin.unwrap_or(&grant.workspace))
 }
 
-/// Refuses a link to nothing: somebody meant rules to be there.
+/// Refuses a broken link: its author meant rules to be there.
 fn check_link(path: &Path) -> Result<(), ConfigError> {
     match std::fs::read_link(path) {
         Ok(target) if std::fs::metadata(path).is_err() => Err(ConfigError::Unreadable {

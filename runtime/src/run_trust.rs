@@ -1,4 +1,4 @@
-//! Whether a run that goes on still has what its folder was trusted with.
+//! Whether a resumed run still has the rights that it got when its folder was trusted.
 
 use crate::agents::AgentCatalog;
 use crate::error::Error;
@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Runtime {
-    /// Why `run` only looks when it goes on, although it was granted more, in words: whoever brought
-    /// its agent along is not trusted now. Nothing if that is not so.
+    /// Returns why `run` is read-only when it resumes, in words, although its grant allows more: the folder that
+    /// defines its agent is no longer trusted. `None` if the run is not held back.
     ///
     /// # Errors
     /// When its log cannot be read.
@@ -33,8 +33,8 @@ impl Runtime {
         )))
     }
 
-    /// The agents there are for runs in `folder` on behalf of `above`: whom that run was started with
-    /// trust in, its children have, too.
+    /// Returns the agents for runs in `folder` below `above`. A child trusts the folders that its parent was started
+    /// with trust in.
     pub(crate) fn agents_for(
         &self,
         folder: &Path,
@@ -47,8 +47,8 @@ impl Runtime {
         }
     }
 
-    /// What is thought of the folder that brought the agent of `started` along, unless it is trusted.
-    /// That it is trusted for this run holds for the run's whole life, with what it brought along then.
+    /// Returns the standing of the folder that defines the agent of `started`, unless it is trusted. Trust given to
+    /// this run lasts for its whole life, while the content of the folder is the same.
     pub(crate) fn distrust(&self, started: &RunStarted) -> Option<Standing> {
         let project = started.project.as_deref()?;
         let folder = Path::new(project);

@@ -47,24 +47,24 @@ pub(crate) struct Inner {
     pub(crate) worktrees: Worktrees,
     /// The runs that this process executes now.
     pub(crate) active: Arc<Active>,
-    /// What models say, as it comes.
+    /// Deltas of models, as they arrive.
     pub(crate) feed: Arc<Feed>,
     pub(crate) supervisor: Supervisor,
-    /// Who outside is told of the ends of runs.
+    /// The webhooks that are notified when runs end.
     pub(crate) hooks: Arc<Hooks>,
     pub(crate) sender: Sender,
     pub(crate) config: RuntimeConfig,
-    /// Lets runs begin, some at a time.
+    /// Limits how many runs start at the same time.
     pub(crate) starting: Semaphore,
-    /// The model that is taken when nobody names one, once that was looked for.
+    /// The default model, once it was looked for.
     pub(crate) choice: OnceCell<Choice>,
 }
 
 impl Runtime {
-    /// Resolves when the store has nothing to tell any more, with the reason: it was closed, or its
-    /// database taken away.
+    /// Waits until the store delivers no more changes, and returns the reason: it was closed, or its database was
+    /// removed.
     pub async fn store_lost(&self) -> Error {
-        // That nothing moves any more, every watcher is told; of this run nothing else is.
+        // The store ends all watches when it closes. No run has this id, so nothing else ends the wait.
         let mut nobody = self.inner.store.watch(RunId::from_u128(0));
         while nobody.changed().await.is_ok() {}
         self.inner.store.renew().await.err().map_or(Error::ShuttingDown, Error::Store)
@@ -84,8 +84,8 @@ impl Runtime {
         self.inner.supervisor.look_again();
     }
 
-    /// Gives the result of a call whose tool returned [`Answer::Pending`](crate::Answer::Pending).
-    /// The result may come before that answer is stored.
+    /// Stores the result of a call whose tool returned [`Answer::Pending`](crate::Answer::Pending). The result may come
+    /// before that answer is stored.
     ///
     /// # Errors
     /// When there is no such run, or the call is not open: it is not part of the last reply, or it
@@ -93,7 +93,7 @@ impl Runtime {
     pub async fn answer(&self, run: RunId, call: CallId, output: ToolOutput) -> Result<(), Error> {
         let finished = Event::ToolFinished(ToolFinished {
             call: call.clone(),
-            // Before it is cut: of a secret at the cut, a part would be left.
+            // Redact before the cut: a secret at the cut would leave a part of itself.
             output: capped(self.config().permissions.redactor.output(output)),
             ending: Ending::Returned,
             took_ms: 0,
@@ -116,9 +116,9 @@ impl Runtime {
         Ok(())
     }
 
-    /// Appends `event`, which anybody may, unless `against` says why not: of the run as it is, and
-    /// what is new in its log. What is appended meanwhile is looked at first,
-    /// so of two that exclude each other one is stored.
+    /// Appends `event` to a run that this process need not own, unless `against` says why not. It gets
+    /// the transcript and the events that are new in it. If another process appends meanwhile, it is
+    /// called again, so of two events that exclude each other one is stored.
     pub(crate) async fn append_unless(
         &self,
         run: RunId,

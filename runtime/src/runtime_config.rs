@@ -1,4 +1,4 @@
-//! How a runtime is set up, in groups.
+//! The configuration of a runtime, in groups.
 
 use crate::agents::{LiveCatalog, Sources};
 use crate::config::{Config, DEFAULT_CHILDREN, Lifecycle};
@@ -24,67 +24,65 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a runtime is set up: [`RuntimeConfig::new`], and then what is to be different. Or step by step,
-/// with [`Runtime::builder`](crate::Runtime::builder).
+/// The configuration of a runtime. Start with [`RuntimeConfig::new`] and change fields, or use
+/// [`Runtime::builder`](crate::Runtime::builder).
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RuntimeConfig {
-    /// Where runs are kept.
+    /// Where Posse stores runs.
     pub storage: Storage,
-    /// The models there are, which of them runs use, and how they are called.
+    /// All models, which of them runs use, and how Posse calls them.
     pub models: ModelConfig,
-    /// How agents hand work to others.
+    /// How agents call other agents.
     pub delegation: DelegationConfig,
     /// What runs may do.
     pub permissions: PermissionConfig,
     /// Which runs are executed, how many, and for how long.
     pub scheduling: Scheduling,
-    /// How far runs may go when neither they nor their agent say.
+    /// The limits of a run, if neither the run nor its agent sets them.
     pub limits: Limits,
-    /// How much a root and everything below it may spend together when neither it nor its agent
-    /// says.
+    /// The budget of a root and all its subagents, if neither the root nor its agent sets one.
     pub budget: Budget,
-    /// The agents and skills there are.
+    /// All agents and skills.
     pub definitions: Definitions,
-    /// Tools of the host, beside the built-in ones. Those with the effect `Write`, `Execute` or
-    /// `Network` need somebody who lets them run, unless they change a file that a call names and the
-    /// mode is [`Mode::AcceptEdits`]: a rule (`permissions.rules.allow = ["mine"]`), or a
-    /// run that is `attended` and [`crate::Runtime::decide`]. Without either their calls are refused.
+    /// Tools of the host, in addition to the built-in ones. A call of a tool with the effect `Write`, `Execute` or
+    /// `Network` needs permission: a rule (`permissions.rules.allow = ["mine"]`), or an `attended` run and
+    /// [`crate::Runtime::decide`]. Otherwise Posse refuses it. In the mode [`Mode::AcceptEdits`], a call that changes a
+    /// file it names needs no permission.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// Sources that offer further tools when a run is prepared. Their names differ.
+    /// Sources that offer further tools when a run is prepared. Their names must differ.
     pub tool_sources: Vec<Arc<dyn ToolSource>>,
-    /// Starts processes. Without it there is no shell.
+    /// Starts processes. Without it, agents have no shell.
     pub launcher: Option<Launcher>,
-    /// Who outside is told of the ends of runs. Their names differ.
+    /// The webhooks. Their names must differ.
     pub webhooks: Vec<Webhook>,
-    /// What becomes of runs that have ended.
+    /// What happens to runs that have ended.
     pub lifecycle: Lifecycle,
 }
 
-/// Where runs are kept.
+/// Where Posse stores runs.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Storage {
-    /// The database file, unless there is a `store`. What runs need besides lies beside it: their
-    /// scratch folders and worktrees.
+    /// The database file, unless `store` is set. The scratch folders and worktrees of runs are next to it.
     pub database: PathBuf,
-    /// What an acknowledged event survives.
+    /// What a stored event survives.
     pub durability: Durability,
-    /// Opens the store of the host, in place of one in the database file.
+    /// Opens a store of the host, in place of the database file.
     pub store: Option<Arc<dyn OpenStore>>,
 }
 
-/// Opens a store. A [`Runtime`](crate::Runtime) does it once, when it opens.
+/// Opens a store. A [`Runtime`](crate::Runtime) calls it once, when it opens.
 #[async_trait]
 pub trait OpenStore: Send + Sync {
-    /// Opens the store. What `scrub` takes out must not be stored: keys, and what the host names.
+    /// Opens the store. It must not store the secrets that `scrub` removes: API keys, and those that the host names.
     ///
     /// # Errors
     /// When the store cannot be used.
     async fn open(&self, scrub: Option<Arc<dyn Scrub>>) -> Result<Arc<dyn Store>, StoreError>;
 }
 
-/// A store in memory, for tests: gone with the last runtime that has it open.
+/// A store in memory, for tests. It is gone when the last runtime closes it.
 #[async_trait]
 impl OpenStore for Memory {
     async fn open(&self, scrub: Option<Arc<dyn Scrub>>) -> Result<Arc<dyn Store>, StoreError> {
@@ -92,49 +90,48 @@ impl OpenStore for Memory {
     }
 }
 
-/// The models there are, which of them runs use, and how they are called.
+/// All models, which of them runs use, and how Posse calls them.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ModelConfig {
-    /// What is needed to reach models.
+    /// The API keys and addresses to reach models.
     pub keys: Keys,
-    /// The vendors and models there are.
+    /// All vendors and models.
     pub catalog: Catalog,
-    /// Models that the host brings along, beside those of the catalog. From the beginning they are
-    /// those of [`built_in_models`](crate::built_in_models): push to add one, and assign to have no
-    /// others. `Runtime::open` refuses names that the catalog has.
+    /// Models of the host, in addition to those of the catalog. By default these are
+    /// [`built_in_models`](crate::built_in_models): push to add one, assign to replace them. `Runtime::open` refuses
+    /// names that the catalog has.
     pub host: Vec<HostModel>,
-    /// The model of runs and agents that name none, as `vendor/name`. Without it, one that can be used
-    /// is chosen; see [`crate::Runtime::choice`].
+    /// The model of runs and agents that name none, as `vendor/name`. Without it, the runtime chooses an available one;
+    /// see [`crate::Runtime::choice`].
     pub model: Option<String>,
     /// The fallback models, in this order.
     pub fallbacks: Vec<String>,
-    /// The model of agents that ask for a small one; without it, their caller's.
+    /// The model of agents that ask for a small one; by default the model of their caller.
     pub small_model: Option<String>,
-    /// The model of agents that ask for one that plans; without it, their caller's.
+    /// The model of agents that ask for one to plan; by default the model of their caller.
     pub plan_model: Option<String>,
-    /// The reasoning effort when neither the run nor its agent says.
+    /// The reasoning effort, if neither the run nor its agent sets it.
     pub effort: Option<Effort>,
-    /// How long runs put up with a provider in trouble.
+    /// How often and how long Posse retries a model call.
     pub patience: Patience,
-    /// How long a reply may make no progress before it is given up.
+    /// How long a reply may make no progress before Posse gives it up.
     pub stall: Duration,
-    /// Whether calls wait until their provider takes them.
+    /// Whether calls wait until their vendor accepts them.
     pub pacing: Pacing,
-    /// Calls are recorded here, or answered from here in place of the network.
+    /// Records model calls here, or answers them from here in place of the network.
     pub cassette: Option<Cassette>,
 }
 
-/// How agents hand work to others.
+/// How agents call other agents.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct DelegationConfig {
-    /// Whether agents are urged to hand work to others.
+    /// Whether agents are encouraged to call other agents.
     pub strategy: DelegationStrategy,
-    /// Levels of runs below a root whose agent does not say; 0 allows no delegation.
+    /// The greatest depth below a root whose agent sets none; 0 allows no delegation.
     pub max_depth: u32,
-    /// What runs may start, and how. All restrictions apply; for defaults, the first layer that sets
-    /// one wins.
+    /// What runs may start, and how. All restrictions apply; for defaults, the first layer that sets one wins.
     pub subagents: Vec<SubagentRules>,
     /// Debounce interval for `collect` announcements.
     pub quiet: Duration,
@@ -144,53 +141,52 @@ pub struct DelegationConfig {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct PermissionConfig {
-    /// How calls are decided that no rule decides, unless a run says otherwise.
+    /// How calls that match no rule are decided, unless the run sets another mode.
     pub mode: Mode,
-    /// Rules about calls of all runs. What they deny or ask about holds for runs that began before.
+    /// Rules for calls of all runs. Denials and rules that ask also apply to runs that began before.
     pub rules: Permissions,
-    /// Where further rules are looked for, by the folder that a run works in. They deny or ask, and
-    /// never allow. Without it no file is looked at.
+    /// Finds further rules by the workspace of a run. They can deny or ask, but never allow. Without it, Posse reads no
+    /// rule files.
     pub rule_files: Option<RuleFiles>,
-    /// Whom the processes of runs may talk to, unless a run says otherwise.
+    /// The hosts that processes of runs may connect to, unless the run sets others.
     pub network: Network,
     /// The user's home folder, for rules with `~/`.
     pub home: Option<PathBuf>,
-    /// What is to be stored nowhere and told to no agent, beside the keys themselves.
+    /// Secrets that Posse must not store or show to an agent, in addition to the API keys.
     pub redactor: Redactor,
 }
 
-/// Which runs are executed, how many, and for how long.
+/// Which runs this runtime executes, how many, and for how long.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Scheduling {
-    /// Runs executed at the same time; more wait for their turn. 0 counts as 1.
+    /// How many runs are executed at the same time; the others wait in the queue. 0 counts as 1.
     pub max_concurrent: usize,
-    /// How many of these may be of one kind.
+    /// How many of them may belong to one lane.
     pub lanes: LaneCaps,
-    /// What becomes of unfinished runs that this runtime finds.
+    /// What happens to unfinished runs that this runtime finds.
     pub recovery: Recovery,
-    /// How long a run's tools may show no sign of life before it is taken up anew from its log;
-    /// zero is for ever.
+    /// How long the tools of a run may show no sign of life before the run restarts from its log; zero means for ever.
     pub stall_after: Duration,
-    /// How long a shutdown waits for what is under way.
+    /// How long a shutdown waits for steps in progress.
     pub shutdown_after: Duration,
 }
 
-/// The agents and skills there are.
+/// All agents and skills.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Definitions {
-    /// The agents there are.
+    /// The agents.
     pub agents: LiveCatalog,
-    /// The skills there are.
+    /// The skills.
     pub skills: LiveSkills,
-    /// Agents and skills of the folder that a run works in, in place of the two above: for a
-    /// runtime that executes what others have stored, wherever that is.
+    /// Agents and skills by workspace, in place of the two above: for a runtime that executes runs that other processes
+    /// stored, in any folder.
     pub by_folder: Option<ByFolder>,
 }
 
 impl RuntimeConfig {
-    /// The database at `database`, models reached with `keys`, everything else as it should be.
+    /// Returns a configuration with this database, these keys, and defaults for everything else.
     pub fn new(database: impl Into<PathBuf>, keys: Keys) -> Self {
         RuntimeConfig {
             storage: Storage {
@@ -236,7 +232,7 @@ impl RuntimeConfig {
             limits: Limits::default(),
             budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },
             definitions: Definitions {
-                // Those that are built in; read when they are needed, if no others are put here.
+                // The built-in agents; read on first use, unless the caller replaces them.
                 agents: LiveCatalog::unread(Sources::default()),
                 skills: LiveSkills::default(),
                 by_folder: None,
@@ -249,8 +245,8 @@ impl RuntimeConfig {
         }
     }
 
-    /// Takes over what settings files say: models, limits, rules, delegation, scheduling, clean-up. What
-    /// settings only name (keys, folders, webhooks with their secrets) is the caller's to find.
+    /// Applies settings files: models, limits, rules, delegation, scheduling, clean-up. The caller must resolve what
+    /// settings only name: keys, folders, and webhooks with their secrets.
     pub fn apply(&mut self, settings: &Config) {
         self.storage.durability = settings.durability.value;
         let mut models = settings.model.value.iter().cloned();
@@ -277,7 +273,7 @@ impl RuntimeConfig {
     }
 }
 
-/// Says no more than what tells it from others: much of it is secret, or long.
+/// Prints only what distinguishes it from others: many fields are secret, or long.
 impl fmt::Debug for RuntimeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RuntimeConfig")
@@ -290,7 +286,7 @@ impl fmt::Debug for RuntimeConfig {
 }
 
 impl RuntimeConfig {
-    /// The tools that runs of this runtime can have.
+    /// Returns the tools that runs of this runtime can have.
     pub(crate) fn tool_facts(&self) -> Vec<ToolFacts> {
         let mut facts = built_in_tools();
         facts.retain(|tool| self.launcher.is_some() || tool.effect != Effect::Execute);
@@ -299,7 +295,7 @@ impl RuntimeConfig {
         facts
     }
 
-    /// The launcher, which hides from commands what is the runtime's own.
+    /// Returns the launcher, which hides the files of the runtime from commands.
     pub(crate) fn confining_launcher(&self) -> Option<Launcher> {
         let database =
             std::path::absolute(&self.storage.database).unwrap_or(self.storage.database.clone());
@@ -312,17 +308,17 @@ impl RuntimeConfig {
         self.launcher.clone().map(|launcher| launcher.hiding(own))
     }
 
-    /// Where the folders stand that are the runs' own.
+    /// Returns the folder with the scratch folders of all runs.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.beside_the_database("-scratch")
     }
 
-    /// Where the worktrees of runs stand.
+    /// Returns the folder with the worktrees of all runs.
     pub(crate) fn worktrees(&self) -> PathBuf {
         self.beside_the_database("-worktrees")
     }
 
-    /// The folder that is `run`'s own, if its path has a name.
+    /// Returns the scratch folder of `run`, if its path is valid text.
     pub(crate) fn scratch_of(&self, run: RunId) -> Option<String> {
         let path = self.scratch().join(run.to_string()).into_os_string();
         path.into_string().ok()
@@ -337,7 +333,7 @@ impl RuntimeConfig {
 }
 
 impl RuntimeConfig {
-    /// What stands around runs in `folder`.
+    /// Returns the agents and skills for runs in `folder`.
     pub(crate) fn around(&self, folder: &Path) -> Surroundings {
         let settle = |found: &Surroundings| {
             found.agents.configure(self.tool_facts(), &self.limits, &self.budget);
@@ -352,12 +348,12 @@ impl RuntimeConfig {
     }
 }
 
-/// What becomes of unfinished runs that a runtime finds.
+/// What happens to unfinished runs that a runtime finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// They go on by themselves.
+    /// They continue by themselves.
     Continue,
-    /// Those that work in this folder go on by themselves.
+    /// Those that work in this folder continue by themselves.
     ContinueIn(PathBuf),
     /// They wait for [`crate::Runtime::resume`].
     Wait,

@@ -1,4 +1,4 @@
-//! Which model a run has, and who said so.
+//! Which model a run has, and where that choice comes from.
 
 use crate::error::Error;
 use crate::runtime::Runtime;
@@ -13,34 +13,35 @@ use std::sync::Arc;
 pub struct Selection {
     /// The model, as `vendor/name`.
     pub model: String,
-    /// Those to go on with when it cannot be had, in this order.
+    /// The fallbacks, in this order.
     pub fallbacks: Vec<String>,
-    /// Who named them.
+    /// Where the choice comes from.
     pub named_by: NamedBy,
-    /// Why models that were named besides are left out: there is no key for them.
+    /// Why other named models are left out: there is no API key for them.
     pub skipped: Vec<ResolveError>,
 }
 
-/// Who named the model of a run.
+/// Where the model of a run was named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamedBy {
-    /// Whoever starts it.
+    /// In the start of the run.
     Spec,
-    /// Its agent.
+    /// In its agent.
     Agent,
-    /// What holds for children of the run on whose behalf it starts.
+    /// In the rules for children of its parent.
     Rules,
-    /// The run on whose behalf it starts.
+    /// In its parent.
     Parent,
-    /// The runtime's configuration.
+    /// In the configuration of the runtime.
     Config,
-    /// Nobody: it was chosen, for this reason.
+    /// Nowhere: the runtime chose it, for this reason.
     Choice(Why),
 }
 
 impl Runtime {
-    /// The models that a run of `spec` would have: those it names, else those of its agent, else
-    /// those of its parent, else those of the configuration, else what can be had here.
+    /// Returns the models that a run of `spec` would have: those it names, else those of its agent, else those of the
+    /// rules for children, else those of its parent, else those of the configuration, else a model that is available
+    /// here.
     ///
     /// # Errors
     /// When there is no such agent or model, or no key for it.
@@ -70,7 +71,7 @@ impl Runtime {
                 }
             };
         let (mut usable, mut skipped) = (Vec::new(), Vec::new());
-        // Whoever names only fallbacks means them behind the model that is used without a word.
+        // A start that names only fallbacks means them as fallbacks of the model that the run would use anyway.
         let behind: &[String] = match named_by {
             NamedBy::Spec => &[],
             _ => &spec.models.fallbacks,
@@ -90,20 +91,20 @@ impl Runtime {
         }
     }
 
-    /// Whether a model can be had here: its vendor is known, and there is a key if it needs one.
+    /// Checks that a model is available here: its vendor is known, and its API key is set if it needs one.
     ///
     /// # Errors
-    /// When it cannot, with what to do about it.
+    /// When it is not available; the error says what to do.
     pub fn check_model(&self, name: &str) -> Result<(), Error> {
         self.models().resolve(name)?;
         Ok(())
     }
 
-    /// Whether `run` can go on with a model: as [`Runtime::check_model`], and as at its start, where a
-    /// limit of cost asks for a model whose price is known. Returns the model's full name.
+    /// Checks that `run` can continue with a model: like [`Runtime::check_model`], and as at the start of a run, a cost
+    /// limit requires a model with a known price. Returns the full name of the model.
     ///
     /// # Errors
-    /// When it cannot, with what to do about it.
+    /// When it cannot; the error says what to do.
     pub async fn check_model_for(&self, run: RunId, name: &str) -> Result<String, Error> {
         let model = self.models().resolve(name)?.info().id.clone();
         let first = self.inner.store.read(run, Seq::ZERO, 1).await?;
@@ -125,7 +126,7 @@ impl Runtime {
     }
 }
 
-/// Why none of the models that were named can be used.
+/// Returns why none of the named models is usable.
 fn none_usable(mut skipped: Vec<ResolveError>) -> ResolveError {
     match skipped.pop() {
         Some(only) if skipped.is_empty() => only,
@@ -137,7 +138,7 @@ fn none_usable(mut skipped: Vec<ResolveError>) -> ResolveError {
     }
 }
 
-/// The model that somebody has asked `run` to use since it began, if that is not `model`.
+/// Returns the model that a later message asked `run` to use, if it is not `model`.
 pub(crate) async fn asked(store: &Arc<dyn Store>, run: RunId, model: &str) -> Option<String> {
     let records = store.read(run, Seq::ZERO, usize::MAX).await.ok()?;
     let last = records.iter().rev().find_map(|record| match &record.event {
@@ -147,7 +148,7 @@ pub(crate) async fn asked(store: &Arc<dyn Store>, run: RunId, model: &str) -> Op
     last.filter(|last| last != model)
 }
 
-/// The model somebody names, and its fallbacks.
+/// Returns the first named model, its fallbacks, and where it was named.
 fn named<'a>(
     spec: &'a RunSpec,
     agent: &'a AgentSpec,
@@ -169,8 +170,7 @@ fn named<'a>(
     wanted.into_iter().find_map(|(model, more, by)| Some((model?, &more[..], by)))
 }
 
-/// The model that `word` means, if it means one here: `inherit` leaves it to others, and so does
-/// the name of a role that the settings do not fill.
+/// Returns the model that `word` stands for. `inherit` stands for none, nor does a role that the settings leave empty.
 fn meant<'a>(word: Option<&'a String>, config: &'a RuntimeConfig) -> Option<&'a String> {
     match word?.trim() {
         "inherit" | "" => None,
@@ -180,16 +180,16 @@ fn meant<'a>(word: Option<&'a String>, config: &'a RuntimeConfig) -> Option<&'a 
     }
 }
 
-/// Whether a run may spend as much as it likes.
+/// Whether the cost of a run is limited.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Money {
-    /// A limit or a budget says how much.
+    /// A limit or a budget applies.
     Limited,
-    /// Nobody says.
+    /// No limit applies.
     Free,
 }
 
-/// Refuses what a model of the selection cannot do for `agent`, whose money may be limited.
+/// Refuses a selection with a model that cannot do what `agent` needs, or whose price must be known and is not.
 pub(crate) fn check(
     selection: &Selection,
     models: &Models,

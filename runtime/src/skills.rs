@@ -1,8 +1,8 @@
-//! The skills there are: folders with a SKILL.md that teach an agent something.
+//! Skills: folders with a SKILL.md that teach an agent something.
 //!
-//! Names and descriptions are known from the start, a body when it is used, other files when the
-//! agent reads them. A skill is text: it runs nothing, grants nothing, and whoever wrote it is
-//! believed no more than any other file. What cannot be used is a problem with a place.
+//! Posse reads names and descriptions at the start and a body on use; the agent reads the other
+//! files. A skill is text: it runs nothing and grants nothing, and Posse trusts it no more than any
+//! other file. An unusable skill is a problem with a place in a file.
 
 mod arguments;
 pub(crate) mod body;
@@ -26,83 +26,83 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// A skill, but for its body.
+/// A skill, without its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Skill {
-    /// What it is called by.
+    /// Its name.
     pub name: String,
-    /// What it is for and when to use it.
+    /// Its purpose, and when to use it.
     pub description: String,
     /// Its folder, canonical and absolute.
     pub folder: PathBuf,
-    /// The tools that it asks for. That grants none.
+    /// The tools that it asks for. This does not grant them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
     /// Names of its arguments, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
-    /// What its arguments are, in words for people.
+    /// A description of its arguments, for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub argument_hint: String,
-    /// Models are not told of it: it is for people to hand over.
+    /// Models do not see it: only people invoke it.
     pub is_manual: bool,
-    /// Under what licence it is.
+    /// Its licence.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub license: String,
-    /// Bytes of its body.
+    /// The size of its body in bytes.
     pub bytes: u64,
 }
 
 impl Skill {
-    /// Its body as an agent would be given it, for these arguments.
+    /// Returns its body as an agent would get it with these arguments.
     ///
     /// # Errors
-    /// When it cannot be read any more, in words.
+    /// When it can no longer be read, with the reason.
     pub fn body(&self, arguments: &str) -> Result<String, String> {
         Ok(body::load(&self.folder)?.filled(arguments, &self.folder))
     }
 
-    /// Names of what could be run in its folder: nothing for a skill that is only text.
+    /// Returns the names of executable files in its folder: empty if the skill is only text.
     pub fn scripts(&self) -> Vec<String> {
         scripts::of(&self.folder)
     }
 
-    /// Names of the other files in its folder, those at most that an agent is told of.
+    /// Returns the names of the other files in its folder, as many as an agent sees.
     pub fn files(&self) -> Vec<String> {
         body::files(&self.folder).names
     }
 }
 
-/// A skill that was found, whether it is in force or not.
+/// A skill that was found, whether it is in use or not.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where it comes from.
     pub source: Source,
     /// Its SKILL.md.
     pub file: PathBuf,
-    /// The skill itself; `None` when it cannot be used, which a problem says why.
+    /// The skill itself; `None` if it is unusable, and then a problem says why.
     pub skill: Option<Skill>,
-    /// Who has its name instead.
+    /// The source of the skill that takes precedence over this one.
     pub shadowed_by: Option<Source>,
     /// The settings deny it.
     pub is_denied: bool,
-    /// What is thought of the folder that brings it along; nothing for a skill of the user's.
+    /// The trust in the folder that contains it; `None` for a skill of the user.
     pub standing: Option<Standing>,
 }
 
 impl Entry {
-    /// Nobody has said that whoever brings it along is to be trusted.
+    /// True when the folder that contains it is not trusted.
     pub fn is_untrusted(&self) -> bool {
         self.standing.as_ref().is_some_and(|standing| !standing.is_trusted())
     }
 }
 
-/// Skills by name. Names match whatever the case.
+/// Skills by name. Names are not case-sensitive.
 #[derive(Clone, Debug, Default)]
 pub struct SkillCatalog {
-    /// In the order of precedence.
+    /// In order of precedence.
     entries: Vec<Entry>,
     problems: Vec<Problem>,
     rules: Vec<SkillRules>,
@@ -126,7 +126,7 @@ impl SkillCatalog {
         SkillCatalog { entries, problems, rules, no_inheritance: !inherit }
     }
 
-    /// The skills that can be used, by name: those that nothing shadows and the settings allow.
+    /// Returns the usable skills by name: those that no other skill shadows and the settings allow.
     pub fn iter(&self) -> impl Iterator<Item = &Skill> {
         let mut found: Vec<&Skill> = self
             .entries
@@ -138,29 +138,29 @@ impl SkillCatalog {
         found.into_iter()
     }
 
-    /// Every skill that was found, those that come first first: also those that others shadow,
-    /// that the settings deny, and that cannot be used.
+    /// Returns every skill that was found, in order of precedence: also those that are shadowed,
+    /// denied or unusable.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The skill that `name` means, usable or not.
+    /// Returns the skill that `name` means, usable or not.
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         let in_force = self.entries.iter().filter(|entry| entry.shadowed_by.is_none());
         in_force.into_iter().find(|entry| entry.name.eq_ignore_ascii_case(name))
     }
 
-    /// What the authors of skills should know, file by file.
+    /// Returns the problems that authors of skills should know, file by file.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// Whether the settings allow a skill called `name`.
+    /// True when the settings allow a skill `name`.
     pub fn allows(&self, name: &str) -> bool {
         self.rules.iter().all(|rules| allows(rules, name))
     }
 
-    /// Which agents are to know a skill from the start that is not there.
+    /// Returns a problem for each agent that preloads a skill that does not exist.
     pub fn check_agents(&self, agents: &AgentCatalog) -> Vec<Problem> {
         let entries = agents.iter().filter_map(|agent| {
             let entry = agents.entry(&agent.name)?;
@@ -182,21 +182,21 @@ impl SkillCatalog {
         missing.map(problem).collect()
     }
 
-    /// Why the skill in `folder` is only listed, if that is so: nobody trusts who brings it along,
-    /// and it has something to run.
+    /// Returns why the skill in `folder` is only listed, if it is: its folder is not trusted, and
+    /// it contains something executable.
     pub(crate) fn held_back(&self, folder: &Path) -> Option<String> {
         let here = |entry: &&Entry| entry.skill.as_ref().is_some_and(|it| it.folder == folder);
         let entry = self.entries.iter().find(here).filter(|entry| entry.is_untrusted())?;
         scripts::held_back(folder, entry.standing.as_ref())
     }
 
-    /// True when the skill in `folder` is the user's, or of a project that is trusted.
+    /// True when the skill in `folder` belongs to the user, or to a trusted project.
     pub(crate) fn is_trusted(&self, folder: &Path) -> bool {
         let here = |entry: &&Entry| entry.skill.as_ref().is_some_and(|it| it.folder == folder);
         self.entries.iter().find(here).is_some_and(|entry| !entry.is_untrusted())
     }
 
-    /// The first skill called `name` that no project brings along.
+    /// Returns the first skill `name` that does not come from a project.
     pub(crate) fn own(&self, name: &str) -> Option<&Skill> {
         let own = self
             .entries
@@ -207,7 +207,7 @@ impl SkillCatalog {
     }
 }
 
-/// Whether `rules` allow a skill called `name`. What is denied is denied.
+/// True when `rules` allow a skill `name`. A denial always wins.
 pub(crate) fn allows(rules: &SkillRules, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let fits = |entry: &String| {

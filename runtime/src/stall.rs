@@ -1,8 +1,8 @@
-//! Stalls: a run whose tools show no sign of life is stopped where it is and taken up anew from
-//! its log, as after a crash. The run stays the same; nothing is started in its place.
+//! Stalls: a run whose tools show no sign of life is stopped in the middle of its step. The same
+//! run then restarts from its log, as after a crash.
 //!
-//! Only what tools do is watched: a reply that does not come is given up by the model's own
-//! watchdog, and whoever waits for others or for a person is not executed at all.
+//! This watches tools only. The watchdog of the model gives up replies that do not arrive, and a
+//! run that waits for other runs or for a person is not executed at all.
 
 use posse_agent::Transcript;
 use posse_protocol::{RunId, Seq};
@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long tools may show no sign of life when nobody says.
+/// How long tools may show no sign of life by default.
 pub(crate) const USUAL: Duration = Duration::from_secs(15 * 60);
-/// How often a run is taken up anew.
+/// How many times a stalled run is restarted.
 const AGAIN: u32 = 2;
 
 /// When a run last showed a sign of life.
@@ -22,17 +22,17 @@ pub(crate) struct Pulse(Mutex<Beat>);
 #[derive(Clone, Copy)]
 struct Beat {
     at: Instant,
-    /// The last event that is known to be stored.
+    /// The position of the last event that is known to be stored.
     stored: Seq,
 }
 
 impl Pulse {
-    /// It showed something.
+    /// Notes a sign of life.
     pub(crate) fn beat(&self) {
         self.set(|beat| beat.at = Instant::now());
     }
 
-    /// Its log ends here now.
+    /// Notes that the log now ends at `last`, which is a sign of life too.
     pub(crate) fn stored(&self, last: Seq) {
         self.set(|beat| *beat = Beat { at: Instant::now(), stored: beat.stored.max(last) });
     }
@@ -55,13 +55,13 @@ pub(crate) struct Stall {
     stalls: u32,
 }
 
-/// How a stretch of work ended.
+/// How a watched piece of work ended.
 pub(crate) enum Ended<T> {
-    /// By itself.
+    /// It finished.
     Itself(T),
-    /// It showed no sign of life and was dropped; the run is to be taken up anew.
+    /// It showed no sign of life and was dropped; the caller restarts the run.
     Stalled,
-    /// The same, once too often. Says so.
+    /// It stalled once too often. The text is the reason, for people.
     Hopeless(String),
 }
 
@@ -72,12 +72,12 @@ impl Stall {
         Stall { store, run, after, pulse, stalls: 0 }
     }
 
-    /// What signs of life are told to.
+    /// Returns the pulse that tools report signs of life to.
     pub(crate) fn pulse(&self) -> &Arc<Pulse> {
         &self.pulse
     }
 
-    /// Waits for `work`, as long as it lives.
+    /// Waits for `work` until it finishes or stalls.
     pub(crate) async fn watch<T>(&mut self, work: impl Future<Output = T>) -> Ended<T> {
         tokio::select! {
             biased;
@@ -95,7 +95,7 @@ impl Stall {
         ))
     }
 
-    /// Ends when nothing has been stored or shown for so long, and a tool is at work.
+    /// Returns when nothing was stored or shown for the time `after` while a tool was at work.
     async fn silence(&self) {
         if self.after.is_zero() {
             return std::future::pending().await;
@@ -106,7 +106,7 @@ impl Stall {
             let last = self.pulse.last();
             tokio::time::sleep_until(last.at + self.after).await;
             let end = *tail.borrow();
-            // What others have stored meanwhile counts from now on: nothing tells when it was.
+            // Events of other processes count from now: their time of storage is unknown.
             if end > self.pulse.last().stored {
                 self.pulse.stored(end);
             }
@@ -120,7 +120,7 @@ impl Stall {
         }
     }
 
-    /// Whether calls of tools are open, by the log.
+    /// True when the log has open tool calls.
     async fn is_at_tools(&self) -> bool {
         let records = self.store.read(self.run, Seq::ZERO, usize::MAX).await;
         records.is_ok_and(|records| Transcript::of(&records).open_calls().next().is_some())

@@ -1,4 +1,4 @@
-//! Starting runs: prepared, stored, and executed here or left to others.
+//! Starting runs: a run is prepared and stored, and then executed here or by another worker.
 
 use crate::child::Above;
 use crate::error::Error;
@@ -9,17 +9,17 @@ use crate::runtime::Runtime;
 use posse_protocol::{RunId, RunSpec, Seq};
 use posse_store::{Ownership, StoreError};
 
-/// How a start went.
+/// The result of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
     /// The run is new.
     New(RunId),
-    /// Its key found a run that was there before.
+    /// The key of the start belongs to an earlier run.
     Found(RunId),
 }
 
 impl Begun {
-    /// Which run it is.
+    /// Returns the run.
     pub fn run(self) -> RunId {
         match self {
             Begun::New(run) | Begun::Found(run) => run,
@@ -36,7 +36,7 @@ impl Begun {
 }
 
 impl Runtime {
-    /// Starts a run and returns at once. Nothing is stored unless everything about it is sound.
+    /// Starts a run and returns at once. If anything about the run is invalid, nothing is stored.
     ///
     /// # Errors
     /// When the agent, model, folder or prompt cannot be used, or the store refuses.
@@ -44,8 +44,8 @@ impl Runtime {
         Ok(self.handle(self.begin(RunId::new(), spec).await?.run()))
     }
 
-    /// Starts a run like [`Runtime::start`] and listens to it from its first moment on, so that
-    /// whoever shows it misses no delta. Says whether it is new.
+    /// Starts a run like [`Runtime::start`] and subscribes to it before it begins, so that the caller misses no delta.
+    /// The result says whether the run is new.
     ///
     /// # Errors
     /// As [`Runtime::start`].
@@ -62,29 +62,29 @@ impl Runtime {
 
     async fn begin(&self, run: RunId, spec: RunSpec) -> Result<Begun, Error> {
         let above = match &spec.parent {
-            // In boxes of their own, here and where a run is prepared: most starts need none of it.
+            // Boxed, here and in the preparation of a run: most starts do not need this future.
             Some(caller) => Some(Box::pin(self.above(caller)).await?),
             None => None,
         };
         let begun = self.begin_below(run, spec, above.as_ref()).await?;
         if let Begun::Found(run) = begun {
-            // Asked for again, it goes on, even where unfinished runs wait to be resumed.
+            // The second start resumes the run, even if unfinished runs wait to be resumed.
             self.resume(run);
         }
         Ok(begun)
     }
 
-    /// Starts a run on behalf of `above`, if there is someone.
+    /// Starts a run, as a child of `above` if there is one.
     pub(crate) async fn begin_below(
         &self,
         run: RunId,
         spec: RunSpec,
         above: Option<&Above>,
     ) -> Result<Begun, Error> {
-        // Nobody closes it.
+        // The semaphore is never closed.
         let _turn = self.inner.starting.acquire().await;
-        // In a box of its own, from when it is its turn: whoever waits for it, and then for the run's
-        // end, needs no room for it.
+        // Boxed once the permit is there: the futures of callers, which wait for this and then for the end of the run,
+        // stay small.
         Box::pin(self.begin_now(run, spec, above)).await
     }
 
@@ -103,9 +103,8 @@ impl Runtime {
         Begun::of(run, launched)
     }
 
-    /// Stores a run without a caller and leaves it to others to execute it: to a runtime that goes
-    /// on with unfinished runs, or to whoever resumes it. Nothing is stored unless everything about
-    /// it is sound.
+    /// Stores a run without a parent and leaves its execution to another worker: to a runtime that continues unfinished
+    /// runs, or to the process that resumes it. If anything about the run is invalid, nothing is stored.
     ///
     /// # Errors
     /// As [`Runtime::start`].

@@ -1,7 +1,7 @@
-//! Specialists by name: register them, then have one work on a task.
+//! Subagents by name: register them, then let one work on a task.
 //!
-//! Thin: a [`Subagent`] is an agent with its own instructions, tools and limits, and
-//! [`SubagentExecutor::execute`] is one run of it, from its first message to its outcome.
+//! It is a thin layer: a [`Subagent`] is an agent with its own instructions, tools and limits, and
+//! [`SubagentExecutor::execute`] is one run of it, from the first message to the outcome.
 
 mod call;
 mod config;
@@ -25,11 +25,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// Executes subagents that were registered with it. Nothing is opened before the first execution.
+/// Executes the subagents that are registered with it. It opens nothing before the first execution.
 ///
-/// Several may be executed at the same time, up to what the runtime allows; more wait in order.
-/// [`SubagentExecutor::shutdown`] waits until nothing is left of a temporary home; dropping it
-/// leaves that to a task.
+/// It executes several at the same time, up to the limit of the runtime; the others wait in the queue.
+/// [`SubagentExecutor::shutdown`] waits until a temporary home is removed; dropping the executor leaves that to a task.
 ///
 /// ```
 /// use posse::subagents::{DelegationStrategy, Subagent, SubagentExecutor};
@@ -64,19 +63,19 @@ pub struct SubagentExecutor {
     household: OnceCell<Arc<Household>>,
 }
 
-/// What subagents are executed by.
+/// Where subagents are executed.
 enum Place {
-    /// A runtime that is opened when it is needed, and knows nobody but them.
+    /// In a runtime that is opened on demand and has no other agents.
     Home(Home),
-    /// The host's own.
+    /// In the runtime of the host.
     Runtime(Runtime),
 }
 
 impl SubagentExecutor {
-    /// An executor without subagents that works in the current folder and keeps nothing.
+    /// Creates an executor without subagents that works in the current folder and keeps no runs.
     ///
-    /// It has no keys: subagents that name no model get one of a local server, or the offline one.
-    /// [`SubagentExecutor::with_home`] gives it keys.
+    /// It has no API keys: a subagent that names no model gets one of a local server, or the offline model.
+    /// [`SubagentExecutor::with_home`] sets keys.
     pub fn new(strategy: DelegationStrategy) -> Self {
         SubagentExecutor {
             strategy,
@@ -87,15 +86,15 @@ impl SubagentExecutor {
         }
     }
 
-    /// An executor without subagents on the host's own runtime, whose slots, keys, tools and
-    /// database it shares. What is registered here becomes an agent of that runtime: it stays there,
-    /// and other runs may call it too.
+    /// Creates an executor without subagents on the runtime of the host, whose slots, keys, tools and database it
+    /// shares. Each registered subagent becomes an agent of that runtime: it stays there, and other runs may call it
+    /// too.
     pub fn with_runtime(runtime: Runtime, strategy: DelegationStrategy) -> Self {
         let place = Place::Runtime(runtime);
         SubagentExecutor { place, ..SubagentExecutor::new(strategy) }
     }
 
-    /// An executor with the subagents of `config`.
+    /// Creates an executor with the subagents of `config`.
     ///
     /// # Errors
     /// As [`SubagentExecutor::register`].
@@ -107,7 +106,7 @@ impl SubagentExecutor {
         Ok(executor)
     }
 
-    /// The same with another home: keys, or the configuration of a runtime whose database stays.
+    /// Sets the home: API keys, or the configuration of a runtime with a lasting database.
     ///
     /// ```
     /// use posse::subagents::{DelegationStrategy, SubagentExecutor};
@@ -124,16 +123,16 @@ impl SubagentExecutor {
         SubagentExecutor { place, household: OnceCell::new(), ..self }
     }
 
-    /// The same in another folder.
+    /// Sets the workspace.
     #[must_use]
     pub fn in_folder(self, workspace: impl Into<PathBuf>) -> Self {
         SubagentExecutor { workspace: workspace.into(), ..self }
     }
 
-    /// Makes `subagent` known. Names match whatever the case.
+    /// Registers `subagent`. Names are not case-sensitive.
     ///
     /// # Errors
-    /// When there is one of this name, which then stays as it is, or the definition cannot be used.
+    /// When the name is taken, or the definition is invalid. An existing subagent stays as it is.
     pub fn register(&mut self, subagent: Subagent) -> Result<(), SubagentError> {
         let agent = subagent.spec()?;
         if self.has_subagent(&subagent.name) {
@@ -154,22 +153,21 @@ impl SubagentExecutor {
         Ok(())
     }
 
-    /// Has the subagent called `name` work on `input`, and waits for its end. Whoever drops this
-    /// future cancels the run.
+    /// Runs the subagent `name` on `input` and waits for its end. Dropping this future cancels the run.
     ///
     /// # Errors
-    /// When there is no such subagent, the input is empty, or the run does not come to an answer:
-    /// it fails, is cancelled, or reaches a limit. The error then has what was said until there.
+    /// When there is no such subagent, the input is empty, or the run ends without an answer: it fails, is cancelled,
+    /// or reaches a limit. The error then has the messages until that point.
     pub async fn execute(&self, name: &str, input: &str) -> Result<SubagentOutput, SubagentError> {
         let agent = self.find(name).ok_or_else(|| SubagentError::NotFound(name.to_owned()))?;
         let query = self.start(agent.name.clone(), input).await?;
         collect(&agent.name, query).await
     }
 
-    /// Executes `call` and keeps the answer in it.
+    /// Executes `call` and stores the answer in it.
     ///
     /// # Errors
-    /// As [`SubagentExecutor::execute`], and when it was executed before.
+    /// As [`SubagentExecutor::execute`], and when the call was executed before.
     pub async fn execute_call(
         &self,
         call: &mut SubagentCall,
@@ -185,14 +183,14 @@ impl SubagentExecutor {
         Ok(output)
     }
 
-    /// Has a main agent work on `prompt`, with the subagents on offer as the strategy says:
+    /// Runs a main agent on `prompt`. The strategy decides whether it may call the subagents:
     ///
-    /// - [`Auto`](DelegationStrategy::Auto): it may call them, and is told who there is and when to;
-    /// - [`ToolCall`](DelegationStrategy::ToolCall): it may call them, and nothing urges it to;
-    /// - [`Manual`](DelegationStrategy::Manual): it may not; only [`SubagentExecutor::execute`] does.
+    /// - [`Auto`](DelegationStrategy::Auto): it may, and its prompt says which there are and when to call them;
+    /// - [`ToolCall`](DelegationStrategy::ToolCall): it may, but its prompt does not encourage it;
+    /// - [`Manual`](DelegationStrategy::Manual): it may not; only [`SubagentExecutor::execute`] runs them.
     ///
-    /// On the host's own runtime it is that one's `general-purpose` agent, which may call whom else
-    /// it knows.
+    /// In the runtime of the host, the main agent is the `general-purpose` agent of that runtime, which may also call
+    /// the other agents it knows.
     ///
     /// # Errors
     /// When the prompt is empty or the run cannot start.
@@ -206,23 +204,22 @@ impl SubagentExecutor {
         self.start(main, prompt).await
     }
 
-    /// The names of all subagents, in the order in which they were registered.
+    /// Returns the names of all subagents, in the order of their registration.
     pub fn list_subagents(&self) -> Vec<String> {
         self.subagents.iter().map(|agent| agent.name.to_string()).collect()
     }
 
-    /// True when there is a subagent called `name`.
+    /// True when there is a subagent `name`.
     pub fn has_subagent(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// How a main agent comes to call the subagents.
+    /// Returns how a main agent is encouraged to call the subagents.
     pub fn strategy(&self) -> &DelegationStrategy {
         &self.strategy
     }
 
-    /// Takes everything down and waits until that is done. Queries that are under way go on; the
-    /// last one takes the rest down.
+    /// Shuts everything down and waits for that. Queries in progress continue; the last one shuts down the rest.
     pub async fn shutdown(self) {
         if let Some(household) = self.household.into_inner() {
             household.leave().await;
@@ -257,7 +254,7 @@ impl SubagentExecutor {
         Ok(home.open(agents).await?)
     }
 
-    /// The agent that leads `subagents`.
+    /// Returns the main agent for `subagents`.
     fn main<'a>(
         home: &Home,
         subagents: impl Iterator<Item = &'a AgentSpec>,
@@ -279,11 +276,11 @@ impl fmt::Debug for SubagentExecutor {
     }
 }
 
-/// Makes `agent` known to a runtime that others use too.
+/// Registers `agent` with a runtime that has other users.
 fn introduce(runtime: &Runtime, agent: &AgentSpec) -> Result<(), SubagentError> {
     let agents = &runtime.config().definitions.agents;
     let known = agents.current();
-    // What the user names on the command line comes before what the program says.
+    // Agents of the command line come before agents of the program.
     let is_taken =
         known.entry(&agent.name).is_some_and(|entry| entry.source.rank() < Source::Host.rank());
     if is_taken {
@@ -292,7 +289,7 @@ fn introduce(runtime: &Runtime, agent: &AgentSpec) -> Result<(), SubagentError> 
     Ok(agents.add(agent.clone())?)
 }
 
-/// All that `query` says, once it has ended.
+/// Collects all messages of `query` until its end.
 async fn collect(name: &AgentName, mut query: Query) -> Result<SubagentOutput, SubagentError> {
     let mut messages = Vec::new();
     while let Some(message) = query.next().await {
@@ -301,7 +298,7 @@ async fn collect(name: &AgentName, mut query: Query) -> Result<SubagentOutput, S
             Ok(message) => message,
             Err(error) => return Err(Failure::broken(name, &error, messages).into()),
         };
-        // What is said is plain data, which has a JSON form.
+        // Messages are plain data and always have a JSON form.
         messages.push(serde_json::to_value(&message).unwrap_or_default());
         if let Message::Result(summary) = message {
             return match summary.outcome.is_completed() {

@@ -1,6 +1,7 @@
-//! Which runs this process executes: slots, claims, recovery, the lease, the end.
+//! The supervisor: decides which runs this process executes. It owns slots, claims, recovery, the
+//! renewal of the lease, and the shutdown.
 //!
-//! It starts the tasks that execute runs. Each is tracked, and awaited at shutdown.
+//! It starts the tasks that execute runs, tracks each of them, and awaits them at shutdown.
 
 mod line;
 
@@ -27,35 +28,35 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Children that are looked for at once.
+/// The most subagents that one query to the store returns.
 const MOST: usize = 1_000_000;
 
 /// How long a new runtime waits before it looks for unfinished runs.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 
-/// How often a runtime looks whether others have left something to do.
+/// How often a runtime looks for work that other processes left.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// How long a process must live on with a run that may take it along until the next such run is
-/// executed beside it.
+/// How long a process must survive a run that may have killed others before it executes the next
+/// such run at the same time.
 const SUSPICION: Duration = Duration::from_secs(60);
 
 /// A run that this process owns.
 pub(crate) struct Assignment {
     pub(crate) run: RunId,
     pub(crate) epoch: u64,
-    /// How many processes in a row died that executed it.
+    /// How many processes in a row died while they executed it.
     pub(crate) deaths: u32,
-    /// What the run is made of, if it is not stored yet.
+    /// The first events of the run, if they are not stored yet.
     pub(crate) birth: Option<FirstEvents>,
 }
 
-/// How a run was left.
+/// The state in which an execution left its run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     /// It has ended.
     Ended,
-    /// It has not ended, and is not executed here now.
+    /// It has not ended, and this process does not execute it now.
     AtRest,
 }
 
@@ -88,33 +89,34 @@ struct Shared {
     store: Arc<dyn Store>,
     /// The runs that this process executes now.
     active: Arc<Active>,
-    /// To whoever executes them.
+    /// Hands runs to `execute_assignments`.
     assigned: UnboundedSender<Job>,
-    /// Slots, and who waits for one as far as is known. All who wait are in the store.
+    /// The slots, and the queued runs that this process knows. The store has all of them.
     line: Mutex<Line>,
     recovery: Scope,
-    /// Runs that this process is to execute, whatever the scope, and how often it was asked to.
+    /// Runs that this process executes whatever the scope, with the number of requests to do so.
     adopted: Mutex<BTreeMap<RunId, u64>>,
-    /// Those whose children are to be looked for: what waits for them waits in vain otherwise.
+    /// Runs whose subagents are still to be adopted, so that no run waits for them in vain.
     unexplored: Mutex<Vec<RunId>>,
-    /// Those of them whose trees are looked at again and again: others may work there, and die.
+    /// Roots whose trees this process queries again and again: another worker may execute a part of
+    /// a tree, and die.
     trees: Mutex<BTreeSet<RunId>>,
     nudge: Notify,
     stop: CancellationToken,
-    /// No run is executed here any more.
+    /// Fires when this process executes no more runs.
     drained: CancellationToken,
     running: Mutex<JoinSet<()>>,
 }
 
-/// What stands below a run and has not ended.
+/// The unfinished subagents of a run.
 enum Below {
-    /// All of it.
+    /// All of them.
     Tree(Vec<RunId>),
-    /// Those right below it.
+    /// Only its children.
     Children(Vec<RunId>),
 }
 
-/// Which runs are claimed besides adopted ones.
+/// Which runs this process claims in addition to adopted ones.
 enum Scope {
     All,
     Folder(String),
@@ -122,7 +124,7 @@ enum Scope {
 }
 
 impl Supervisor {
-    /// A supervisor, and the runs it assigns once it is started.
+    /// Creates a supervisor, and the receiver of the runs that it assigns once it is started.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         active: Arc<Active>,
@@ -157,8 +159,8 @@ impl Supervisor {
         (Supervisor { shared, tasks: TaskTracker::new() }, assignments)
     }
 
-    /// Begins to claim runs, and has `executor` execute them. It is dropped when the supervisor has
-    /// shut down: it may hold what holds the supervisor.
+    /// Begins to claim runs, which `executor` executes. The supervisor drops the executor at the
+    /// end of its shutdown, because the executor may hold a reference to the supervisor.
     pub(crate) fn start(
         &self,
         assignments: UnboundedReceiver<Job>,
@@ -175,7 +177,7 @@ impl Supervisor {
         self.tasks.close();
     }
 
-    /// Does something besides, until the supervisor stops.
+    /// Runs another task until the supervisor stops.
     pub(crate) fn keep<F>(&self, task: impl FnOnce(CancellationToken) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -183,8 +185,8 @@ impl Supervisor {
         spawn(&self.tasks, task(self.shared.stop.clone()));
     }
 
-    /// Stores a new run and executes it: at once if there is a slot for it and nobody waits whose
-    /// turn comes before. What stands `beside` it is stored in the same commit, or nothing is.
+    /// Stores a new run and executes it: at once if a slot is free and no queued run comes first.
+    /// One commit stores the run and the events of `beside`, or nothing.
     pub(crate) async fn launch(
         &self,
         run: RunId,
@@ -214,8 +216,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Lets others have the slot of `row`, which is executed here and waits for them, until what is
-    /// returned is dropped.
+    /// Lends the slot of `row` to other runs, until the caller drops the returned value. This
+    /// process executes `row`, which waits for those runs.
     pub(crate) fn lend_slot(&self, row: &RunRow) -> Lent {
         let run = Queued {
             id: row.id,
@@ -232,7 +234,7 @@ impl Supervisor {
         Lent::new(run, self.shared.clone())
     }
 
-    /// Makes this process execute `run`, and what it waits for, whenever there is something to do.
+    /// Makes this process execute `run`, and the subagents it waits for, whenever they have work.
     pub(crate) fn adopt(&self, run: RunId) {
         if !matches!(self.shared.recovery, Scope::All) {
             *self.shared.adopted().entry(run).or_default() += 1;
@@ -242,20 +244,21 @@ impl Supervisor {
         self.shared.nudge.notify_one();
     }
 
-    /// The runs that this process executes, or is to execute when there is something to do.
+    /// Returns the runs that this process executes, or will execute when there is something to do.
     pub(crate) fn own(&self) -> BTreeSet<RunId> {
         let mut own: BTreeSet<RunId> = self.shared.adopted().keys().copied().collect();
         own.extend(self.shared.active.runs());
         own
     }
 
-    /// Looks at once for what there is to do.
+    /// Looks for work at once.
     pub(crate) fn look_again(&self) {
         self.shared.line().look_at_all();
         self.shared.nudge.notify_one();
     }
 
-    /// Stops: no new claims, each run after its step, all of them when the time is up.
+    /// Stops the supervisor: it claims no more runs, and each run stops after its step. When the
+    /// time is up, the supervisor aborts the runs that are left.
     pub(crate) async fn shutdown(&self, within: Duration) {
         fail::fail_point!("shutdown.begun");
         self.shared.stop.cancel();
@@ -268,7 +271,7 @@ impl Supervisor {
         }
         self.shared.drained.cancel();
         self.tasks.wait().await;
-        // What was claimed while the others were awaited stops at its first step.
+        // Runs claimed during the wait stop at their first step.
         let mut late = std::mem::take(
             &mut *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner),
         );
@@ -283,7 +286,7 @@ fn spawn(tasks: &TaskTracker, task: impl Future<Output = ()> + Send + 'static) {
 }
 
 impl Shared {
-    /// From now on `run` is this process's to execute, until it ends.
+    /// Makes `run` a run for this process to execute, until it ends.
     fn remember(&self, run: RunId) {
         if !matches!(self.recovery, Scope::All) {
             self.adopted().entry(run).or_default();
@@ -298,8 +301,8 @@ impl Shared {
         self.adopted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `run`, which was asked for so often when its execution began, has ended. It is nobody's any
-    /// more, unless something was said to it since, which reopens it.
+    /// Forgets `run`, which has ended. `asked` is the number of requests when its execution began.
+    /// If there were more since, a message may have reopened the run, and this process keeps it.
     async fn forget(&self, run: RunId, mut asked: u64) {
         loop {
             match self.adopted().entry(run) {
@@ -318,10 +321,10 @@ impl Shared {
         }
     }
 
-    /// Claims what is to be done while there are slots for it.
+    /// Claims runs while slots are free.
     async fn claim_runs(self: Arc<Self>) {
         let mut ready = self.store.ready();
-        // Whoever opens a runtime to start a run is served first.
+        // A caller that opens a runtime in order to start a run comes first.
         tokio::select! {
             () = self.stop.cancelled() => return,
             () = self.nudge.notified() => {}
@@ -338,7 +341,7 @@ impl Shared {
                     Err(_) => return,
                 },
                 () = self.nudge.notified() => {}
-                // A worker elsewhere may have died: nothing else tells.
+                // A worker of another process may have died. Nothing else would report that.
                 _ = looks.tick() => {
                     let trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner).clone();
                     self.explore(trees);
@@ -348,12 +351,12 @@ impl Shared {
         }
     }
 
-    /// What stands below `runs` is to be looked for.
+    /// Notes that the subagents of `runs` must be found.
     fn explore(&self, runs: impl IntoIterator<Item = RunId>) {
         self.unexplored.lock().unwrap_or_else(PoisonError::into_inner).extend(runs);
     }
 
-    /// Takes along what stands below adopted runs.
+    /// Adopts the subagents of adopted runs.
     async fn adopt_below(&self) {
         let unexplored =
             || std::mem::take(&mut *self.unexplored.lock().unwrap_or_else(PoisonError::into_inner));
@@ -372,7 +375,7 @@ impl Shared {
                     above.extend(runs);
                 }
                 Err(_) => {
-                    // A store that fails now is asked again soon.
+                    // The store failed. The next round tries again.
                     above.push(run);
                     return self.explore(above);
                 }
@@ -380,12 +383,12 @@ impl Shared {
         }
     }
 
-    /// What stands below `run` and has not ended.
+    /// Returns the unfinished subagents of `run`.
     async fn open_below(&self, run: RunId) -> Result<Below, StoreError> {
         let open =
             |kin| Filter { kin, unfinished: Unfinished::Only, limit: MOST, ..Filter::default() };
         let ids = |rows: Vec<RunRow>| rows.into_iter().map(|row| row.id).collect::<Vec<_>>();
-        // None but a root has a tree of its own.
+        // Only a root has a tree of its own.
         let tree = ids(self.store.list(&open(Kin::TreeOf(run))).await?);
         if !tree.is_empty() {
             return Ok(Below::Tree(tree));
@@ -406,7 +409,7 @@ impl Shared {
             let claimed = self.store.claim(&wanted).await;
             fail::fail_point!("run.claimed");
             if claimed.is_err() {
-                // A store that fails now is asked again soon; whoever appends learns why.
+                // The store failed. The next round tries again; the next append reports the reason.
                 self.line().rest();
                 return;
             }
@@ -417,20 +420,20 @@ impl Shared {
                     self.execute(Assignment { run, epoch, deaths, birth: None }, slot);
                 }
             }
-            // Others were faster with the rest: their slots are free again.
+            // Other workers claimed the rest first. Dropping `taken` frees the slots.
         }
     }
 
-    /// Hands a run to whoever executes it. From now on it counts as executed here.
+    /// Hands a run to `execute_assignments`. From now on it counts as executed here.
     fn execute(&self, assignment: Assignment, slot: Slot) {
         let (run, epoch) = (assignment.run, assignment.epoch);
         let stopping = self.active.enter(run, epoch);
         let executed = Executed { active: self.active.clone(), run, epoch };
-        // After a shutdown nobody takes it: the store lets go of it when it is closed.
+        // After a shutdown the channel is closed. The store releases the run when it closes.
         let _ = self.assigned.send(Job { assignment, stopping, executed, slot });
     }
 
-    /// Executes what is assigned, until the supervisor stops.
+    /// Executes assigned runs until the supervisor stops.
     async fn execute_assignments(
         self: Arc<Self>,
         executor: Arc<dyn Execute>,
@@ -446,7 +449,7 @@ impl Shared {
                 () = self.stop.cancelled() => break,
             }
         }
-        // What was claimed before that stops at its first step.
+        // Runs claimed before the stop end at their first step.
         assignments.close();
         while let Ok(job) = assignments.try_recv() {
             self.begin(&executor, job);
@@ -478,8 +481,8 @@ impl Shared {
         running.spawn(task);
     }
 
-    /// Executes a run that may take its process along. Others of whom that is thought wait until it
-    /// has made progress, or this process has lived on with it for a while.
+    /// Executes a run that may have killed other processes. More runs of that kind wait until this
+    /// one makes progress, or until this process has survived it for a while.
     async fn watch_suspect(&self, run: RunId, work: impl Future<Output = Left>) -> Left {
         let mut work = pin!(work);
         let cleared = async {
@@ -512,14 +515,14 @@ impl Shared {
                 () = self.drained.cancelled() => return,
                 () = tokio::time::sleep(every) => {}
             }
-            // A lease that cannot be renewed is lost in time: then every append is refused.
+            // A worker that cannot renew its lease loses it. Then the store refuses every append.
             let _ = self.store.renew().await;
         }
     }
 }
 
-/// A run that is executed here until this is dropped: a task that is broken off at the end of a
-/// shutdown does nothing any more, and lets go of its run all the same.
+/// Marks a run as executed here until it is dropped. If a shutdown aborts the task of the run, the
+/// drop still releases the run.
 struct Executed {
     active: Arc<Active>,
     run: RunId,
@@ -532,7 +535,7 @@ impl Drop for Executed {
     }
 }
 
-/// A new run as one that asks for a slot.
+/// Returns a new run as a candidate for a slot.
 fn entrant(id: RunId, events: &[Event]) -> Option<Queued> {
     let Some(Event::RunStarted(started)) = events.first() else { return None };
     let parent = started.parent.as_ref();

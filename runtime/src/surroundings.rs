@@ -1,5 +1,5 @@
-//! Agents and skills by the folder that a run works in: for a runtime whose runs work in many, each
-//! with agents and skills of its own.
+//! Agents and skills by workspace: for a runtime whose runs work in many folders, each with its own
+//! agents and skills.
 
 use crate::agents::LiveCatalog;
 use crate::skills::LiveSkills;
@@ -8,19 +8,19 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Folders that are remembered. Beyond that all are looked at anew.
+/// The most folders to remember. Beyond it, all of them are read again.
 const FOLDERS: usize = 256;
 
-/// What stands around runs in one folder.
+/// The agents and skills for runs in one folder.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// The agents there are.
+    /// The agents.
     pub agents: LiveCatalog,
-    /// The skills there are.
+    /// The skills.
     pub skills: LiveSkills,
 }
 
-/// Finds what stands around runs by their folder. Cheap to clone; clones share what they know.
+/// Finds the agents and skills for a folder. It is cheap to clone; clones share one cache.
 #[derive(Clone)]
 pub struct ByFolder {
     find: Arc<dyn Fn(&Path) -> Surroundings + Send + Sync>,
@@ -28,7 +28,7 @@ pub struct ByFolder {
 }
 
 impl ByFolder {
-    /// Asks `find` once for each folder. What it returns follows its files by itself.
+    /// Calls `find` once for each folder. The returned catalogs follow their files by themselves.
     pub fn new(find: impl Fn(&Path) -> Surroundings + Send + Sync + 'static) -> Self {
         ByFolder { find: Arc::new(find), known: Arc::default() }
     }

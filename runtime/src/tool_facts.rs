@@ -1,7 +1,7 @@
-//! What is known of the tools there are: names, aliases, effects, and which a list of names allows.
+//! Facts about tools: names, aliases, effects, and which tools a list of names allows.
 //!
-//! Definitions, rules and settings are held against it. It knows no tool itself but those of the
-//! runtime.
+//! Definitions, rules and settings are checked against these facts. The only tools defined here are those of the
+//! runtime itself.
 
 pub(crate) mod filter;
 
@@ -11,38 +11,37 @@ pub use posse_protocol::ToolFacts;
 use posse_protocol::{About, AgentRights, Effect, Grant, NameRules, near};
 use std::borrow::Cow;
 
-/// Hands work to an agent and waits for it.
+/// Starts a subagent and waits for it.
 pub(crate) const TASK: &str = "Task";
 pub(crate) const TASK_ALIASES: [&str; 2] = ["task", "Agent"];
-/// Hands work to an agent in the background.
+/// Starts a subagent in the background.
 pub(crate) const SPAWN: &str = "spawn_subagent";
-/// Shows and controls what was started.
+/// Shows and controls subagents.
 pub(crate) const SUBAGENTS: &str = "subagents";
 /// Loads a skill.
 pub(crate) const SKILL: &str = "Skill";
 pub(crate) const SKILL_ALIASES: [&str; 3] = ["skill", "load_skill", "use_skill"];
 
-/// The tools that hand on work, by all their names.
+/// The tools that start or control subagents, by all their names.
 pub(crate) const DELEGATING: [&str; 5] = [TASK, TASK_ALIASES[0], TASK_ALIASES[1], SPAWN, SUBAGENTS];
 
 /// Where people find all tools.
 pub(crate) const TOOLS_PAGE: &str = "the page on tools (docs/reference/tools.md) lists all";
 
-/// How a name means a tool.
+/// How a name matched a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
     Exact,
-    /// By another name or another case.
+    /// By an alias, or in another case.
     Loose,
 }
 
-/// The tools that come with Posse, the shell, delegation and skills included.
+/// Returns the built-in tools, including the shell, delegation and skills.
 pub fn built_in_tools() -> Vec<ToolFacts> {
     posse_tools::specs().map(|spec| spec.facts.clone()).chain(of_the_runtime()).collect()
 }
 
-/// The tools that the runtime makes for a run: those that hand on work, and the one that loads
-/// skills.
+/// Returns the tools that the runtime makes for a run: those for subagents, and the one that loads skills.
 pub(crate) fn of_the_runtime() -> impl Iterator<Item = ToolFacts> {
     let tool = |name: &str, aliases: &[&str], effect, shown: &str| ToolFacts {
         aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
@@ -56,19 +55,19 @@ pub(crate) fn of_the_runtime() -> impl Iterator<Item = ToolFacts> {
     [task, spawn, subagents, skill].into_iter()
 }
 
-/// Stands for all tools of the source called `name`, which are known when a run is prepared.
+/// Returns an entry for all tools of the source `name`, which are known only when a run is prepared.
 pub(crate) fn of_source(name: &str) -> ToolFacts {
     ToolFacts::new(format!("mcp__{name}__*"), Effect::Network)
 }
 
-/// The one of these that is called `name`.
+/// Returns the tool of the runtime with this name.
 pub(crate) fn own(name: &str) -> ToolFacts {
     let found = of_the_runtime().find(|tool| tool.name == name);
     found.unwrap_or_else(|| ToolFacts::new(name, Effect::Delegate))
 }
 
-/// The tools that a run with `grant` may know of: those that come with Posse, those of its host, and
-/// those that sources offered.
+/// Returns the tools that a run with `grant` may know: built-in tools, tools of its host, and tools that sources
+/// offered.
 pub fn tools_of(grant: &Grant) -> Vec<ToolFacts> {
     let mut tools = built_in_tools();
     tools.extend(grant.known.iter().cloned());
@@ -77,7 +76,7 @@ pub fn tools_of(grant: &Grant) -> Vec<ToolFacts> {
     tools
 }
 
-/// Names of those of `tools` that an agent with `rights` may call when nobody above it narrows them.
+/// Returns the names of the `tools` that an agent with `rights` may call, if no parent narrows them.
 pub fn granted_tools<'t>(
     tools: impl IntoIterator<Item = &'t ToolFacts>,
     rights: &AgentRights,
@@ -85,31 +84,31 @@ pub fn granted_tools<'t>(
     filter::allowed(tools, rights.tools.as_deref(), &rights.disallowed_tools)
 }
 
-/// What the calls of `tool` are about. Other systems have tools that fetch pages; rules about these
-/// are known without them.
+/// Returns what the calls of `tool` are about. Posse has no tool that fetches pages, but rules about such tools of
+/// other systems are known.
 pub(crate) fn about(tool: &ToolFacts) -> Option<Cow<'_, About>> {
     let fetches = ["WebFetch", "web_fetch"].contains(&tool.name.as_str());
     let usual = || fetches.then(|| Cow::Owned(About::Address("url".to_owned())));
     tool.about.as_ref().map(Cow::Borrowed).or_else(usual)
 }
 
-/// True when `tool` changes nothing but the run's own notes.
+/// True when `tool` changes nothing but the notes of the run.
 pub(crate) fn only_looks(tool: &ToolFacts) -> bool {
     tool.effect == Effect::Read
 }
 
-/// True for what an agent may use that nobody has said is to be trusted: looking at the workspace,
-/// notes of its own, and skills. What a host offers is none of a project's.
+/// True for a tool that an untrusted agent may use: it reads the workspace, keeps notes, or loads skills. Tools of the
+/// host are not among them.
 pub(crate) fn looks_here(tool: &ToolFacts) -> bool {
     only_looks(tool) && (tool.confined || tool.name == SKILL)
 }
 
-/// True for what concerns the run alone: notes of its own, and skills.
+/// True for a tool that affects only the run: it keeps notes, or loads skills.
 pub(crate) fn is_of_the_run(tool: &ToolFacts) -> bool {
     matches!(tool.about, Some(About::Notes(_))) || tool.name == SKILL
 }
 
-/// The tool that `name` means: by its name, by another name for it, or by either in another case.
+/// Returns the tool that `name` means: by its name or an alias, in any case.
 pub(crate) fn find<'t>(tools: &'t [ToolFacts], name: &str) -> Option<(&'t ToolFacts, Match)> {
     let by = |fits: &dyn Fn(&str) -> bool| {
         let by_name = tools.iter().find(|tool| fits(&tool.name));
@@ -123,7 +122,7 @@ pub(crate) fn find<'t>(tools: &'t [ToolFacts], name: &str) -> Option<(&'t ToolFa
     found.map(|tool| (tool, Match::Loose))
 }
 
-/// Tools of other systems that do not exist here. To deny one is harmless.
+/// Tools of other systems that Posse does not have. Denying one is harmless.
 const FOREIGN: [&str; 44] = [
     "AgentOutputTool",
     "ApplyPatch",
@@ -171,21 +170,21 @@ const FOREIGN: [&str; 44] = [
     "view_image",
 ];
 
-/// True when `name` is a tool of other systems that does not exist here.
+/// True when `name` is a tool of other systems that Posse does not have.
 pub(crate) fn is_foreign(name: &str) -> bool {
     FOREIGN.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// What is odd about `list`, which says what tools children may have where `tools` exist: which names
-/// in `allow` mean none.
+/// Checks `list`, the tools that children may have, against the existing `tools`. Returns warnings about names in
+/// `allow` that match no tool.
 ///
 /// # Errors
-/// When a name in `deny` means none: it would deny nothing, and whoever wrote it believes that it does.
+/// When a name in `deny` matches no tool: the rule would deny nothing, against the wish of its author.
 pub(crate) fn check_tools(list: &NameRules, tools: &[ToolFacts]) -> Result<Vec<String>, String> {
-    // Without a launcher there is no shell; to name it is no slip.
+    // Without a launcher there is no shell; naming it is no mistake.
     let mut all = built_in_tools();
     all.extend_from_slice(tools);
-    // What other systems have, and what no child has anyway, may be denied again.
+    // A list may deny tools of other systems, and tools that no child has anyway.
     let is_denied = |name: &str| is_foreign(name) || name_denied_to_children(name);
     if let Some(name) = list.deny.iter().find(|it| means_nothing(it, &all) && !is_denied(it)) {
         return Err(format!(
@@ -206,14 +205,14 @@ pub(crate) fn check_tools(list: &NameRules, tools: &[ToolFacts]) -> Result<Vec<S
     Ok(odd.map(told).collect())
 }
 
-/// Which of `tools` the entry `name` may mean.
+/// Returns a hint at the tools of `tools` that the entry `name` may mean.
 pub(crate) fn suggested(name: &str, tools: &[ToolFacts]) -> String {
     let names = tools.iter().map(|tool| tool.name.as_str());
     near::suggestion(parts(name).0, names, TOOLS_PAGE)
 }
 
-/// True when `entry` of a list is a name, and no tool has it. What has `*` in it may mean a tool that
-/// comes later, and so may one of an MCP server.
+/// True when `entry` of a list is a name that no tool has. A pattern with `*`, or a tool of an MCP server, may match a
+/// tool that comes later.
 fn means_nothing(entry: &String, tools: &[ToolFacts]) -> bool {
     let name = parts(entry).0;
     if name.starts_with('@') {

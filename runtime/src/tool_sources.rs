@@ -1,7 +1,7 @@
-//! Sources of tools: asked when a run is prepared, opened when one of its tools is called.
+//! Tool sources: Posse asks them for tools when it prepares a run, and opens them when the run calls a tool.
 //!
-//! What a source offered is stored with the run, and the run keeps to it. This never changes a tool behind
-//! the back of its run, never repeats a call, and starts no task.
+//! The offer of a source is stored with the run and does not change. Posse never changes a tool during a run, never
+//! repeats a call, and starts no task here.
 
 use crate::error::Error;
 use crate::tool_facts::{ToolFacts, find};
@@ -20,20 +20,20 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The longest name that every provider takes.
+/// The longest name that every vendor accepts.
 const LONGEST_NAME: usize = 64;
-/// Tools that one source may offer.
+/// The most tools that one source may offer.
 const MOST_TOOLS: usize = 1_000;
-/// Bytes that they may have together: every run stores them.
+/// The most bytes that they may have together: every run stores them.
 const MOST_BYTES: usize = 1 << 20;
-/// How much of a reason is stored and told, in characters.
+/// The most characters of a reason that are stored and shown.
 const LONGEST_REASON: usize = 500;
 
 /// The sources of the host, and those that are open for runs.
 pub(crate) struct Sources {
     sources: Vec<Arc<dyn ToolSource>>,
     open: Mutex<HashMap<(RunId, String), Slot>>,
-    /// Some run rests.
+    /// Notifies that a run began to wait.
     rests: Notify,
 }
 
@@ -41,18 +41,18 @@ pub(crate) struct Sources {
 #[derive(Clone, Default)]
 struct Slot {
     opened: Arc<tokio::sync::Mutex<Option<Arc<Opened>>>>,
-    /// Since when the run waits.
+    /// When the run began to wait.
     rests: Option<Instant>,
 }
 
-/// A source that is open, and what it offers now.
+/// An open source, and what it offers now.
 struct Opened {
     source: Arc<dyn OpenSource>,
-    /// By the names that models see.
+    /// With the names that models see.
     tools: Vec<ToolSpec>,
 }
 
-/// Refuses sources that runs could not tell apart, or whose tools no provider would take.
+/// Refuses sources with equal or invalid names: vendors would not accept the names of their tools.
 pub(crate) fn check(sources: &[Arc<dyn ToolSource>]) -> Result<(), Error> {
     let mut names = HashSet::new();
     for source in sources {
@@ -79,11 +79,11 @@ impl Sources {
         self.sources.is_empty()
     }
 
-    /// Asks every source what it offers for the run of `context`, all at the same time. They are closed
-    /// again: what they reach for a call is not what they reach now.
+    /// Asks every source at the same time what it offers for the run of `context`. It closes them again, because a
+    /// call opens them with other rights.
     ///
     /// # Errors
-    /// When a source that is required cannot be used, or a tool has the name of one of `tools`.
+    /// When a required source cannot be used, or a tool has the name of one of `tools`.
     pub(crate) async fn offers(
         &self,
         context: &SourceContext,
@@ -120,7 +120,7 @@ impl Sources {
         Ok(offers)
     }
 
-    /// The tools that were offered as `offers`, for the run of `context`.
+    /// Returns the tools of `offers`, for the run of `context`.
     pub(crate) fn tools(
         self: &Arc<Self>,
         offers: &[SourceOffer],
@@ -135,7 +135,7 @@ impl Sources {
         })
     }
 
-    /// The source `name`, open for the run of `context`.
+    /// Returns the source `name`, open for the run of `context`.
     async fn opened(&self, name: &str, context: &SourceContext) -> Result<Arc<Opened>, String> {
         let Some(source) = self.sources.iter().find(|source| source.name() == name) else {
             return Err(format!(
@@ -149,7 +149,7 @@ impl Sources {
             slot.rests = None;
             slot.opened.clone()
         };
-        // Whoever calls beside this waits: it is opened once.
+        // Concurrent callers wait here, so that the source is opened once.
         let mut opened = slot.lock().await;
         if let Some(opened) = &*opened {
             return Ok(opened.clone());
@@ -162,7 +162,7 @@ impl Sources {
         Ok(opened.insert(Arc::new(new)).clone())
     }
 
-    /// Closes `broken`, unless it is closed.
+    /// Closes `broken`, unless it is closed already.
     async fn close_broken(&self, name: &str, run: RunId, broken: &Arc<Opened>) {
         let slot = self.lock().get(&(run, name.to_owned())).map(|slot| slot.opened.clone());
         if let Some(slot) = slot {
@@ -171,12 +171,12 @@ impl Sources {
         }
     }
 
-    /// Closes what is open for `run`, which has ended.
+    /// Closes the sources of `run`, which has ended.
     pub(crate) fn close(&self, run: RunId) {
         self.lock().retain(|(of, _), _| *of != run);
     }
 
-    /// Notes that `run` waits, or is executed by others.
+    /// Notes that `run` waits, or that another worker executes it.
     pub(crate) fn rest(&self, run: RunId) {
         let mut open = self.lock();
         let slots = open.iter_mut().filter(|((of, _), _)| *of == run);
@@ -189,7 +189,7 @@ impl Sources {
         self.lock().clear();
     }
 
-    /// Closes sources of runs that wait for long, until `stop` fires.
+    /// Closes sources of runs that wait for a long time, until `stop` fires.
     pub(crate) async fn close_rested(self: Arc<Self>, stop: CancellationToken) {
         loop {
             let next = self.close_due();
@@ -207,7 +207,7 @@ impl Sources {
         }
     }
 
-    /// Closes what is due, and says when the next is.
+    /// Closes the sources that are due, and returns when the next is due.
     fn close_due(&self) -> Option<Instant> {
         let kept = |name: &str| {
             let source = self.sources.iter().find(|source| source.name() == name);
@@ -225,7 +225,7 @@ impl Sources {
     }
 }
 
-/// Opens `source` and asks what it offers, within its time; or says why not.
+/// Opens `source` and lists its tools within its patience, or returns why that failed.
 async fn open(source: &dyn ToolSource, context: &SourceContext) -> Result<Opened, String> {
     let patience = source.patience();
     let work = async {
@@ -251,7 +251,7 @@ async fn open(source: &dyn ToolSource, context: &SourceContext) -> Result<Opened
     })
 }
 
-/// `tools` by the names that models see.
+/// Returns `tools` with the names that models see.
 fn named(source: &str, mut tools: Vec<ToolSpec>) -> Result<Vec<ToolSpec>, SourceError> {
     if tools.len() > MOST_TOOLS {
         return Err(SourceError(format!("it offers more than {MOST_TOOLS} tools")));
@@ -282,7 +282,7 @@ fn named(source: &str, mut tools: Vec<ToolSpec>) -> Result<Vec<ToolSpec>, Source
             return wrong("is there twice");
         }
         tool.facts.name = name;
-        // Whatever it says: nobody here has seen to it.
+        // Posse has not checked these claims of the source, so it drops them.
         (tool.facts.confined, tool.facts.aliases) = (false, Vec::new());
     }
     Ok(tools)
@@ -290,7 +290,7 @@ fn named(source: &str, mut tools: Vec<ToolSpec>) -> Result<Vec<ToolSpec>, Source
 
 /// A tool that a source offered for a run.
 struct SourceTool {
-    /// As it was stored.
+    /// As stored with the run.
     spec: ToolSpec,
     source: String,
     context: SourceContext,
@@ -298,7 +298,7 @@ struct SourceTool {
 }
 
 impl SourceTool {
-    /// The source, open, if it still offers this tool as it was.
+    /// Returns the open source, if it still offers the same tool.
     async fn opened(&self) -> Result<Arc<Opened>, String> {
         let source = &self.source;
         let opened = self.sources.opened(source, &self.context).await?;
@@ -359,7 +359,7 @@ mod tests {
     use serde_json::json;
 
     fn tool(name: &str, schema: Value) -> ToolSpec {
-        // As a server writes it down.
+        // In the form that a server sends.
         let (description, effect) = ("Does it.", "read");
         let spec = json!({"name": name, "description": description, "schema": schema,
             "effect": effect, "idempotent": false});

@@ -1,4 +1,4 @@
-//! Makes the tools of runs, but for those that the runtime itself is behind.
+//! Makes the tools of runs, except those of the runtime itself.
 
 use crate::error::Error;
 use crate::runtime_config::RuntimeConfig;
@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 pub(crate) struct Toolset {
     launcher: Option<Launcher>,
     host_tools: Vec<Arc<dyn Tool>>,
-    /// Folders that are open.
+    /// Open workspaces.
     workspaces: Mutex<HashMap<String, Weak<Workspace>>>,
-    /// What there is to know of the tools, once it was asked for.
+    /// The facts about the tools, once needed.
     facts: OnceLock<Arc<[ToolFacts]>>,
 }
 
@@ -38,12 +38,12 @@ impl Toolset {
         }
     }
 
-    /// What there is to know of the tools, before any is made for a run.
+    /// Returns the facts about the tools, before any is made for a run.
     pub(crate) fn facts(&self, workspace: &str) -> Result<Arc<[ToolFacts]>, Error> {
         if let Some(facts) = self.facts.get() {
             return Ok(facts.clone());
         }
-        // Unconfined, so that whether commands can be confined need not be found out here.
+        // Unconfined, so that this need not check whether commands can be confined.
         let tools =
             self.make(workspace, None, Vec::new(), &Confinement::none(), None, Vec::new())?;
         let plain = tools.iter().map(|tool| tool.spec().facts.clone());
@@ -51,7 +51,7 @@ impl Toolset {
         Ok(self.facts.get_or_init(|| facts).clone())
     }
 
-    /// The same with the tools that sources offered for a run.
+    /// Returns the facts, with the tools that sources offered for a run.
     pub(crate) fn facts_with(
         &self,
         workspace: &str,
@@ -66,7 +66,7 @@ impl Toolset {
         Ok(facts.iter().cloned().chain(offered).collect())
     }
 
-    /// What sources may reach for a run of `agent` with `grant`, which uses no file that `rules` refuse.
+    /// Returns what sources may reach for a run of `agent` with `grant`. They use no file that `rules` refuse.
     pub(crate) fn source_context(
         &self,
         (run, agent): (RunId, AgentName),
@@ -81,8 +81,8 @@ impl Toolset {
         Ok(SourceContext::new(who, &workspace, scratch, read_only, launcher, confinement, rules))
     }
 
-    /// New tools in the folder `path`, with those that were `offered`, but for those that start runs or
-    /// load skills.
+    /// Makes tools for the folder `path`, including the `offered` ones, but without the tools that start runs or load
+    /// skills.
     pub(crate) fn make(
         &self,
         path: &str,
@@ -106,7 +106,7 @@ impl Toolset {
         ))
     }
 
-    /// The folder `path`, opened once for all runs in it.
+    /// Returns the workspace `path`, opened once for all runs in it.
     fn workspace(&self, path: &str) -> Result<Arc<Workspace>, Error> {
         let mut known = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(workspace) = known.get(path).and_then(Weak::upgrade) {

@@ -1,4 +1,4 @@
-//! A run and everything below it, watched as one.
+//! A run and all its subagents, watched as one stream.
 
 use crate::error::Error;
 use crate::feed::Update;
@@ -13,28 +13,28 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use tokio::sync::watch;
 
-/// What happens to a run and to all that it starts, as it happens.
+/// The events of a run and all its subagents, as they happen.
 ///
-/// Each run's events come in order and exactly once; the end of a run comes before the result that
-/// it is to whoever waits for it. Deltas come of the run at the top only. Holds nothing of the store
-/// while nobody waits for it, however many runs there are: whoever reads besides finds it free.
+/// The events of each run arrive in order and exactly once. The end of a child arrives before its result in the run
+/// that waits for it. Deltas come only from the run at the top. Between calls, the stream holds no resource of the
+/// store, however many runs there are, so other readers are not blocked.
 pub struct TreeEvents {
     top: RunHandle,
-    /// What happens to the run at the top.
+    /// The events of the run at the top.
     events: Events,
-    /// The last event that was read of each run below.
+    /// The position of the last event read, for each subagent.
     read: HashMap<RunId, Seq>,
-    /// Calls that runs below will answer, and which.
+    /// Calls that a subagent will answer, with the subagent.
     calls: HashMap<(RunId, CallId), RunId>,
-    /// Hears which logs below move.
+    /// Waits for logs of subagents to grow.
     moves: FuturesUnordered<BoxFuture<'static, Below>>,
-    /// Runs below whose logs may hold more than was read, those that moved first first.
+    /// Subagents whose logs may have unread events, in the order in which they grew.
     unread: VecDeque<Below>,
-    /// What is delivered next.
+    /// The events to deliver next.
     ready: VecDeque<Record>,
-    /// The end of the run at the top is next, and all is known that comes before it.
+    /// The end of the run at the top is next, and everything that comes before it is known.
     ending: bool,
-    /// The runtime is shut down, and that was told.
+    /// The runtime has shut down, and the stream has reported it.
     over: bool,
 }
 
@@ -44,20 +44,20 @@ impl fmt::Debug for TreeEvents {
     }
 }
 
-/// A run below, and where its log ends.
+/// A subagent, and where its log ends.
 struct Below {
     run: RunId,
     tail: watch::Receiver<Seq>,
 }
 
-/// Events, or runs, of one page.
+/// The most events, or runs, on one page.
 const PAGE: usize = 256;
 
-/// Waits for the log of a run to move.
+/// Waits until the log of a run grows.
 fn moved(mut below: Below) -> BoxFuture<'static, Below> {
     Box::pin(async move {
         if below.tail.changed().await.is_err() {
-            // The store is closed: nothing moves any more. The events of the run at the top say so.
+            // The store is closed, so nothing changes any more. The events of the run at the top report that.
             std::future::pending::<()>().await;
         }
         below
@@ -67,26 +67,26 @@ fn moved(mut below: Below) -> BoxFuture<'static, Below> {
 /// A page of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Only runs newer than this one, the last of the page before.
+    /// Only runs newer than this one, which is the last of the previous page.
     pub after: Option<RunId>,
     /// At most this many, and at least one.
     pub limit: usize,
 }
 
 impl RunHandle {
-    /// What happens to the run from after `after` on, and to all that it starts from there on. What
-    /// it started before is watched when it is [included](TreeEvents::include).
+    /// Returns the events of the run after `after`, and those of subagents that it starts from there on. To watch an
+    /// earlier subagent, [include](TreeEvents::include) it.
     pub fn tree_events(&self, after: Seq) -> TreeEvents {
         TreeEvents::new(self.clone(), self.events(after))
     }
 
-    /// The run and all that stand below it, the oldest first.
+    /// Returns the run and all its subagents, oldest first.
     ///
     /// # Errors
     /// When there is no such run, or the store fails.
     pub async fn tree(&self) -> Result<Vec<RunRow>, Error> {
         let own = self.row().await?;
-        // Most runs have no children, and stand in trees of thousands.
+        // Most runs have no children, and are in trees of thousands of runs.
         if own.family.parent.is_some() && !self.has_children().await? {
             return Ok(vec![own]);
         }
@@ -111,8 +111,8 @@ impl RunHandle {
         Ok(!self.inner.store.list(&child).await?.is_empty())
     }
 
-    /// The runs below this one that have not ended, in no order. Costs little where few have not,
-    /// however large the tree is.
+    /// Returns the unfinished subagents of this run, in no order. It is cheap if there are few, however large the tree
+    /// is.
     ///
     /// # Errors
     /// When there is no such run, or the store fails.
@@ -120,13 +120,13 @@ impl RunHandle {
         self.some_unfinished_below(usize::MAX >> 1).await
     }
 
-    /// True when a run below this one has not ended and can: damaged ones never end.
+    /// True when a subagent of this run has not ended and still can: damaged runs never end.
     ///
     /// # Errors
     /// When there is no such run, or the store fails.
     pub async fn has_unfinished_below(&self) -> Result<bool, Error> {
         let can_end = |row: &RunRow| row.log.damaged.is_none();
-        // Itself may be one of the two.
+        // One of the two may be this run.
         let some = self.some_unfinished_below(2).await?;
         if some.is_empty() || some.iter().any(can_end) {
             return Ok(!some.is_empty());
@@ -148,8 +148,8 @@ impl RunHandle {
         Ok(rows)
     }
 
-    /// A page of [`RunHandle::tree`], in the same order. Where it holds as many as were asked for
-    /// there may be more, after its last.
+    /// Returns a page of [`RunHandle::tree`], in the same order. If the page is full, there may be more runs after its
+    /// last.
     ///
     /// # Errors
     /// When there is no such run, or the store fails.
@@ -169,7 +169,7 @@ impl RunHandle {
             let Some(last) = some.last() else { break };
             after = last.id;
             for row in some {
-                // None but a root has a tree of its own.
+                // Only a root has a tree of its own.
                 if own.family.root == own.id || lineage.holds(self, &row).await? {
                     rows.push(row);
                 }
@@ -180,11 +180,11 @@ impl RunHandle {
     }
 }
 
-/// Which runs are known to stand below one, and which are known not to.
+/// Which runs are known to be subagents of a run, and which are known not to be.
 struct Lineage(HashMap<RunId, bool>);
 
 impl Lineage {
-    /// Whether `row` stands below the run. Climbs from parent to parent, to the first that is known.
+    /// True when `row` is a subagent of the run. Climbs from parent to parent, until one is known.
     async fn holds(&mut self, from: &RunHandle, row: &RunRow) -> Result<bool, Error> {
         let (mut path, mut above) = (vec![row.id], row.family.parent);
         let holds = loop {
@@ -203,7 +203,7 @@ impl Lineage {
 }
 
 impl TreeEvents {
-    /// The tree below `top`, whose own `events` are those from where it is to be watched.
+    /// Watches the tree below `top`. `events` are the events of `top`, from the position where the watch begins.
     pub fn new(top: RunHandle, events: Events) -> Self {
         TreeEvents {
             top,
@@ -218,14 +218,14 @@ impl TreeEvents {
         }
     }
 
-    /// The same as a stream.
+    /// Returns this as a stream.
     pub fn stream(self) -> impl Stream<Item = Result<(RunId, Update), Error>> + Send {
         stream::unfold(self, async |mut events| Some((events.next().await?, events)))
     }
 
-    /// The next update and the run it is about; `None` once the end of the run at the top has been
-    /// delivered, or an error about it. May be dropped while it waits: nothing is lost. A run below whose
-    /// log cannot be read is told as an error and left out; the others go on.
+    /// Returns the next update and its run; `None` after the end of the run at the top, or after an error about it. The
+    /// future may be dropped while it waits: nothing is lost. If the log of a subagent cannot be read, the stream
+    /// returns an error and leaves that subagent out; the others continue.
     pub async fn next(&mut self) -> Option<Result<(RunId, Update), Error>> {
         if self.over {
             return None;
@@ -256,7 +256,7 @@ impl TreeEvents {
             tokio::select! {
                 update = self.events.next() => match update {
                     Some(Ok(Update::Event(record))) => self.ready.push_back(*record),
-                    // What is there of those below is told before.
+                    // First deliver the stored events of subagents.
                     None => match self.hear_all() {
                         None => return None,
                         Some(run) => if let Err(error) = self.read_first(run).await {
@@ -278,7 +278,7 @@ impl TreeEvents {
         }
     }
 
-    /// The run below whose log must be read before what is ready is delivered.
+    /// Returns the subagent whose log must be read before the ready events are delivered.
     fn comes_first(&mut self) -> Option<RunId> {
         let record = self.ready.front()?;
         match &record.event {
@@ -295,7 +295,7 @@ impl TreeEvents {
         }
     }
 
-    /// Hears of all that has moved below by now. Returns the run whose log is to be read first.
+    /// Notes all logs of subagents that have grown by now. Returns the run whose log to read first.
     fn hear_all(&mut self) -> Option<RunId> {
         while let Some(Some(below)) = self.moves.next().now_or_never() {
             self.hear(below);
@@ -307,15 +307,14 @@ impl TreeEvents {
         self.unread.front().map(|below| below.run)
     }
 
-    /// Reads what comes next of `run`, before what is ready is delivered.
+    /// Reads the next events of `run` and puts them before the ready ones.
     async fn read_first(&mut self, run: RunId) -> Result<(), Error> {
-        // Parts of it, and never the whole: what hears of moves cannot be shared between threads.
+        // Borrow only these fields: `moves` cannot be shared between threads.
         let records = page(&self.top, &self.read, Some(run)).await;
         self.insert(run, records)
     }
 
-    /// Puts what was read of `run` before what is ready. One whose log cannot be read is not asked
-    /// again.
+    /// Puts the events read from `run` before the ready ones. A log that cannot be read is not tried again.
     fn insert(
         &mut self,
         run: RunId,
@@ -342,7 +341,7 @@ impl TreeEvents {
         Ok(())
     }
 
-    /// Takes over what was read of the first of the unread.
+    /// Takes the events read from the first unread log.
     fn take(&mut self, records: Result<Vec<Record>, StoreError>) -> Result<(), Error> {
         let Some(below) = self.unread.pop_front() else { return Ok(()) };
         let records = records?;
@@ -357,7 +356,7 @@ impl TreeEvents {
         Ok(())
     }
 
-    /// The log of a run below has moved; it may have been read meanwhile.
+    /// Notes that the log of a subagent has grown; it may have been read meanwhile.
     fn hear(&mut self, mut below: Below) {
         let read = self.read.get(&below.run).copied().unwrap_or(Seq::ZERO);
         let end = *below.tail.borrow_and_update();
@@ -376,19 +375,19 @@ impl TreeEvents {
         }
     }
 
-    /// Watches `run` too, which stands below the one at the top, from after `after` on. Those that
-    /// are started meanwhile need not be named.
+    /// Also watches `run`, a subagent of the run at the top, after the position `after`. Subagents that start during
+    /// the watch are included by themselves.
     pub fn include(&mut self, run: RunId, after: Seq) {
         if self.read.contains_key(&run) {
             return;
         }
         self.read.insert(run, after);
-        // Watched first and read then, so that nothing is missed.
+        // Watch first and read then, so that no event is missed.
         self.unread.push_back(Below { run, tail: self.top.inner.store.watch(run) });
     }
 }
 
-/// What comes next in the log of `run`.
+/// Returns the next events in the log of `run`.
 async fn page(
     top: &RunHandle,
     read: &HashMap<RunId, Seq>,

@@ -1,9 +1,9 @@
-//! Whom the user trusts: folders that bring agents, skills and settings along.
+//! Trust: folders whose agents, skills and settings the user accepts.
 //!
-//! A decision is for one folder with exactly what it brought along then. What is added or changed
-//! later is not trusted; definitions and skills that did not change stay so, unless settings have
-//! changed, which say what the others may do. Nothing in a folder can say that it is to be trusted. Runs nothing: what a
-//! folder brings along is read, hashed and compared.
+//! A decision covers one folder with exactly its content at that time. Files that are added or changed later are not
+//! trusted. Unchanged definitions and skills stay trusted, unless settings have changed, because settings say what the
+//! others may do. No file in a folder can declare the folder trusted. This module runs nothing: it reads, hashes and
+//! compares files.
 
 mod brought;
 mod log;
@@ -18,22 +18,22 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What is thought of a folder.
+/// The trust in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// The user trusts it with what it brings along now.
+    /// The user trusts it with its current content.
     Trusted,
-    /// Nobody has said so.
+    /// The user has not decided.
     Unknown,
-    /// The user trusted it, and what it brings along has changed since.
+    /// The user trusted it, but its content has changed since.
     Changed,
-    /// That cannot be told, for this reason. It is not trusted.
+    /// It could not be checked, for this reason. It is not trusted.
     Unsure(String),
 }
 
 impl Standing {
-    /// True when it may do more than look.
+    /// True when its agents may do more than read.
     pub fn is_trusted(&self) -> bool {
         *self == Standing::Trusted
     }
@@ -50,20 +50,20 @@ impl fmt::Display for Standing {
     }
 }
 
-/// What became of a file since its folder was trusted, by its path below the folder.
+/// How a file changed since its folder was trusted, by its path relative to the folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It was not there.
+    /// It is new.
     Added(String),
-    /// It was another.
+    /// Its content differs.
     Changed(String),
-    /// It is not there any more.
+    /// It is gone.
     Removed(String),
 }
 
 impl Change {
-    /// Which file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &str {
         match self {
             Change::Added(path) | Change::Changed(path) | Change::Removed(path) => path,
@@ -82,26 +82,25 @@ impl fmt::Display for Change {
     }
 }
 
-/// Whom the user trusts: as the log says, and for the time of one command. By default nobody.
+/// The folders that the user trusts: from the log, and for one command only. By default none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trustees {
-    /// The log of decisions, whether it exists or not.
+    /// The log of decisions, which need not exist.
     pub log: Option<PathBuf>,
-    /// Folders that are trusted for now, by what they brought along when that was said.
+    /// Folders that are trusted for one command, with the hash of their content at that time.
     once: BTreeMap<PathBuf, String>,
 }
 
 impl Trustees {
-    /// Those that the log at `path` names.
+    /// Returns the folders that the log at `path` names.
     pub fn of_log(path: impl Into<PathBuf>) -> Self {
         Trustees { log: Some(path.into()), once: BTreeMap::new() }
     }
 
-    /// The same, and `folder` with all above it in its repository, as they are now. Nothing is
-    /// recorded.
+    /// Adds `folder` with all folders above it in its repository, as they are now. Nothing is recorded.
     ///
     /// # Errors
-    /// When what they bring along cannot be looked at whole, in words.
+    /// When their content cannot be read completely, with the reason.
     pub fn and_for_now(mut self, folder: &Path) -> Result<Self, String> {
         for brought in Brought::around(folder)? {
             self.once.insert(brought.folder, brought.digest);
@@ -109,8 +108,7 @@ impl Trustees {
         Ok(self)
     }
 
-    /// The same, and these folders, which are canonical, with what they bring along by these hashes.
-    /// Nothing if that is said already.
+    /// Adds these canonical folders with the hashes of their content. `None` if they are all known already.
     pub(crate) fn and_as(&self, trusted: &BTreeMap<String, String>) -> Option<Self> {
         let trusted = trusted.iter().map(|(folder, digest)| (folder.into(), digest.clone()));
         let mut more = self.clone();
@@ -118,8 +116,8 @@ impl Trustees {
         (more != *self).then_some(more)
     }
 
-    /// The folders that are trusted for now, by the hash of what each brought along. A name that is not
-    /// text is left out: it cannot be stored.
+    /// Returns the folders that are trusted for one command, with the hash of the content of each. It leaves out a path
+    /// that is not valid text, because it cannot be stored.
     pub(crate) fn for_now(&self) -> BTreeMap<String, String> {
         let named = self
             .once
@@ -128,13 +126,13 @@ impl Trustees {
         named.collect()
     }
 
-    /// What is thought of `folder`, which is canonical, now.
+    /// Returns the current trust in `folder`, a canonical path.
     pub fn standing(&self, folder: &Path) -> Standing {
         self.verdict(folder).standing
     }
 
-    /// What has changed in `folder`, which is canonical, since it was trusted. Nothing if it is
-    /// trusted as it is, if nobody trusted it, or if an older version recorded that.
+    /// Returns what has changed in `folder`, a canonical path, since it was trusted. Empty if it is trusted as it is,
+    /// if it was never trusted, or if an older version recorded the decision.
     pub fn changes(&self, folder: &Path) -> Vec<Change> {
         self.verdict(folder).changes
     }
@@ -144,14 +142,14 @@ impl Trustees {
     }
 }
 
-/// `folder`, canonical, and those above it up to the root of its repository, the nearest first:
-/// what they bring along is in force in it.
+/// Returns `folder`, canonical, and its parents up to the root of its repository, nearest first: the settings, agents
+/// and skills in all of them apply to it.
 pub fn repository(folder: &Path) -> Vec<PathBuf> {
     crate::files::up_to_root(folder)
 }
 
-/// The folder that brought the file or folder at `path` along: the one that holds `.posse`,
-/// `.claude` or the settings file in question.
+/// Returns the folder that the file or folder at `path` belongs to: the one that holds `.posse`, `.claude` or the
+/// settings file.
 pub(crate) fn folder_of(path: &Path) -> PathBuf {
     let parent = path.parent().unwrap_or(path);
     let is_ours =

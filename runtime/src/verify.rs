@@ -1,5 +1,5 @@
-//! Checking what is stored: every log against its hashes, every row, what its model calls cost and what
-//! webhooks are told of it against its log; and the file itself.
+//! Checks what is stored: every log against its hashes; every row, the ledger and the deliveries against the log; and
+//! the database file itself.
 
 use crate::error::Error;
 use crate::runtime::Runtime;
@@ -9,10 +9,10 @@ use posse_protocol::{Event, Record, RunId, Seq};
 use posse_store::{DeliveryFilter, Filter, Flaw, Projection, Reckoning, RunRow, StoreError};
 use std::collections::HashMap;
 
-/// What a check of one run found.
+/// The result of checking one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// How many of its events are as they were stored.
+    /// How many of its events are intact.
     pub events: u64,
     /// What is wrong with it.
     pub damage: Option<Damage>,
@@ -21,24 +21,24 @@ pub struct Verified {
 /// What is wrong with a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The first event that was changed or is missing; `None` when it is the row, or the ledger.
+    /// The first event that was changed or is missing; `None` when the row or the ledger is wrong.
     pub event: Option<Seq>,
-    /// In words for people.
+    /// The reason, for people.
     pub reason: String,
 }
 
-/// Events that are read at once.
+/// How many events are read at once.
 const PAGE: usize = 1_000;
 
 impl Runtime {
-    /// Reads the whole log of a run, checked against its hashes, and compares `row`, what the ledger
-    /// has of it and what webhooks are told of it with it.
+    /// Reads the whole log of a run, checks it against its hashes, and compares it with `row`, the ledger and the
+    /// deliveries to webhooks.
     ///
     /// # Errors
     /// When the store fails, or the log was written by a newer version.
     pub async fn verify(&self, row: &RunRow) -> Result<Verified, Error> {
         if row.log.erased {
-            // There is nothing left to check it by, as was asked for.
+            // The log was removed on request, so there is nothing to check against.
             let left = !self.inner.store.hashes(row.id, Seq::ZERO, 1).await?.is_empty();
             let reason = || "its row says that its log was removed, and events are still there";
             let damage = left.then(|| Damage { event: None, reason: reason().to_owned() });
@@ -58,7 +58,7 @@ impl Runtime {
                 }
                 page => page?,
             };
-            // It may grow meanwhile: what stands after the end that the row names is not its affair.
+            // The log may grow meanwhile. Events after the end in the row are not checked.
             let ours = page.iter().take_while(|record| record.seq <= row.log.last_seq);
             for record in ours {
                 log.apply(record);
@@ -73,7 +73,7 @@ impl Runtime {
                 }
             }
             seen = page.last().map_or(seen, |last| last.seq);
-            // One that ends where a page does may have been added to.
+            // A log that ends with a full page may have grown.
             if page.len() < PAGE {
                 break;
             }
@@ -91,7 +91,7 @@ impl Runtime {
                 None => self.bereft(row).await?,
             },
         };
-        // The log is sound, and so is the run: nothing but what it is said to have cost is not.
+        // The log is intact, and so is the run; only its recorded cost is wrong.
         let miscounted = || {
             let fault = ledger.fault(row.log.last_seq)?;
             let reason = format!("the ledger does not fit its log: {fault}");
@@ -104,7 +104,7 @@ impl Runtime {
         Ok(Verified { events, damage })
     }
 
-    /// The first of the runs above it that is not there.
+    /// Returns damage if a run above this one is missing.
     async fn bereft(&self, row: &RunRow) -> Result<Option<Damage>, Error> {
         let above = [
             ("that started it", row.family.parent),
@@ -120,8 +120,8 @@ impl Runtime {
         Ok(None)
     }
 
-    /// The first delivery that does not tell what the log says. What is wrong with a delivery itself
-    /// is among [`Runtime::flaws`].
+    /// Returns the first delivery that differs from the log. [`Runtime::flaws`] reports deliveries that are damaged
+    /// themselves.
     async fn mistold(
         &self,
         row: &RunRow,
@@ -130,7 +130,7 @@ impl Runtime {
         let of_run =
             DeliveryFilter { run: Some(row.id), limit: usize::MAX, ..DeliveryFilter::default() };
         for told in self.inner.store.deliveries(&of_run).await? {
-            // What was stored after `row` was read is not its affair.
+            // Deliveries stored after `row` was read are not checked.
             if told.damaged.is_some() || told.seq > row.log.last_seq {
                 continue;
             }
@@ -142,7 +142,7 @@ impl Runtime {
         Ok(None)
     }
 
-    /// The first of the runs that a log says were started of which there is no row.
+    /// Returns the first child in a log that has no row.
     async fn missing(&self, children: &[(Seq, RunId)]) -> Result<Option<Damage>, Error> {
         for (seq, run) in children {
             if !self.is_there(*run).await? {
@@ -158,7 +158,7 @@ impl Runtime {
         Ok(!self.list(&own).await?.is_empty())
     }
 
-    /// What is wrong with the database that no log of a run can tell.
+    /// Returns damage of the database that the logs of runs cannot show.
     ///
     /// # Errors
     /// When the store fails.
@@ -166,8 +166,7 @@ impl Runtime {
         Ok(self.inner.store.flaws().await?)
     }
 
-    /// The runs of which there are events and no row, by the names they are stored under: someone
-    /// deleted it.
+    /// Returns the runs with events but without a row, by their stored ids: someone deleted the row.
     ///
     /// # Errors
     /// When the store fails.
@@ -175,8 +174,7 @@ impl Runtime {
         Ok(self.inner.store.orphans().await?)
     }
 
-    /// The runs that the ledger has calls of, and of which there is nothing else: neither a row nor
-    /// events.
+    /// Returns the runs that are only in the ledger: they have neither a row nor events.
     ///
     /// # Errors
     /// When the store fails.
@@ -185,8 +183,8 @@ impl Runtime {
     }
 }
 
-/// The column that says how many results a run that sleeps waits for, if that is not how many of its
-/// calls are open: it would sleep on when they have come, or wake too early.
+/// Returns the column with the number of awaited results, if a waiting run has another number of open calls: such a run
+/// would wake too early, or never.
 fn asleep(row: &RunRow, transcript: &Transcript) -> Option<&'static str> {
     let sleeps = row.state.outcome.is_none() && row.work.owner.is_none() && !row.work.runnable;
     let open = transcript.open_calls().count();

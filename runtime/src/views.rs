@@ -1,5 +1,5 @@
-//! What every face shows of runs: one run, a tree with its sums, what was spent. Their JSON is
-//! stable: fields are added, and none changes its meaning.
+//! What every user interface shows of runs: one run, a tree with its sums, the spending. Their JSON
+//! is stable: fields may be added, but none changes its meaning.
 
 mod run;
 mod spending;

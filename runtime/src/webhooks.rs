@@ -1,9 +1,9 @@
-//! Webhooks: who outside is told that runs have ended.
+//! Webhooks: URLs that Posse notifies when runs end.
 //!
-//! What is to be told is stored in the very transaction that ends the run, and sent by a task of
-//! its own, as [Standard Webhooks](https://www.standardwebhooks.com) has it: signed, with the same
-//! id at every attempt, again and again for three days, and then kept as dead until someone brings
-//! it back. Nothing here knows what a run is made of.
+//! The transaction that ends a run also stores its deliveries. A separate task sends them as
+//! [Standard Webhooks](https://www.standardwebhooks.com) says: signed, with the same id at every
+//! attempt, repeated for three days. A delivery that still fails is dead until someone revives it.
+//! This module does not know the content of runs.
 
 mod attempt;
 mod backoff;
@@ -30,10 +30,10 @@ use posse_store::Notice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
-/// The webhooks of a runtime, and whether something is to be sent to one.
+/// The webhooks of a runtime, and whether a delivery is due.
 pub(crate) struct Hooks {
     all: Vec<Webhook>,
-    /// Something was stored here that nobody has tried to send.
+    /// This process stored a delivery that was not attempted yet.
     owed: AtomicBool,
     nudge: Notify,
 }
@@ -47,7 +47,7 @@ impl Hooks {
         self.all.is_empty()
     }
 
-    /// What is told of the end of `run`.
+    /// Returns the deliveries for the end of `run`.
     pub(crate) fn notices(
         &self,
         run: RunId,
@@ -57,14 +57,14 @@ impl Hooks {
         notice::of_the_end(&self.all, run, account, finished)
     }
 
-    /// Something is due.
+    /// Notes that a delivery is due.
     pub(crate) fn posted(&self) {
         self.owed.store(true, Ordering::Release);
         self.nudge.notify_one();
     }
 }
 
-/// Refuses two webhooks of one name: deliveries are theirs by name.
+/// Refuses two webhooks with one name: the name identifies their deliveries.
 pub(crate) fn check(hooks: &[Webhook]) -> Result<(), Error> {
     for (index, hook) in hooks.iter().enumerate() {
         if hooks[..index].iter().any(|other| other.name() == hook.name()) {

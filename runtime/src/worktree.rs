@@ -1,8 +1,7 @@
-//! Worktrees: a checkout of its own for a run that asks for one.
+//! Worktrees: a separate checkout for a run that asks for one.
 //!
-//! What makes one, takes what was changed and removes it again may happen any number of times: a
-//! process may die in between. A run's log says which worktree is its own; the folders that stand
-//! and whose runs are over are left from crashes.
+//! A process may die at any point, so making a worktree, collecting its changes and removing it can each be repeated.
+//! The log of a run names its worktree. A folder that exists although its run has ended was left by a crash.
 
 mod git;
 mod left;
@@ -17,19 +16,19 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What branches of runs are called by.
+/// The prefix of the branches of runs.
 const BRANCHES: &str = "posse/";
 
-/// How the name of a worktree's folder ends that is being removed.
+/// The extension of the folder of a worktree that is being removed.
 const REMOVED: &str = "removed";
 
-/// Bytes of a difference that are kept.
+/// The most bytes of a diff that are kept.
 const DIFFERENCE: usize = 64 << 10;
 
-/// Makes worktrees and takes what is in them.
+/// Makes worktrees and collects their changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Worktrees {
-    /// Around them all.
+    /// The folder that contains all worktrees.
     around: PathBuf,
     launcher: Option<Launcher>,
 }
@@ -37,24 +36,24 @@ pub(crate) struct Worktrees {
 /// Why a worktree could not be made or read.
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
-    /// There is nothing to make it from.
+    /// There is no commit to make it from.
     #[error(
         "{folder} is not in a git repository with a commit, so there is nothing to make a worktree \
          of: {reason}; commit something first, or leave `isolation` out"
     )]
     NoRepository {
-        /// Where it was looked for.
+        /// The folder that was searched.
         folder: String,
         /// What git said.
         reason: String,
     },
-    /// Nothing can be started here.
+    /// No process can be started here.
     #[error("a worktree needs git, and this host starts no processes: it has no launcher")]
     NoLauncher,
-    /// Git did not do it.
+    /// Git failed.
     #[error("git cannot {what}: {reason}")]
     Git {
-        /// What it was to do.
+        /// The task.
         what: &'static str,
         /// What it said.
         reason: String,
@@ -66,8 +65,8 @@ impl Worktrees {
         Worktrees { around, launcher }
     }
 
-    /// The worktree for `run`, which is to work on what `folder` is in, and the folder in it that
-    /// stands for `folder`. Makes nothing.
+    /// Plans the worktree for `run` on the repository of `folder`, and returns the folder in it that stands for
+    /// `folder`. It makes nothing.
     pub(crate) async fn plan(
         &self,
         run: RunId,
@@ -105,20 +104,20 @@ impl Worktrees {
         Ok((worktree, text(&within)))
     }
 
-    /// Sees to it that `worktree` stands.
+    /// Makes `worktree`, unless it exists.
     pub(crate) async fn make(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
         let failed = |reason: String| WorktreeError::Git { what: "make a worktree", reason };
         make_private(&self.around).map_err(|error| failed(error.to_string()))?;
         let Worktree { folder, branch, base, data, .. } = worktree;
         let name = Path::new(folder).file_name().unwrap_or_default();
-        // It comes last, when all files are there.
+        // Git writes the index last, when all files are there.
         let index = Path::new(data).join("worktrees").join(name).join("index");
         if Path::new(folder).join(".git").exists() && index.exists() {
             return Ok(());
         }
         let git = Git::writing(launcher, worktree, &self.around);
-        // What a dead process has begun stands in the way.
+        // Remove the unfinished worktree of a dead process.
         forget(worktree).map_err(|error| failed(error.to_string()))?;
         let reference = format!("refs/heads/{branch}");
         let known = git.line(&["rev-parse", "--verify", "--quiet", &reference]).await.is_ok();
@@ -133,14 +132,14 @@ impl Worktrees {
             false => git.run(&[&add[..], &["-b", branch, folder, base]].concat()).await,
         };
         made.map_err(failed)?;
-        // Only now it is known which settings hold on the branch, and which filters they name.
+        // Only now the settings of the branch apply, and the filters that they name are known.
         let git = git.in_worktree(Path::new(data), folder).map_err(failed)?;
         git.run(&["reset", "--hard", "--quiet"]).await.map_err(failed)?;
         Ok(())
     }
 
-    /// Puts what was changed on the worktree's branch, and says what that cannot hold; nothing if
-    /// nothing was changed.
+    /// Commits the changes to the branch of the worktree, and reports what the branch cannot hold; `None` if nothing
+    /// was changed.
     pub(crate) async fn take(&self, worktree: &Worktree) -> Result<Option<Changes>, WorktreeError> {
         let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
         let failed = |reason: String| WorktreeError::Git { what: "take what was changed", reason };
@@ -151,7 +150,7 @@ impl Worktrees {
         let git = Git::writing(launcher, worktree, &self.around);
         let git = git.in_worktree(Path::new(&worktree.data), folder).map_err(failed)?;
         git.restore_links(base).await.map_err(failed)?;
-        // Whatever the user's settings say of untracked files.
+        // Overrides the settings of the user about untracked files.
         let status = ["status", "--porcelain", "--untracked-files=normal"];
         let whole = git.whole(&[&status[..], &["--ignore-submodules=all"]].concat()).await;
         if !whole.map_err(failed)?.is_empty() {
@@ -190,7 +189,7 @@ impl Worktrees {
         }))
     }
 
-    /// The same; if it cannot be put there, why.
+    /// Like `take`, but reports a failure as a problem in the result.
     pub(crate) async fn changes(&self, worktree: &Worktree) -> Option<Changes> {
         self.take(worktree).await.unwrap_or_else(|error| {
             Some(Changes {
@@ -209,7 +208,7 @@ impl Worktrees {
         })
     }
 
-    /// Removes `worktree`, and its branch too if that holds nothing.
+    /// Removes `worktree`, and also its branch if that has no changes.
     pub(crate) async fn remove(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
         let failed = |reason: String| WorktreeError::Git { what: "remove a worktree", reason };
@@ -226,10 +225,10 @@ impl Worktrees {
         Ok(())
     }
 
-    /// Removes `folder`, and what dead processes have left when they did the same to others. It loses
-    /// its name first: a worktree of which a part is gone looks as if the run had removed that part.
+    /// Removes `folder`, and the leftovers of earlier removals that died. It renames the folder first: a half-removed
+    /// worktree would look as if the run had deleted those files.
     pub(crate) async fn sweep_away(&self, folder: &Path) -> std::io::Result<()> {
-        // A run that was set to work again may have left one before.
+        // A run that continued may have left one before.
         self.sweep_away_the_rest().await;
         let (folder, removed) = (folder.to_owned(), folder.with_extension(REMOVED));
         let sweeping = move || match std::fs::rename(folder, &removed) {
@@ -240,7 +239,7 @@ impl Worktrees {
         tokio::task::spawn_blocking(sweeping).await?
     }
 
-    /// Removes what was being removed when a process died. What cannot be removed stays.
+    /// Finishes removals that died with their process. Files that cannot be removed stay.
     pub(crate) async fn sweep_away_the_rest(&self) {
         let around = self.around.clone();
         let sweeping = move || {
@@ -253,7 +252,7 @@ impl Worktrees {
         let _ = tokio::task::spawn_blocking(sweeping).await;
     }
 
-    /// The folders that stand, by their runs.
+    /// Returns the existing folders, by their runs.
     pub(crate) fn standing(&self) -> Vec<(RunId, PathBuf)> {
         let Ok(entries) = std::fs::read_dir(&self.around) else { return Vec::new() };
         let named = entries.flatten().filter_map(|entry| {
@@ -284,23 +283,23 @@ fn is_genuine(top: &Path, data: &Path) -> bool {
     }
 }
 
-/// The first folder from `folder` up to `top`, where git has found a repository, that has something by
-/// git's name which is none. An agent may have taken it apart, so that git finds the one around it.
+/// Returns the first folder from `folder` up to `top`, where git found a repository, that has an invalid `.git`. An
+/// agent may have damaged it, so that git finds the repository around it.
 fn taken_apart(folder: &Path, top: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
     let below = folder.ancestors().take_while(|it| *it != top);
     below.filter(|it| has_git(it)).map(Path::to_owned).next()
 }
 
-/// Sees to it that `folder` is there, and that nobody else looks into it.
+/// Makes `folder`, if necessary, and closes it to other users.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // It may be from before.
+    // The folder may have existed before.
     std::fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
-/// Takes `worktree`, whose folder is gone, out of the list of its repository. `git worktree prune` would
-/// also take out those of the user's that Posse's git cannot see.
+/// Removes `worktree`, whose folder is gone, from the list of its repository. `git worktree prune` would also remove
+/// worktrees of the user that the confined git cannot see.
 fn forget(worktree: &Worktree) -> std::io::Result<()> {
     let own = Path::new(&worktree.folder).join(".git");
     let listed = match std::fs::read_dir(Path::new(&worktree.data).join("worktrees")) {
@@ -317,13 +316,13 @@ fn forget(worktree: &Worktree) -> std::io::Result<()> {
     Ok(())
 }
 
-/// True when a worktree with these changes holds nothing that is not on its branch.
+/// True when a worktree with these changes holds nothing that its branch lacks.
 pub(crate) fn is_taken(changes: Option<&Changes>) -> bool {
     changes.is_none_or(|changes| changes.problem.is_empty() && changes.kept.is_none())
 }
 
-/// Where `reference` is checked out, if that is not in `folder`. Git moves no branch behind the back of
-/// those files.
+/// Returns where `reference` is checked out, if that is not in `folder`. Git does not move a branch that is checked out
+/// elsewhere.
 async fn checked_out(git: &Git<'_>, reference: &str, folder: &str) -> Option<String> {
     let list = git.whole(&["worktree", "list", "--porcelain"]).await.ok()?;
     let mut place = None;
@@ -340,12 +339,12 @@ async fn checked_out(git: &Git<'_>, reference: &str, folder: &str) -> Option<Str
     None
 }
 
-/// Files, and lines added and removed, of what `git diff --numstat` says.
+/// Counts files, added lines and removed lines in the output of `git diff --numstat`.
 fn counted(numbers: &str) -> (u64, u64, u64) {
     let mut counted = (0, 0, 0);
     for line in numbers.lines() {
         let mut columns = line.split('\t');
-        // A file that is no text has dashes.
+        // A binary file has dashes.
         let mut number = || columns.next().and_then(|it| it.parse().ok()).unwrap_or(0_u64);
         counted = (counted.0 + 1, counted.1 + number(), counted.2 + number());
     }

@@ -18,23 +18,23 @@ pub struct Difference {
     pub against: Against,
 }
 
-/// What a request was compared with.
+/// The other side of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Against {
-    /// The recorded request that is most like it.
+    /// The most similar recorded request.
     Recorded {
         /// Its number.
         number: u64,
         /// Where in the body the first difference is, such as `messages[2].content[0].text`.
         at: String,
-        /// What was recorded there; nothing if there was no such place.
+        /// The recorded value; `None` if there is none at that place.
         recorded: Option<String>,
-        /// What was sent there; nothing if there is no such place.
+        /// The sent value; `None` if there is none at that place.
         sent: Option<String>,
     },
-    /// Nothing: all of the recorded requests had been made.
+    /// Nothing: all recorded requests were made before.
     Nothing {
-        /// How many there are.
+        /// How many were recorded.
         recorded: usize,
         /// Why there may be no more, if that is known.
         why: &'static str,

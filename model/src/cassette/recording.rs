@@ -48,8 +48,8 @@ struct State {
 }
 
 impl Recording {
-    /// Begins a cassette at `path`. An older cassette there is replaced when the first request is
-    /// made; any other file is left alone.
+    /// Begins a cassette at `path`. The first request replaces an older cassette there; any other
+    /// file is left alone.
     ///
     /// # Errors
     /// When there is another file, or it cannot be written.
@@ -67,7 +67,7 @@ impl Recording {
         Ok(Recording { path, places, habits: OnceLock::new(), state: Mutex::new(state) })
     }
 
-    /// How many exchanges have been written so far.
+    /// Returns how many exchanges were written so far.
     ///
     /// # Errors
     /// When one could not be written.
@@ -83,7 +83,7 @@ impl Recording {
         }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -164,7 +164,7 @@ impl State {
 fn is_free(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {
         Ok(file) => file,
-        // A link that leads nowhere is in the way: somebody else chose where the file would be.
+        // A broken link is in the way: its author chose where the file would be.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(path.symlink_metadata().is_err());
         }

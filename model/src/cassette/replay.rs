@@ -19,7 +19,7 @@ use url::Url;
 const DERIVED: [&str; 4] =
     ["max_tokens", "max_completion_tokens", "max_output_tokens", "prompt_cache_key"];
 
-/// A cassette that is being played.
+/// A cassette that is being replayed.
 #[derive(Debug)]
 pub struct Replay {
     path: PathBuf,
@@ -48,11 +48,11 @@ struct Recorded {
 }
 
 impl Replay {
-    /// Reads the cassette at `path`, to be played for a run in `places`.
+    /// Reads the cassette at `path`, for a run in `places`.
     ///
     /// # Errors
-    /// When it cannot be read, or is not a cassette of this version. A last line that was cut off is
-    /// left out.
+    /// When it cannot be read, or is not a cassette of this version. A truncated last line is
+    /// ignored.
     pub fn open(path: impl Into<PathBuf>, places: Places) -> Result<Self, CassetteError> {
         let path = path.into();
         let bytes = std::fs::read(&path).map_err(|source| CassetteError::Unusable {
@@ -124,22 +124,23 @@ impl Replay {
         CassetteError::Damaged { path: self.path.clone(), line, reason }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether its last line was cut off, as when the recording was killed.
+    /// True when its last line is truncated, for example because the recording was killed.
     pub fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// Where the replay differs from the recording, if it does. Nothing can be replayed after that.
+    /// Returns where the replay differs from the recording, if it does. Then all later requests
+    /// fail.
     pub fn difference(&self) -> Option<Difference> {
         self.state().difference.clone()
     }
 
-    /// How many recorded requests have not been made.
+    /// Returns how many recorded requests were not made.
     pub fn unused(&self) -> usize {
         self.state().exchanges.iter().filter(|recorded| !recorded.used).count()
     }

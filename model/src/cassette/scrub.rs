@@ -21,12 +21,12 @@ pub(super) const SECRET: &str = "{{posse:secret}}";
 /// A shorter key is a placeholder for a local server, and may be a common word.
 const SHORTEST_KEY: usize = 8;
 
-/// Where on this machine a run works. Neither is written into a cassette.
+/// Folders of this machine. Neither path is written into a cassette.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// The folder it works in.
+    /// The workspace of the run.
     pub workspace: PathBuf,
-    /// The user's home.
+    /// The home folder of the user.
     pub home: Option<PathBuf>,
 }
 

@@ -9,14 +9,14 @@ use serde::de::IntoDeserializer;
 use toml::Table;
 use url::Url;
 
-/// Why a row cannot be used.
+/// Why a row is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogError {
     /// An invalid value.
     #[error("[{place}]: {reason}")]
     Unusable {
-        /// The table it stands in.
+        /// The table that contains it.
         place: String,
         /// What is wrong, and what would be right.
         reason: String,
@@ -26,7 +26,7 @@ pub enum CatalogError {
         "[vendors.{vendor}]: it has no `base_url`; set it to where the vendor listens, such as https://models.example.com/v1"
     )]
     NoBaseUrl {
-        /// Which vendor.
+        /// The vendor.
         vendor: String,
     },
     /// A model of an unknown vendor.
@@ -34,11 +34,11 @@ pub enum CatalogError {
         "[{place}]: there is no vendor `{vendor}`; name one of {known}, or add [vendors.{vendor}]"
     )]
     UnknownVendor {
-        /// The table it stands in.
+        /// The table that contains it.
         place: String,
         /// The part before the `/`.
         vendor: String,
-        /// The vendors there are.
+        /// The known vendors.
         known: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a model can do and what it costs.
+//! Abilities and price of a model.
 
 use super::row::{ModelRow, PriceRow};
 use posse_protocol::Price;
@@ -6,21 +6,21 @@ use posse_protocol::Price;
 /// The properties of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Properties {
-    /// Tokens that fit into one call, output included.
+    /// How many tokens fit into one call, including output.
     pub window: u64,
-    /// Tokens one reply may have.
+    /// How many tokens one reply may have.
     pub max_output: u64,
-    /// What its tokens cost, if that is known.
+    /// The price of its tokens, if it is known.
     pub price: Option<Dated>,
     /// It can call tools.
     pub tools: bool,
-    /// It takes pictures.
+    /// It accepts pictures.
     pub images: bool,
-    /// It takes documents, such as PDFs.
+    /// It accepts documents, such as PDFs.
     pub documents: bool,
 }
 
-/// A price, and when it was true.
+/// A price, and its date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dated {
     /// The price.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use toml::Table;
 
-/// What a user adds to the catalog.
+/// Additions of a user to the catalog.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Additions {
@@ -21,7 +21,7 @@ pub struct Additions {
 }
 
 impl Additions {
-    /// Whether it adds nothing.
+    /// True when there are no additions.
     pub fn is_empty(&self) -> bool {
         self.vendors.is_empty() && self.models.is_empty() && self.aliases.is_empty()
     }

@@ -1,49 +1,49 @@
-//! Vendors, and where they are.
+//! Vendors and their addresses.
 
 use super::row::{ModelRow, VendorRow};
 use super::{CatalogError, Dated, Properties, Source, check};
 use crate::wire::Wire;
 use toml::Table;
 
-/// Who serves models.
+/// A company or server that answers model calls.
 #[derive(Clone, Debug)]
 pub struct Vendor {
-    /// What stands before the `/` in the name of a model.
+    /// Its name: the part before the `/` in the name of a model.
     pub name: String,
-    /// Where it listens unless told otherwise.
+    /// Its default address.
     pub base_url: String,
-    /// Environment variables people keep another base URL in.
+    /// Environment variables for another base URL.
     pub base_url_variables: Vec<String>,
-    /// An environment variable people keep another host in, with or without a port.
+    /// An environment variable for another host, with or without a port.
     pub host_variable: Option<String>,
     /// The wire format it speaks.
     pub wire: Wire,
-    /// Environment variables people keep its key in. The first that is set counts.
+    /// Environment variables for its key. The first one that is set counts.
     pub key_variables: Vec<String>,
-    /// The header its key is sent in, if not the usual one of the wire.
+    /// The header for its key, if it is not the default of the wire.
     pub key_header: Option<String>,
-    /// The model to take when nothing is said, as the vendor calls it.
+    /// The default model, by the name that the vendor uses.
     pub model: Option<String>,
-    /// How the names of its models begin, so that such a name needs no vendor before it.
+    /// Prefixes of the names of its models. Such a name needs no vendor before it.
     pub prefixes: Vec<String>,
-    /// Where it is, and so what it takes to use it.
+    /// Whether it is remote or local.
     pub reach: Reach,
     /// The command that starts its server, if the user runs it.
     pub start: Option<String>,
-    /// The user's limits for it.
+    /// The limits of the user for it.
     pub caps: Caps,
-    /// Who says so.
+    /// Where its row comes from.
     pub source: Source,
     pub(super) dialect: Table,
     models: ModelRow,
 }
 
-/// Where a vendor is, and so what it takes to use it.
+/// Whether a vendor is remote or local, and so what it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Elsewhere: it wants a key, if it has a variable for one.
+    /// Remote: it needs a key, if it has a variable for one.
     Remote,
-    /// With the user, who runs it: it costs nothing, it may want a key, and it may not be there.
+    /// Local: the user runs it. It costs nothing, it may want a key, and it may not be running.
     Local,
 }
 
@@ -54,7 +54,7 @@ pub struct Caps {
     pub max_concurrent: Option<usize>,
     /// Requests in any minute.
     pub requests_per_minute: Option<u64>,
-    /// Tokens in any minute, sent and received, about.
+    /// Tokens in any minute, sent and received, approximately.
     pub tokens_per_minute: Option<u64>,
 }
 
@@ -128,7 +128,7 @@ impl Vendor {
         self.reach == Reach::Remote && !self.key_variables.is_empty()
     }
 
-    /// The environment variables its key or address are kept in.
+    /// Returns the environment variables for its key and address.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         let lists = [&self.key_variables, &self.base_url_variables];
         lists.into_iter().flatten().chain(&self.host_variable).map(String::as_str)

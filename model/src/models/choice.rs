@@ -10,29 +10,29 @@ use std::fmt;
 pub struct Choice {
     /// The model, as `vendor/name`.
     pub model: String,
-    /// Why this one.
+    /// The reason.
     pub why: Why,
 }
 
 /// Why a model was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// There is a key for it.
+    /// Its key is set.
     Key {
-        /// Where the key is.
+        /// The environment variable with the key.
         variable: String,
     },
     /// A server on this machine offers it.
     Server {
-        /// Which vendor.
+        /// The vendor.
         vendor: String,
     },
-    /// It was recorded.
+    /// A cassette has it.
     Cassette {
-        /// Where.
+        /// The path of the cassette.
         path: String,
     },
-    /// There is neither a key nor a server, and it needs none.
+    /// It needs no key, and there is neither a key nor a server for another model.
     Nothing,
 }
 
@@ -58,12 +58,12 @@ pub(super) fn by_key(catalog: &Catalog, keys: &Keys) -> Option<Choice> {
 }
 
 impl Models {
-    /// The model to use when none is named: in a replay the recorded one; else one of the first
-    /// vendor with a key; else one of the first local server that answers and does not belong to
-    /// another person; else the last resort of the host.
+    /// Returns the model to use when none is named: in a replay the recorded one; else one of the
+    /// first vendor with a key; else one of the first local server that answers and does not belong
+    /// to another person; else the last resort of the host.
     ///
     /// # Errors
-    /// When there is none of these, with what to do about it.
+    /// When there is none of these; the error says what to do.
     pub async fn choose(&self) -> Result<Choice, ResolveError> {
         if let Some(choice) = self.recorded_choice() {
             return choice;

@@ -9,38 +9,38 @@ use posse_protocol::Price;
 use std::fmt;
 use std::sync::Arc;
 
-/// A model that the program brings along, beside those of the catalog.
+/// A model of the host, in addition to those of the catalog.
 ///
-/// It is called what its [`id`](posse_agent::ModelInfo::id) says: `vendor/name`, with a vendor that
-/// the catalog does not have. What stands before the `/` is name enough while the program brings
-/// one model of that vendor.
+/// Its name is its [`id`](posse_agent::ModelInfo::id): `vendor/name`, with a vendor that the
+/// catalog does not have. If it is the only model of that vendor, the part before the `/` is
+/// enough.
 ///
-/// What a call costs is what its reply says: [`Usage::cost`](posse_protocol::Usage::cost).
+/// Each reply says what it cost: [`Usage::cost`](posse_protocol::Usage::cost).
 ///
-/// It makes its own connections. A recording does not contain its calls, and a replay calls it as
-/// usual.
+/// The model makes its own connections. A recording does not contain its calls, and a replay calls
+/// it as usual.
 #[derive(Clone)]
 pub struct HostModel {
-    /// What is called.
+    /// The model.
     pub model: Arc<dyn Model>,
-    /// What can be asked of it.
+    /// What it can do.
     pub abilities: Abilities,
-    /// It is used when no model is named, no key is set and no local server answers. Of several the
-    /// first counts.
+    /// Posse uses it when no model is named, no key is set and no local server answers. Of several
+    /// such models, the first counts.
     pub last_resort: bool,
 }
 
 impl HostModel {
-    /// A model that calls tools, promises no form of its answers, and is taken only when it is
-    /// named. Its price counts as known if it has one: where a model is free, say so in
-    /// [`Abilities::priced`], or runs with a limit of cost refuse it.
+    /// Returns a model that can call tools, has no output schema, and is used only by name. Its
+    /// price counts as known if it has one. For a free model, set [`Abilities::priced`], or runs
+    /// with a cost limit refuse it.
     pub fn new(model: Arc<dyn Model>) -> Self {
         let priced = model.info().price != Price::default();
         let abilities = Abilities { tools: true, output_schema: false, priced };
         HostModel { model, abilities, last_resort: false }
     }
 
-    /// What it is called, as `vendor/name`.
+    /// Returns its name, as `vendor/name`.
     pub fn name(&self) -> &str {
         &self.model.info().id
     }
@@ -62,10 +62,10 @@ impl fmt::Debug for HostModel {
 }
 
 impl Models {
-    /// The same, and a model that the program brings along.
+    /// Adds a model of the host.
     ///
     /// # Errors
-    /// When its name is not `vendor/name`, or is taken already.
+    /// When its name is not `vendor/name`, or is taken.
     pub fn with(mut self, model: HostModel) -> Result<Self, ResolveError> {
         let unusable = |reason: String| {
             Err(ResolveError::UnusableHostModel { name: model.name().to_owned(), reason })
@@ -87,8 +87,7 @@ impl Models {
         Ok(self)
     }
 
-    /// The models that the program has brought along, in their order, each with the short name that
-    /// it has.
+    /// Returns the models of the host, in their order, each with its short name if it has one.
     pub fn host_models(&self) -> impl Iterator<Item = (&HostModel, Option<&str>)> {
         self.hosts.iter().map(|model| {
             let vendor = model.vendor();

@@ -4,7 +4,7 @@ use crate::catalog::Catalog;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeMap;
 
-/// What is needed to reach vendors: values by the name of their environment variable.
+/// Keys and addresses of vendors, by the name of their environment variable.
 ///
 /// A value is sent only to the vendor of its variable, and never shown.
 #[derive(Clone, Debug, Default)]
@@ -13,14 +13,14 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The values that `lookup` returns for the variables of `catalog`. It calls `lookup` once for
-    /// each; an empty value counts as none.
+    /// Returns the values that `lookup` returns for the variables of `catalog`. It calls `lookup`
+    /// once for each; an empty value counts as missing.
     pub fn collect(catalog: &Catalog, mut lookup: impl FnMut(&str) -> Option<String>) -> Self {
         let found = catalog.variables().filter_map(|name| Some((name, lookup(name)?)));
         found.fold(Keys::default(), |keys, (name, value)| keys.with(name, value))
     }
 
-    /// The same with the value of a variable. An empty value counts as none.
+    /// Adds the value of a variable. An empty value counts as missing.
     #[must_use]
     pub fn with(mut self, variable: impl Into<String>, value: impl Into<String>) -> Self {
         let value: String = value.into();
@@ -33,12 +33,12 @@ impl Keys {
         self
     }
 
-    /// Whether there is a value of this variable.
+    /// True when this variable has a value.
     pub fn has(&self, variable: &str) -> bool {
         self.values.contains_key(variable)
     }
 
-    /// The values of variables for keys in `catalog`, which must never be shown.
+    /// Returns the values of variables for keys in `catalog`, which must never be shown.
     pub fn secrets<'a>(&'a self, catalog: &Catalog) -> Vec<&'a str> {
         let variables = catalog.vendors().iter().flat_map(|vendor| &vendor.key_variables);
         variables

@@ -26,14 +26,14 @@ impl Cast {
 }
 
 impl Models {
-    /// The same, with every call recorded into `cassette`, or taken from it in place of the
-    /// network. Keys are never in it.
+    /// Records every call into `cassette`, or answers it from there in place of the network. It
+    /// never contains keys.
     #[must_use]
     pub fn with_cassette(self, cassette: Cassette) -> Self {
         self.with_cassette_hiding(cassette, &[])
     }
 
-    /// The same, without `others` in it, too: secrets that are not keys of models.
+    /// Does the same, and also hides `others`: secrets that are not keys of models.
     #[must_use]
     pub fn with_cassette_hiding(mut self, cassette: Cassette, others: &[Vec<u8>]) -> Self {
         let variables = self.catalog.vendors().iter().flat_map(|vendor| &vendor.key_variables);

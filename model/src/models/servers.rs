@@ -39,8 +39,8 @@ struct Offered {
 }
 
 impl Models {
-    /// What the local vendors offer, all asked at once, in the order of preference: for each, the
-    /// names of its models, or why there are none.
+    /// Asks all local vendors at once, and returns their answers in order of preference: for each
+    /// vendor, the names of its models, or why there are none.
     pub async fn local(&self) -> Vec<(&Vendor, Result<Vec<String>, String>)> {
         let local = self.catalog.vendors().iter().filter(|vendor| vendor.reach == Reach::Local);
         join_all(local.map(async |vendor| (vendor, self.offered(vendor).await))).await

@@ -1,4 +1,4 @@
-//! One real call of a model, to see whether it works: an answer, or a call of a tool.
+//! One real call of a model, to check that it works: an answer, or a call of a tool.
 
 use posse_agent::{Model, ModelError, Request};
 use posse_protocol::{Delta, Effect, Message, Stop, ToolSpec, Usage};
@@ -13,39 +13,38 @@ const MAX_TOKENS: u64 = 2_048;
 /// The word that is asked for.
 const WORD: &str = "ready";
 
-/// How a trial went.
+/// The result of a trial.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// What the model said.
+    /// The text of the reply.
     pub text: String,
-    /// Whether it called the tool it was asked to call, with the right argument; `None` when it
-    /// was offered none.
+    /// Whether it called the offered tool with the right argument; `None` if no tool was offered.
     pub called_tool: Option<bool>,
     /// Why it stopped.
     pub stop: Stop,
-    /// How long the first piece of the reply took.
+    /// How long it took until the first piece of the reply.
     pub first: Option<Duration>,
     /// How long the whole reply took.
     pub took: Duration,
-    /// What it cost.
+    /// The tokens and the cost.
     pub usage: Usage,
-    /// The provider's name for the request.
+    /// The id that the provider gave the request.
     pub request_id: Option<String>,
 }
 
 /// Whether a tool is offered in a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// One, and the model is asked to call it.
+    /// One tool, which the model is asked to call.
     Tool,
-    /// None; the model is asked for a word.
+    /// No tool; the model is asked for a word.
     Nothing,
 }
 
 /// Calls `model` once.
 ///
 /// # Errors
-/// When the call fails; nothing is tried again.
+/// When the call fails; it is not retried.
 pub async fn try_out(
     model: &dyn Model,
     offer: Offer,

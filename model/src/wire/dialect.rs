@@ -10,7 +10,7 @@ pub struct Dialect {
     pub effort: EffortStyle,
     /// It accepts a JSON Schema for the answer.
     pub output_schema: bool,
-    /// What it calls the cap on output tokens (OpenAI Chat).
+    /// The field for the cap on output tokens (OpenAI Chat).
     pub output_cap: OutputCap,
     /// It wants reasoning back although it has no signature (OpenAI Chat).
     pub returns_reasoning: bool,
@@ -20,7 +20,7 @@ pub struct Dialect {
     pub call_ids: CallIds,
     /// It accepts cache marks in Anthropic's form (OpenAI Chat).
     pub cache_marks: bool,
-    /// What it calls the greatest effort, where efforts have names.
+    /// The name of the greatest effort, if efforts have names.
     pub top_effort: TopEffort,
     /// It gives `reasoning_details` and wants them back; others refuse the field (OpenAI Chat).
     pub reasoning_details: bool,
@@ -32,7 +32,7 @@ pub struct Dialect {
     pub assistant_after_results: bool,
     /// It always thinks, and its reasoning is only valid after an unchanged prefix (Anthropic).
     pub bound_thinking: bool,
-    /// Which rules hold for it (Gemini).
+    /// Which rules apply to it (Gemini).
     pub gemini: Gemini,
 }
 
@@ -77,7 +77,7 @@ pub enum EffortStyle {
     EnableThinking,
 }
 
-/// What the cap on output tokens is called.
+/// The field for the cap on output tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutputCap {
@@ -97,11 +97,11 @@ pub enum CallIds {
     NineAlphanumeric,
 }
 
-/// What a provider calls the greatest effort.
+/// The name of the greatest effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TopEffort {
-    /// `high`: it has no other.
+    /// `high`: it has no higher one.
     High,
     /// `xhigh`.
     Xhigh,
@@ -109,7 +109,8 @@ pub enum TopEffort {
     Max,
 }
 
-/// Which rules of Gemini hold for a model: those of its second generation, or those since its third.
+/// Which rules of Gemini apply to a model: those of generation two, or those since generation
+/// three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gemini {

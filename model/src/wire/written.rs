@@ -16,7 +16,7 @@ const KEPT: usize = 8;
 const SPARE: usize = 32;
 const LARGEST: usize = 128 << 10;
 
-/// What was written before, for one wire.
+/// The cache of one wire.
 #[derive(Debug, Default)]
 pub struct Written {
     /// Sets of tools, the most recently used first.

@@ -1,5 +1,5 @@
-//! Rules about shell commands: `git diff:*`, `npm run test *`, `make check`. Compared word by word
-//! with what a parse of the command found, never with its text.
+//! Rules about shell commands: `git diff:*`, `npm run test *`, `make check`. They are compared word
+//! by word with the parsed command, never with its text.
 
 use super::program::{
     Runs, base, command_name, leaves_too_much_open, may_mean, runs, without_places,
@@ -8,10 +8,10 @@ use super::reach::{Part, collect, collect_setting};
 use super::shell::{Script, Word};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// What a rule says of a simple command.
+/// The pattern of a rule for a simple command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandPattern {
-    /// The words it spells out.
+    /// The words that it spells out.
     words: Vec<Piece>,
     end: End,
 }
@@ -20,7 +20,7 @@ pub(crate) struct CommandPattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Word(String),
-    /// A word with `*` in it: the texts between them.
+    /// A word with `*` in it: the texts between the stars.
     Pattern(Vec<String>),
     /// `*` by itself: any words.
     Words,
@@ -33,17 +33,17 @@ enum End {
     Anything,
 }
 
-/// Whether a rule means a command.
+/// Whether a rule matches a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     No,
     Yes,
-    /// It cannot be told; why.
+    /// Unknown, for this reason.
     Maybe(&'static str),
 }
 
 impl CommandPattern {
-    /// Reads what stands within the parentheses of a rule.
+    /// Parses the text in the parentheses of a rule.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let (text, mut end) = match text.strip_suffix(":*") {
             Some(text) => (text, End::Anything),
@@ -66,8 +66,8 @@ impl CommandPattern {
         }
     }
 
-    /// The program it is about; nothing when it leaves that open, as `* --force` does. Such a
-    /// pattern can refuse, and never allow.
+    /// Returns the program that it names; `None` if it names none, like `* --force`. Such a pattern
+    /// can refuse, but never allow.
     pub(crate) fn program(&self) -> Option<&str> {
         match self.words.first() {
             Some(Piece::Word(name)) => Some(name),
@@ -75,8 +75,8 @@ impl CommandPattern {
         }
     }
 
-    /// True when it means the command `words`, all of whose words are known; or why it leaves too
-    /// much open to.
+    /// True when it matches the command `words`, all of which are known. The error says that the
+    /// pattern leaves too much open.
     pub(crate) fn allows(&self, words: &[Word]) -> Result<bool, String> {
         let said = self.words.iter().take_while(|piece| matches!(piece, Piece::Word(_))).count();
         if !matches(&self.words, self.end, words) {
@@ -92,20 +92,21 @@ impl CommandPattern {
         }
     }
 
-    /// True when it means the command `words` and spells out what makes that run whatever it is
-    /// told, as `python3 -c` does: who wrote it knows that it cannot be told what runs.
+    /// True when it matches the command `words` and spells out the part that lets the command run
+    /// anything, such as `python3 -c`. The author of such a rule knows that Posse cannot see what
+    /// runs.
     pub(crate) fn settles(&self, words: &[Word]) -> bool {
         let said = self.words.iter().take_while(|piece| matches!(piece, Piece::Word(_))).count();
         matches(&self.words, self.end, words) && runs(&words[..said]) == Runs::Anything
     }
 
-    /// Whether it may mean the command `words`, however it is written.
+    /// Returns whether it may match the command `words`, in any spelling.
     pub(crate) fn may_mean(&self, words: &[Word]) -> Fit {
         let Some(head) = words.first() else { return Fit::No };
         let Some(name) = head.program() else {
             return Fit::Maybe("it is not clear which program it runs");
         };
-        // `git push*` is the beginning of a command, with whatever follows.
+        // `git push*` matches any command that begins so.
         let end = match self.words.last() {
             Some(Piece::Pattern(texts)) if texts.last().is_some_and(String::is_empty) => {
                 End::Anything
@@ -132,8 +133,8 @@ impl CommandPattern {
         surer(loosely(&pieces, end, &rest), self.as_text(&short))
     }
 
-    /// Whether it may mean `words` as one text with single blanks between them. There a `*` within
-    /// a word is any text, blanks too: `*prod*`, `git push*--force`.
+    /// Compares `words` as one text, joined with single blanks. There, a `*` within a word matches
+    /// any text, including blanks: `*prod*`, `git push*--force`.
     fn as_text(&self, words: &[Word]) -> Fit {
         if !self.words.iter().any(|piece| matches!(piece, Piece::Pattern(_))) {
             return Fit::No;
@@ -186,16 +187,16 @@ impl CommandPattern {
     }
 }
 
-/// A sign of a text, or any text at all.
+/// A character, or any text at all.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sign {
     Char(char),
     Any,
 }
 
-/// True when some text that `text` may be is one that `pattern` means.
+/// True when a text that `text` may stand for matches `pattern`.
 fn can_be(pattern: &[Sign], text: &[Sign]) -> bool {
-    // Which beginnings of the pattern mean what was read so far, by their lengths.
+    // The lengths of the beginnings of the pattern that match the text so far.
     let open = |mut here: Vec<usize>| {
         let mut at = 0;
         while let Some(&length) = here.get(at) {
@@ -225,14 +226,14 @@ fn can_be(pattern: &[Sign], text: &[Sign]) -> bool {
     here.last() == Some(&pattern.len())
 }
 
-/// The words of a rule. Quotes and backslashes are read as in a command.
+/// Splits a rule into words. Quotes and backslashes work as in a command.
 fn pieces(text: &str) -> Result<Vec<Piece>, &'static str> {
-    // A `*` is the rule's own; the parser must not take it for the shell's.
+    // A `*` belongs to the rule; the parser must not read it as a pattern of the shell.
     const STAR: char = '\u{f8ff}';
     if text.contains(STAR) {
         return Err("it has a character that cannot be used here");
     }
-    // After a word no other is a keyword or sets a variable.
+    // After a first word, no word is a keyword or an assignment.
     let script = Script::parse(&format!(": {}", mark(text, STAR)));
     if script.beyond.is_some() || script.commands.len() > 1 {
         return Err(
@@ -252,7 +253,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, &'static str> {
     words.into_iter().skip(1).map(piece).collect()
 }
 
-/// `text` with a mark for each `*` that stands outside of quotes.
+/// Replaces each `*` outside quotes in `text` by a mark.
 fn mark(text: &str, mark: char) -> String {
     let mut quote = None;
     let mut escaped = false;
@@ -301,7 +302,7 @@ fn fits(piece: &Piece, word: &str) -> bool {
     }
 }
 
-/// Gives the command of `program` in both its usual name, where it has several.
+/// Replaces aliases of the subcommand of `program` in both by its usual name.
 fn unalias(program: &str, pieces: &mut [Piece], words: &mut [Word]) {
     let is_option = |text: &str| text.starts_with('-');
     let mut meant = None;
@@ -324,24 +325,23 @@ fn unalias(program: &str, pieces: &mut [Piece], words: &mut [Word]) {
         if let Some(meant) = meant.clone().filter(|meant| may_mean(program, text, meant)) {
             *text = meant;
         }
-        // What stands after an option may be its value.
+        // A word after an option may be its value.
         if !std::mem::take(&mut after_option) {
             return;
         }
     }
 }
 
-/// Whether `words` may be what `pieces` mean: options may stand between them, and short ones in
-/// another order.
+/// Compares `words` with `pieces`, with options between them and short options in any order.
 fn loosely(pieces: &[Piece], end: End, words: &[Word]) -> Fit {
     Loosely { end, known: HashMap::new() }.fit(pieces, words)
 }
 
-/// A comparison of pieces with words. The same ends of both are met on many ways: each is compared
+/// A comparison of pieces with words. Different paths lead to the same remainders; each is compared
 /// once, so that the cost does not double with every option.
 struct Loosely {
     end: End,
-    /// By how many pieces and words are left, and whether options are being skipped.
+    /// Results by how many pieces and words are left, and whether options are skipped.
     known: HashMap<(usize, usize, bool), Fit>,
 }
 
@@ -356,8 +356,8 @@ impl Loosely {
         fit
     }
 
-    /// The same, where options and their values may stand before the next piece. Goes through the
-    /// words from the end on: a command may have more options than a stack has room for.
+    /// Compares when options and their values may come before the next piece. It starts at the last
+    /// word instead of recursing: a command may have more options than the stack can hold.
     fn skipping(&mut self, pieces: &[Piece], words: &[Word]) -> Fit {
         let key = |at: usize| (pieces.len(), words.len() - at, true);
         let (mut places, mut next) = (BTreeSet::from([0]), 0);
@@ -381,7 +381,7 @@ impl Loosely {
         const UNKNOWN: &str = "a word of it is known to the shell only";
         match pieces {
             [] if self.end == End::Anything || words.is_empty() => Fit::Yes,
-            // Options change little of what is done.
+            // Options change little of what a command does.
             [] if words.iter().all(|word| word.exact().is_some_and(|it| it.starts_with('-'))) => {
                 Fit::Yes
             }
@@ -438,7 +438,7 @@ impl Loosely {
     }
 }
 
-/// True when a word that is not known may be `text`, or an option before it.
+/// True when an unknown word may be `text`, or an option before it.
 fn may_be(word: &Word, text: &str) -> bool {
     let end = match word {
         Word::Partly { end, .. } => end,
@@ -459,7 +459,7 @@ fn surer(one: Fit, other: Fit) -> Fit {
     }
 }
 
-/// A command, read once for all the rules it is held against.
+/// A command, parsed once for all rules.
 pub(crate) struct Command {
     script: Script,
     parts: Vec<Part>,
@@ -485,8 +485,8 @@ impl Command {
         Command { script, parts }
     }
 
-    /// Whether each of its commands is one that `allows` says yes to, and nothing else happens; or
-    /// why not.
+    /// Checks that `allows` accepts each of its commands, and that nothing else happens. The error
+    /// says why not.
     pub(crate) fn is_allowed(
         &self,
         mut allows: impl FnMut(&[Word]) -> Result<bool, String>,
@@ -508,17 +508,17 @@ impl Command {
         Ok(true)
     }
 
-    /// Its simple commands.
+    /// Returns its simple commands.
     pub(crate) fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// Why more may run than these.
+    /// Returns why more commands may run than these.
     pub(crate) fn unclear(&self) -> Option<&'static str> {
         self.script.unclear
     }
 
-    /// Its only simple command, if that is all it is and its words are known.
+    /// Returns its only simple command, if there is nothing else and its words are known.
     pub(crate) fn only(&self) -> Option<&[Word]> {
         match &*self.script.commands {
             [only] if self.script.beyond.is_none() => Some(only),
@@ -527,7 +527,7 @@ impl Command {
     }
 }
 
-/// Why words that the shell makes of patterns could be more than paths.
+/// Returns why words that the shell expands from patterns could be more than paths.
 fn expanded(words: &[Word]) -> Option<&'static str> {
     let mut words = words.iter();
     if words.next().is_none_or(|head| head.exact().is_none()) {
@@ -544,7 +544,7 @@ fn expanded(words: &[Word]) -> Option<&'static str> {
     })
 }
 
-/// The command without a wrapper that changes nothing of what is run.
+/// Returns the command without a wrapper that does not change what runs.
 fn unwrapped(words: &[Word]) -> &[Word] {
     let text = |at: usize| words.get(at).and_then(Word::exact);
     let number = |at: usize| {

@@ -1,5 +1,5 @@
-//! Rules about paths, asked by the file tools once a file is open: the path that a call names may lead
-//! through links to another, and a search comes by files that no call names.
+//! Rules about paths for open files. The path in a call may lead through links to another file, and
+//! a search finds files that no call names.
 
 use super::links::Links;
 use super::rule::{EDIT, READ, WRITING};
@@ -11,11 +11,12 @@ use posse_tools::{PathRules, Reached, TooMuch, Usage};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// What a policy says about files that are open.
+/// The rules of a policy about open files.
 pub struct FileRules(Arc<Policy>, OnceLock<Links>);
 
 impl FileRules {
-    /// The rules of `policy`, if it says anything about files.
+    /// Returns the rules of `policy` about files; `None` if it neither restricts paths nor asks
+    /// about edits.
     pub fn of(policy: &Arc<Policy>) -> Option<Arc<dyn PathRules>> {
         let sets = [&policy.deny, &policy.ask];
         let about = sets.into_iter().chain(&policy.scopes).any(Rules::have_paths);
@@ -23,7 +24,7 @@ impl FileRules {
         matters.then(|| Arc::new(FileRules(policy.clone(), OnceLock::new())) as Arc<dyn PathRules>)
     }
 
-    /// Where denied links led when it was first asked.
+    /// Returns where denied links led when this was first called.
     fn links(&self) -> &Links {
         let policy = &self.0;
         self.1.get_or_init(|| {
@@ -36,8 +37,8 @@ impl FileRules {
 }
 
 impl FileRules {
-    /// The rules that keep something from a command. Nobody can be asked while one runs, so it may
-    /// not do what a person is asked about.
+    /// Returns the rules that keep files from a command. Posse cannot ask a person while a command
+    /// runs, so these include the rules that ask.
     fn of_commands(&self) -> [&Rules; 2] {
         [&self.0.deny, &self.0.ask]
     }
@@ -96,19 +97,19 @@ impl PathRules for FileRules {
             let outside = |scope: &&Rules| {
                 scope.are_about(tool) && scope.allowed_path(tool, &target).is_none()
             };
-            // The files that a search comes by are judged one by one.
+            // The files that a search finds are checked one by one.
             let walks = usage == Usage::Walk;
             if let Some(scope) = policy.scopes.iter().find(outside).filter(|_| !walks) {
                 return Some(format!("it is outside of {}", scope.texts().join(", ")));
             }
         }
-        // What was allowed is a path, and this is another.
+        // The user allowed one path, and this is another.
         let asks = usage == Usage::Change && policy.mode < Mode::AcceptEdits;
         asks.then(|| format!("it leads through a link to {text}: use that path"))
     }
 
     fn hide_some_in(&self, folder: &Path) -> bool {
-        // Outside of a scope everything is refused.
+        // Everything outside a scope is refused.
         self.0.scopes.iter().any(|scope| scope.have_paths_for(READ))
             || self.reach_into(&[READ], folder)
     }
@@ -120,7 +121,7 @@ impl PathRules for FileRules {
     fn elsewhere(&self) -> Vec<PathBuf> {
         let sets = self.of_commands().into_iter();
         let named = sets.flat_map(|rules| rules.folders_elsewhere(READ));
-        // A worktree is a copy of what rules may name by where it was copied from.
+        // A worktree is a copy, and rules may name the files by their originals.
         let copied = self.0.worktree.iter().flat_map(|worktree| worktree.folders());
         named.chain(copied).map(PathBuf::from).collect()
     }

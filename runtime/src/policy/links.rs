@@ -1,5 +1,5 @@
-//! Links that rules deny by their names, and what rules deny below a link because of the link's name:
-//! what these lead to is denied as well, wherever it is.
+//! Links that rules deny by name, and files that rules deny because of the name of a link above
+//! them. Their targets are denied as well, wherever they are.
 
 use super::path::{Case, fold};
 use super::set::Rules;
@@ -9,25 +9,25 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A name that no file has, to ask what a rule means of a folder's content.
+/// A name that no file has, for testing whether a rule matches the content of a folder.
 const SOMETHING: &str = "\u{1}";
 
-/// Files and folders below one link that are looked at, at most.
+/// The most files and folders below one link that are searched.
 const LOOKED_AT: usize = 50_000;
 
-/// Where denied links lead: by the tool, and by the place compared without regard to case.
+/// The targets of denied links: by the tool, and by the path in lower case.
 pub(super) struct Links(HashMap<(String, String), String>);
 
-/// Something that a link leads to, and that a rule denies because of the link.
+/// A file behind a link that a rule denies because of the link.
 pub(super) struct Link {
     tool: String,
     rule: String,
-    /// Where it really is.
+    /// Its real path.
     pub(super) real: PathBuf,
 }
 
 impl Links {
-    /// The links in `folders` that `deny` means.
+    /// Finds the links in `folders` that `deny` matches.
     pub(super) fn find<'f>(deny: &Rules, folders: impl IntoIterator<Item = &'f str>) -> Self {
         let mut links = Links(HashMap::new());
         if deny.have_paths() {
@@ -36,7 +36,7 @@ impl Links {
         links
     }
 
-    /// The rule that denies `tool` a link to this, or to a folder that it is in.
+    /// Returns the rule that denies `tool` a link to this file, or to a folder that contains it.
     pub(super) fn rule(&self, tool: &str, target: &Target) -> Option<&String> {
         if self.0.is_empty() {
             return None;
@@ -57,7 +57,7 @@ impl Links {
                 self.look(deny, &path);
             }
             if kind.is_ok_and(|kind| kind.is_symlink()) {
-                // Below one with too much behind it, files are known by their own names only.
+                // Behind a link with too many files, only the own names of the files count.
                 let found = behind(deny, &tools, &path).unwrap_or_default();
                 self.0.extend(found.into_iter().map(|link| {
                     let place = fold(&link.real.to_string_lossy(), Case::Folded);
@@ -68,11 +68,11 @@ impl Links {
     }
 }
 
-/// What `link` leads to and `rules` mean for `tools` because of its name: its target, or some of
-/// what is below that.
+/// Returns the files behind `link` that `rules` match for `tools` because of its name: its target,
+/// or files below the target.
 ///
 /// # Errors
-/// When there is too much to look at.
+/// When there is too much to search.
 pub(super) fn behind(rules: &Rules, tools: &[&str], link: &Path) -> Result<Vec<Link>, TooMuch> {
     let Ok(real) = link.canonicalize() else { return Ok(Vec::new()) };
     let mut walk = Walk { rules, found: Vec::new(), seen: HashSet::new(), looked_at: 0 };
@@ -83,13 +83,13 @@ pub(super) fn behind(rules: &Rules, tools: &[&str], link: &Path) -> Result<Vec<L
 struct Walk<'r> {
     rules: &'r Rules,
     found: Vec<Link>,
-    /// Folders that were looked into: links may lead in circles.
+    /// Folders that were searched: links may form cycles.
     seen: HashSet<PathBuf>,
     looked_at: usize,
 }
 
 impl Walk<'_> {
-    /// Looks at what is really at `real` under the name `named`.
+    /// Searches the path `real` under the name `named`.
     fn visit(&mut self, tools: &[&str], named: &Path, real: PathBuf) -> Result<(), TooMuch> {
         let target = Target::open(named, Extent::File);
         let inside = Target::open(&named.join(SOMETHING), Extent::File);

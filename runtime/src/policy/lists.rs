@@ -1,11 +1,11 @@
-//! Lists of tools with rules among them, as definitions and calls have them: which tools they name,
-//! what they narrow these to, what they deny.
+//! Lists of tools that may contain rules, as in definitions and calls: the tools they name, the
+//! scopes, and the denials.
 
 use crate::tool_facts::filter::parts;
 use crate::tool_facts::{SPAWN, TASK, TASK_ALIASES};
 
-/// The tools that `entries` name, without what stands in parentheses: for whoever decides which
-/// tools a run has.
+/// Returns the tools that `entries` name, without the text in parentheses. It decides which tools a
+/// run has.
 pub fn tool_names(entries: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -17,10 +17,10 @@ pub fn tool_names(entries: &[String]) -> Vec<String> {
     names
 }
 
-/// What `entries` (the `tools` of a definition or of a call) narrow the tools to that they name: a
-/// list for [`Grant::scopes`](posse_protocol::Grant::scopes), or nothing. Where a tool stands both
-/// with parentheses and without, what stands in them holds. Whom `Task(…)` names is no scope: that
-/// is the grant's delegation.
+/// Returns the scopes in `entries` (the `tools` of a definition or of a call): a list for
+/// [`Grant::scopes`](posse_protocol::Grant::scopes), or `None`. If a tool is listed both with and
+/// without parentheses, the parentheses count. The agents in `Task(…)` are no scope: they belong to
+/// the delegation of the grant.
 pub fn scopes(entries: &[String]) -> Option<Vec<String>> {
     let is_rule = |entry: &&String| match parts(entry) {
         (name, Some(specifier)) => specifier.trim() != "*" && !is_delegation(name),
@@ -30,9 +30,9 @@ pub fn scopes(entries: &[String]) -> Option<Vec<String>> {
     (!rules.is_empty()).then_some(rules)
 }
 
-/// What `entries` (the `disallowedTools` of a definition, the `deny` of a call) deny with
-/// parentheses: rules for [`Permissions::deny`](posse_protocol::Permissions::deny). Entries without
-/// take the tool itself away, and are not among them.
+/// Returns the entries with parentheses in `entries` (the `disallowedTools` of a definition, the
+/// `deny` of a call): rules for [`Permissions::deny`](posse_protocol::Permissions::deny). An entry
+/// without parentheses removes the tool itself, and is left out.
 pub fn denials(entries: &[String]) -> Vec<String> {
     entries.iter().filter(|entry| parts(entry).1.is_some()).cloned().collect()
 }

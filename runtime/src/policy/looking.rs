@@ -1,17 +1,17 @@
-//! Commands that only look. Posse asks nobody about them, whatever the mode, if they are confined.
+//! Commands that only read. If they are confined, Posse does not ask about them in any mode.
 
 use super::program::LOOKING as GIT;
 use super::set::Rules;
 use std::sync::LazyLock;
 
-/// Programs that only look, with whatever arguments. Rules never allow the options by which some of them
-/// write or run something; `program` knows those. `cd` is not in the list: another folder may hold a
-/// repository that came with the project, and git would obey its settings.
+/// Programs that only read, with any arguments. Rules never allow the options with which some of them write or run
+/// something; `program` knows those. `cd` is not in the list: another folder may hold a repository that came with the
+/// project, and git would obey its settings.
 const PROGRAMS: &str = "ls cat head tail wc nl pwd echo grep egrep fgrep rg find tree stat file du \
      df which whoami id uname date true false sort uniq cut tr diff cmp comm column basename dirname \
      realpath readlink md5sum sha1sum sha256sum jq seq";
 
-/// Whole commands that only look.
+/// Whole commands that only read.
 const COMMANDS: [&str; 10] = [
     "git branch",
     "git branch -a",

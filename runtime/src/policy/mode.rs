@@ -1,10 +1,10 @@
-//! What a mode says about calls that no rule is about.
+//! What a mode decides about calls that no rule matches.
 
 use super::rule::is_harmless;
 use crate::tool_facts::ToolFacts;
 use posse_protocol::{Mode, Profile};
 
-/// What the mode says.
+/// The decision of the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     Allow,
@@ -12,14 +12,14 @@ pub(crate) enum Word {
     Deny,
 }
 
-/// What `mode` says about a call of `tool`, where processes reach as far as `profile`.
+/// Returns the decision of `mode` about a call of `tool`, if processes have the sandbox `profile`.
 pub(crate) fn word(mode: Mode, profile: Profile, tool: &ToolFacts) -> Word {
     if is_harmless(tool.effect) {
         return Word::Allow;
     }
     let is_shell = tool.runs_commands() && tool.confined;
     if is_shell && profile == Profile::ReadOnly {
-        // The kernel is the boundary: it can change nothing.
+        // The kernel is the boundary: the command can change nothing.
         return Word::Allow;
     }
     let within = tool.changes_files() || is_shell && profile == Profile::WorkspaceWrite;

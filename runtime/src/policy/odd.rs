@@ -1,7 +1,7 @@
-//! Characters that a reader does not see, or takes for others.
+//! Characters that a reader does not see, or mistakes for others.
 
-/// What is odd about `text`, if something is: a control character, or one that is invisible, turns
-/// the direction of text, or looks like a space.
+/// Returns the first odd character in `text`: a control character, or one that is invisible,
+/// changes the direction of text, or looks like a space.
 pub(crate) fn odd(text: &str) -> Option<char> {
     if text.is_ascii() {
         return text.bytes().find(|byte| is_control(*byte)).map(char::from);
@@ -9,7 +9,7 @@ pub(crate) fn odd(text: &str) -> Option<char> {
     let mut before = ' ';
     text.chars().find(|char| match (u8::try_from(*char), std::mem::replace(&mut before, *char)) {
         (Ok(byte), _) if byte.is_ascii() => is_control(byte),
-        // It only says that the symbol before it is shown as a picture.
+        // It only makes the symbol before it appear as a picture.
         (_, '\u{2010}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}') if *char == '\u{fe0f}' => false,
         _ => is_unseen(*char),
     })

@@ -1,15 +1,15 @@
-//! Patterns of paths, as ignore files have them: `*` within a name, `**` over folders, a name without
-//! a slash anywhere. A pattern that means a folder means all that is in it.
+//! Path patterns, as in ignore files: `*` within a name, `**` across folders, a name without a slash anywhere. A
+//! pattern that matches a folder matches everything in it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A pattern, and the folder that it counts from.
+/// A pattern, and the folder that it is relative to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathPattern {
-    /// Absolute; empty is the root of the machine.
+    /// Absolute; empty means the root of the machine.
     base: String,
-    /// What stands between slashes.
+    /// The parts between slashes.
     parts: Vec<Part>,
 }
 
@@ -21,10 +21,10 @@ enum Part {
     Folders,
 }
 
-/// A name with signs in it that stand for others.
+/// A name with wildcards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Glob {
-    /// How every name begins and ends that it means: most are told from it by that.
+    /// The beginning and end of every name that it matches. Most other names fail this quick test.
     prefix: String,
     suffix: String,
     tokens: Vec<Token>,
@@ -41,30 +41,29 @@ enum Token {
 /// Whether `A` and `a` are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Case {
-    /// They are not: for what allows.
+    /// They differ: for rules that allow.
     Matters,
-    /// They are: for what refuses, since on some disks they are.
+    /// They are the same: for rules that refuse, because on some disks they are.
     Folded,
 }
 
-/// Where patterns begin.
+/// The folders that patterns are relative to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Roots<'a> {
     pub(crate) workspace: &'a str,
-    /// The worktree that the workspace is in.
+    /// The worktree that contains the workspace.
     pub(crate) worktree: Option<&'a Worktree>,
     pub(crate) home: Option<&'a str>,
 }
 
-/// A worktree, and the checkouts that it is a copy of. What rules say of a file there they say of the
-/// copy.
+/// A worktree, and the checkouts that it is a copy of. A rule about a file there also applies to the copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Worktree {
-    /// The folder of the run without it.
+    /// The folder of the run without the worktree.
     pub(crate) origin: String,
-    /// Its top, as it is written and without links.
+    /// The top folder of the worktree, as written and without links.
     folders: Vec<String>,
-    /// The tops of the checkouts.
+    /// The top folders of the checkouts.
     checkouts: Vec<String>,
 }
 
@@ -75,7 +74,7 @@ impl Worktree {
         let real = real.and_then(|real| real.to_str().map(str::to_owned));
         let mut folders = vec![own.clone()];
         folders.extend(real.filter(|real| real != own));
-        // What it was made from may be a worktree itself.
+        // The original may be a worktree itself.
         let main = worktree.data.strip_suffix("/.git").map(str::to_owned);
         let mut checkouts = vec![worktree.repository.clone()];
         checkouts.extend(main.filter(|main| *main != worktree.repository));
@@ -86,7 +85,7 @@ impl Worktree {
         self.folders.iter().map(String::as_str)
     }
 
-    /// Where the file at `path` was copied from, if it is in here.
+    /// Returns the originals of the file at `path`, if it is in this worktree.
     pub(crate) fn copied_from(&self, path: &str) -> impl Iterator<Item = String> {
         let below = self.folders.iter().find_map(|folder| {
             let rest = path.strip_prefix(folder.as_str())?;
@@ -97,16 +96,16 @@ impl Worktree {
     }
 }
 
-/// Longer ones are a mistake.
+/// The longest pattern. A longer one is a mistake.
 const LONGEST: usize = 1_000;
 
-/// Folders at the root of a machine: who writes `/etc/x` means that one.
+/// Folders at the root of a machine: the author of `/etc/x` means that one.
 const OF_MACHINES: [&str; 18] = [
     "etc", "home", "usr", "var", "tmp", "root", "proc", "sys", "dev", "opt", "Users", "mnt",
     "media", "srv", "run", "boot", "Library", "private",
 ];
 
-/// What is wrong with the form of `pattern`, if something is.
+/// Checks the form of `pattern`.
 pub(crate) fn check(pattern: &str) -> Result<(), &'static str> {
     if pattern.is_empty() {
         return Err("it names no path; leave the parentheses out for all paths");
@@ -137,13 +136,13 @@ pub(crate) fn check(pattern: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// True when `path`, without its first slash, looks like one of the machine.
+/// True when `path`, without its first slash, looks like a path of the machine.
 pub(crate) fn names_of_machines(path: &str) -> bool {
     OF_MACHINES.contains(&path.split('/').next().unwrap_or_default())
 }
 
 impl PathPattern {
-    /// Reads a pattern of the right form.
+    /// Parses a pattern.
     pub(crate) fn parse(text: &str, roots: Roots<'_>, case: Case) -> Result<Self, &'static str> {
         check(text)?;
         let (base, rest) = split(text, roots)?;
@@ -162,20 +161,20 @@ impl PathPattern {
         Ok(PathPattern { base: fold(&normal("", base), case), parts })
     }
 
-    /// The folder that it counts from.
+    /// Returns the folder that it is relative to.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
 
-    /// True when it means what is at `names` below the folder that it counts from, or a folder on
-    /// the way. A pattern whose case does not matter is given the names in small letters.
+    /// True when it matches the path `names` relative to its folder, or a folder on the way. If case does not matter,
+    /// the caller passes lower-case names.
     pub(crate) fn means(&self, names: &[&str]) -> bool {
         walk(&self.parts, names)
     }
 }
 
 impl PathPattern {
-    /// How far it has come after `names`, in every way: what it means below depends on that alone.
+    /// Returns the positions in the pattern after `names`. They alone decide what it matches below.
     pub(crate) fn places(&self, names: &[&str]) -> BTreeSet<usize> {
         let open = |mut places: BTreeSet<usize>| {
             for at in 0..self.parts.len().saturating_sub(1) {
@@ -189,7 +188,7 @@ impl PathPattern {
             let mut after = BTreeSet::new();
             for at in places {
                 match self.parts.get(at) {
-                    // All that is in what it means is meant.
+                    // Everything in a matched folder matches.
                     None => after.extend([at]),
                     Some(Part::Folders) if at + 1 == self.parts.len() => after.extend([at, at + 1]),
                     Some(Part::Folders) => after.extend([at]),
@@ -200,7 +199,7 @@ impl PathPattern {
         })
     }
 
-    /// True when it may mean something in the folder at `names`, however deep.
+    /// True when it may match something in the folder at `names`, at any depth.
     pub(crate) fn reaches_into(&self, names: &[&str]) -> bool {
         fn reaches(parts: &[Part], names: &[&str]) -> bool {
             match (parts, names) {
@@ -214,7 +213,7 @@ impl PathPattern {
     }
 }
 
-/// The folder that a pattern counts from, and what stands behind it.
+/// Splits a pattern into the folder that it is relative to and the rest.
 fn split<'a>(text: &'a str, roots: Roots<'a>) -> Result<(&'a str, &'a str), &'static str> {
     if let Some(rest) = text.strip_prefix("//") {
         return Ok(("", rest));
@@ -226,13 +225,13 @@ fn split<'a>(text: &'a str, roots: Roots<'a>) -> Result<(&'a str, &'a str), &'st
     Ok((roots.workspace, text))
 }
 
-/// True for a name that counts in every folder below.
+/// True for a name that matches in every folder below.
 fn is_anywhere(text: &str) -> bool {
     text != "~" && !text.trim_end_matches('/').contains('/')
 }
 
-/// `pattern` with the links on its way followed, as far as it spells names out and they exist, if
-/// they lead elsewhere. Files are known by where they really are.
+/// Returns `pattern` with links resolved, if they lead elsewhere. It follows names that are spelled out and exist,
+/// because files are known by their real paths.
 pub(crate) fn behind_links(pattern: &str, roots: Roots<'_>) -> Option<String> {
     let (base, rest) = split(pattern, roots).ok()?;
     let names: Vec<&str> = names(rest).collect();
@@ -256,7 +255,7 @@ pub(crate) fn behind_links(pattern: &str, roots: Roots<'_>) -> Option<String> {
         })
 }
 
-/// `path` as a pattern that means it. Signs that cannot be written stand for any one.
+/// Returns a pattern that matches `path`. A character that cannot be written becomes `?`.
 pub(crate) fn escaped(path: &str) -> String {
     path.chars().fold(String::new(), |mut text, char| {
         match char {
@@ -268,7 +267,7 @@ pub(crate) fn escaped(path: &str) -> String {
     })
 }
 
-/// The folder that `pattern` counts from, if that is not the workspace.
+/// Returns the folder that `pattern` is relative to, if that is not the workspace.
 pub(crate) fn folder_elsewhere(pattern: &str, roots: Roots<'_>) -> Option<String> {
     if pattern.starts_with("//") {
         return Some("/".to_owned());
@@ -279,13 +278,13 @@ pub(crate) fn folder_elsewhere(pattern: &str, roots: Roots<'_>) -> Option<String
     Some(real.and_then(|real| real.to_str().map(str::to_owned)).unwrap_or_else(|| home.to_owned()))
 }
 
-/// The names of `path`, which is absolute and without `.` and `..`, below `folder`, if it is in there.
+/// Returns the names of `path` relative to `folder`, if it is inside. `path` is absolute, without `.` and `..`.
 pub(crate) fn below<'p>(path: &'p str, folder: &str) -> Option<Vec<&'p str>> {
     let rest = path.strip_prefix(folder)?;
     (rest.is_empty() || rest.starts_with('/')).then(|| names(rest).collect())
 }
 
-/// `path` as patterns of this kind compare it.
+/// Returns `path` in the form that patterns of this case compare.
 pub(crate) fn fold(path: &str, case: Case) -> String {
     match case {
         Case::Matters => path.to_owned(),
@@ -293,7 +292,7 @@ pub(crate) fn fold(path: &str, case: Case) -> String {
     }
 }
 
-/// An absolute path without `.`, `..` and repeated slashes, as its text says.
+/// Returns an absolute path without `.`, `..` and repeated slashes, without looking at the disk.
 pub(crate) fn normal(workspace: &str, path: &str) -> String {
     let base = if path.starts_with('/') { "" } else { workspace };
     let mut kept: Vec<&str> = Vec::new();
@@ -365,7 +364,7 @@ fn tokens(name: &str) -> Result<Vec<Token>, &'static str> {
                             last => to = last,
                         }
                     }
-                    // In small letters it would be another, or none.
+                    // In lower case the range would be another one, or invalid.
                     if from > to || kind(from) != kind(to) {
                         return Err(
                             "a range of the pattern goes from one kind of sign to another, or \
@@ -382,16 +381,16 @@ fn tokens(name: &str) -> Result<Vec<Token>, &'static str> {
     Ok(tokens)
 }
 
-/// Which of the kinds of signs that are compared alike `char` is of.
+/// Returns the kind of `char`; only characters of one kind make a range.
 fn kind(char: char) -> (bool, bool, bool) {
     (char.is_lowercase(), char.is_uppercase(), char.is_numeric())
 }
 
-/// True when `parts` mean the path of `names`, or a folder on its way.
+/// True when `parts` match the path of `names`, or a folder on its way.
 fn walk(parts: &[Part], names: &[&str]) -> bool {
     match parts {
         [] => true,
-        // All within, and not the folder itself.
+        // Everything inside, but not the folder itself.
         [Part::Folders] => !names.is_empty(),
         [Part::Folders, rest @ ..] => (0..names.len()).any(|at| walk(rest, &names[at..])),
         [part, rest @ ..] => match names.split_first() {
@@ -404,7 +403,7 @@ fn walk(parts: &[Part], names: &[&str]) -> bool {
 fn is_meant(part: &Part, name: &str) -> bool {
     match part {
         Part::Name(known) => known == name,
-        // The empty text is not compared: that takes longer than it seems.
+        // The empty text is skipped: comparing it takes longer than it seems.
         Part::Glob(glob) => {
             (glob.suffix.is_empty() || name.ends_with(&glob.suffix))
                 && (glob.prefix.is_empty() || name.starts_with(&glob.prefix))
@@ -414,7 +413,7 @@ fn is_meant(part: &Part, name: &str) -> bool {
     }
 }
 
-/// Compares with at most one way back, so that no pattern takes long.
+/// Matches with at most one point to backtrack to, so that no pattern is slow.
 fn matches(tokens: &[Token], name: &str) -> bool {
     let chars: Vec<char> = name.chars().collect();
     let (mut token, mut char) = (0, 0);

@@ -1,8 +1,7 @@
-//! What is known of programs: which of them run or write whatever their arguments say, and by which
-//! options others do. A rule that names only a program must not become a rule for every program.
+//! Knowledge about programs: which of them run or write whatever their arguments say, and which options make others do
+//! so. A rule that names only a program must not become a rule for every program.
 //!
-//! The list is about mistakes and known ways around rules. It is no boundary: that is the
-//! confinement of the process.
+//! The list covers mistakes and known ways around rules. It is no boundary: the sandbox of the process is.
 
 mod aliases;
 mod commands;
@@ -23,23 +22,23 @@ pub(crate) use variable::{Sets, sets};
 use super::shell::{Word, settings};
 use table::{Program, find, is_listed};
 
-/// What a rule must say of a program besides its name, before what it leaves open can be allowed.
+/// What a rule must spell out after the name of a program, before it can allow the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
     /// Nothing.
     Freely,
-    /// A word, if it is given options: of a program that is not known, they may run or write anything.
+    /// A word, if there are options: those of an unknown program may run or write anything.
     Plainly,
-    /// A word: its arguments say what is written where.
+    /// A word: the arguments say what is written where.
     Word,
-    /// A word that is no option: what it is to run.
+    /// A word that is not an option: the thing to run.
     Name,
-    /// Everything: the rule has to be the whole command.
+    /// Everything: the rule must be the whole command.
     Never,
 }
 
-/// Why a rule that spells out the first `said` of `words` (the program included) and leaves the rest
-/// open cannot allow them, if it cannot.
+/// Returns why a rule that spells out the first `said` of `words` (including the program) cannot allow the rest; `None`
+/// if it can.
 pub(crate) fn leaves_too_much_open(words: &[Word], said: usize) -> Option<String> {
     let name = words.first()?.exact()?;
     let known = find(name);
@@ -76,8 +75,8 @@ fn is_offered(name: &str) -> bool {
     is_listed(name) && find(name).is_some_and(is_free)
 }
 
-/// What among the arguments of a command, after the first `said` of its words, makes it run or write
-/// something else. A `--` ends nothing here: it may be the value of the option before it.
+/// Returns the argument after the first `said` words that makes a command run or write something else. A `--` ends
+/// nothing here: it may be the value of the option before it.
 fn runs_by(words: &[Word], said: usize) -> Option<String> {
     let name = words.first()?.exact()?;
     let rest = &words[said.min(words.len())..];
@@ -100,12 +99,12 @@ fn runs_by(words: &[Word], said: usize) -> Option<String> {
     texts.filter_map(meant).next().map(|option| quoted(option.trim_start_matches(['=', '>'])))
 }
 
-/// True when an option of a few programs names another in its value.
+/// True when the value of an option names another program. Few programs have such options.
 fn hides_program(known: &Program, text: &str) -> bool {
     match known.name {
         // `--config.script-shell=x` of pnpm.
         "npm" => text.trim_start_matches('-').starts_with("config."),
-        // The linker, among the flags of go's own.
+        // The linker, in the flags of go.
         "go" => text.contains("extld") || text.contains("extar"),
         _ => false,
     }
@@ -116,13 +115,13 @@ fn assigns(arguments: &[Word]) -> bool {
     arguments.iter().any(|word| word.exact().is_none_or(|text| text.contains('=')))
 }
 
-/// True when one of these arguments is an option by which the program `known` runs another.
+/// True when one of these arguments is an option that makes the program `known` run another.
 fn runs_by_option(known: &Program, arguments: &[Word]) -> bool {
     let mut run = known.options.iter().filter(|option| !option.starts_with('>'));
     run.any(|option| arguments.iter().filter_map(Word::exact).any(|text| is_meant(option, text)))
 }
 
-/// The second file that uniq is given is the one it writes.
+/// The second file argument of uniq is the file that it writes.
 fn uniq(arguments: &[Word]) -> Option<String> {
     let takes_number = |text: &str| {
         let long = ["--skip-fields", "--skip-chars", "--check-chars"];
@@ -131,7 +130,7 @@ fn uniq(arguments: &[Word]) -> Option<String> {
     };
     let (mut files, mut before, mut ended) = (0, "", false);
     for word in arguments {
-        // A pattern may become several.
+        // A pattern may expand to several words.
         let Some(text) = word.exact() else { return Some("the file that `uniq` writes".into()) };
         let is_number = takes_number(before) && text.bytes().all(|byte| byte.is_ascii_digit());
         let is_option = text.starts_with('-') && text != "-";
@@ -155,7 +154,7 @@ fn is_meant(option: &str, text: &str) -> bool {
         name.to_owned()
     };
     match (option.strip_prefix("--"), text.strip_prefix("--")) {
-        // Some programs take any number of dashes.
+        // Some programs accept any number of dashes.
         (Some(long), Some(text)) => {
             let given = given(text);
             !given.is_empty() && long.starts_with(&given)
@@ -169,32 +168,32 @@ fn is_meant(option: &str, text: &str) -> bool {
             text.starts_with('-') && text.as_bytes()[1..].contains(&letter)
         }
         (None, None) => text.split('=').next() == Some(option),
-        // Some programs take their long options with one dash too.
+        // Some programs accept their long options with one dash too.
         (None, Some(text)) if option.len() > 2 => Some(&*given(text)) == option.strip_prefix('-'),
         _ => false,
     }
 }
 
-/// What a command may run that is not shown as its program.
+/// What a command may run besides the program it names.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Runs {
-    /// Nothing else that is known of.
+    /// Nothing else, as far as known.
     Itself,
     /// These commands, with the variables that it sets for them.
     Commands(Vec<Vec<Word>>, Vec<Word>),
-    /// What this says in the language of the shell.
+    /// This shell script.
     Code(String),
-    /// One of its arguments is the program, with those after it; or a text that is a command.
+    /// One of its arguments is the program, followed by its arguments; or a text with a command.
     Arguments,
-    /// Something that cannot be told.
+    /// Unknown.
     Anything,
 }
 
-/// What the command `words` may run.
+/// Returns what the command `words` may run.
 pub(crate) fn runs(words: &[Word]) -> Runs {
     let Some((head, rest)) = words.split_first() else { return Runs::Anything };
     let Some(name) = head.program().map(base) else { return Runs::Anything };
-    // Asked for its version it runs nothing, and asked where a program is.
+    // Commands that only print a version, a help text, or the path of a program run nothing.
     let asked = words.len() == 2 && is_one_of(words.get(1), &["--version", "--help"]);
     if asked || name == "command" && is_one_of(words.get(1), &["-v", "-V"]) {
         return Runs::Itself;
@@ -206,7 +205,7 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
     if name == "exe" && names(head.start()).contains(&"proc") {
         return Runs::Anything;
     }
-    // Where patterns find what a process was handed.
+    // In these folders, patterns match the open files of a process.
     if ["cd", "pushd"].contains(&name) {
         let is_there = |word: &Word| match &*names(word.exact().unwrap_or_default()) {
             ["dev"] | ["dev", "fd"] => word.start() != "dev",
@@ -241,13 +240,13 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
         (_, "jobs") if is_one_of(words.get(1), &["-x"]) => Runs::Arguments,
         (_, "jobs" | "history" | "unalias") => Runs::Itself,
         (_, "alias") => alias(&words[1..]),
-        // What it declares holds for the whole script.
+        // Its declarations apply to the whole script.
         (_, "eval" | "trap") if rest.iter().any(|word| declares(word.start())) => Runs::Anything,
         (_, "set" | "shopt") => {
             let options = words[1..].iter().take_while(|word| !is_one_of(Some(word), &["--"]));
             when(options.filter(|word| word.exact().is_some()).any(wrapper::changes_reading))
         }
-        // A command that is run for every line.
+        // It runs a command for every line.
         (_, "mapfile" | "readarray") if words.iter().any(|word| calls(word.start())) => {
             Runs::Anything
         }
@@ -257,20 +256,20 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
         }
         (_, "let") => Runs::Anything,
         ("test", _) => when(runs_by_option(known, &words[1..]) || tests_unknown(&words[1..])),
-        // A file; but not one that the same command fills.
+        // It runs a file; but the same command must not write that file.
         (_, "source" | ".") => {
             match words[1..].iter().find(|word| !is_one_of(Some(word), &["--"])) {
                 Some(file) => when(file.may_be_option() || may_be_input(file)),
                 None => Runs::Itself,
             }
         }
-        // A file that is the input under another name.
+        // The file is the input under another name.
         (_, "ln" | "cp") if words[1..].iter().any(is_link_to_input) => Runs::Anything,
         (_, "docker" | "podman" | "nerdctl" | "kubectl") => match starts_container(words) {
             true => Runs::Arguments,
             false => Runs::Itself,
         },
-        // Of these only some options run something.
+        // Only some options of these run something.
         ("tar" | "rsync" | "fd" | "gcc", _) => {
             let is_old = known.name == "tar"
                 && words.get(1).is_some_and(|it| it.start().contains(['I', 'F']));
@@ -284,13 +283,12 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
         }
         ("busybox", _) => Runs::Arguments,
         _ if known.open == Open::Never => Runs::Arguments,
-        // To write a file is not to run a program.
+        // Writing a file is not running a program.
         _ => when(runs_by_option(known, &words[1..])),
     }
 }
 
-/// What aliases stand for, whatever follows them. A value with signs of the shell may be half of a
-/// command.
+/// Returns what aliases stand for, whatever follows them. A value with shell syntax may be half a command.
 fn alias(arguments: &[Word]) -> Runs {
     let plain = |it: char| it.is_ascii_alphanumeric() || "_-./=, ".contains(it);
     let mut commands = Vec::new();
@@ -312,24 +310,24 @@ fn alias(arguments: &[Word]) -> Runs {
     Runs::Commands(commands, Vec::new())
 }
 
-/// True for code that may give a variable another kind of value.
+/// True for code that may change the type of a variable.
 fn declares(code: &str) -> bool {
     ["declare", "typeset", "local -"].iter().any(|command| code.contains(command))
 }
 
-/// True for options of `mapfile` with which it calls something.
+/// True for the options with which `mapfile` runs a command.
 fn calls(text: &str) -> bool {
     text.starts_with('-') && text.contains('C')
 }
 
-/// True when a word that nobody knows may make `test` evaluate the one after it.
+/// True when an unknown word may make `test` evaluate the word after it.
 fn tests_unknown(arguments: &[Word]) -> bool {
     let may_evaluate = |word: &Word| word.exact().is_none_or(|text| text.contains('['));
     let may_be_option = |word: &Word| word.exact().is_none() && word.may_be_option();
     arguments.windows(2).any(|pair| may_be_option(&pair[0]) && may_evaluate(&pair[1]))
 }
 
-/// True when a container is to run something, or may be: not when the first word is another command.
+/// True when a container runs something, or may: not if the first word is another command.
 fn starts_container(words: &[Word]) -> bool {
     const OTHERS: &str = "ps images image logs build pull push stop start restart rm rmi kill top \
          stats version info inspect network volume tag login logout cp port diff history get \
@@ -351,8 +349,8 @@ fn is_one_of(word: Option<&Word>, texts: &[&str]) -> bool {
     word.and_then(Word::exact).is_some_and(|text| texts.contains(&text))
 }
 
-/// True when the command may do anything besides running its arguments: it has a language of its own,
-/// or starts a shell that does what its input says.
+/// True when the command may do anything besides running its arguments: it has its own language, or starts a shell that
+/// obeys its input.
 pub(crate) fn does_what_it_is_told(words: &[Word]) -> bool {
     let Some(name) = words.first().and_then(Word::program).map(base) else { return true };
     let shell = |word: &Word| {
@@ -367,17 +365,17 @@ pub(crate) fn does_what_it_is_told(words: &[Word]) -> bool {
     }
 }
 
-/// True when the program reads an argument as a shell does, also one that is a single word.
+/// True when the program reads an argument as a shell does, even if it is a single word.
 pub(crate) fn reads_as_shell(words: &[Word]) -> bool {
     const OTHERS: [&str; 7] = ["eval", "trap", "watch", "ssh", "su", "runuser", "script"];
     let Some(name) = words.first().and_then(Word::exact).map(base) else { return true };
     OTHERS.contains(&name)
 }
 
-/// Paths in `/dev` by which a process opens what it was handed.
+/// Paths in `/dev` that open the standard streams of a process.
 const INPUTS: [&str; 3] = ["stdin", "stdout", "stderr"];
 
-/// True for a path by which a process opens what it was handed, from wherever it is seen.
+/// True for a path that opens an inherited descriptor of a process.
 pub(crate) fn is_input(path: &str) -> bool {
     match &*names(path) {
         [.., "dev", name] if INPUTS.contains(name) => true,
@@ -387,8 +385,8 @@ pub(crate) fn is_input(path: &str) -> bool {
     }
 }
 
-/// True when a file that is to be run may be what the process was handed. Where it is looked for is
-/// not known: a script may go to `/dev` first.
+/// True when a file to run may be an inherited descriptor. The current folder is unknown: a script may first change to
+/// `/dev`.
 fn may_be_input(file: &Word) -> bool {
     let Some(path) = file.code() else {
         let start = names(file.start());
@@ -418,13 +416,13 @@ fn is_descriptor(name: &str) -> bool {
     INPUTS.contains(&name) || name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// True for a path at which a program finds its own input, and for the folder of such paths.
+/// True for a path that is the input of a program, and for a folder of such paths.
 fn is_link_to_input(path: &Word) -> bool {
     path.exact().is_some_and(|path| is_input(path) || names(path).last() == Some(&"fd"))
         || path.code().is_some_and(|path| INPUTS.contains(&path))
 }
 
-/// The names in a path. What `..` leads out of is left away, and so is where it leads to.
+/// Returns the names in a path. It resolves `.` and `..`.
 fn names(path: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for name in path.split('/') {

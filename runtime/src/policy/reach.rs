@@ -1,25 +1,25 @@
-//! What a simple command may run: itself, what it is a wrapper of, what its variables name.
+//! What a simple command may run: itself, the command it wraps, programs that its variables name.
 
 use super::program::{
     Runs, Sets, base, does_what_it_is_told, is_input, reads_as_shell, runs, sets,
 };
 use super::shell::{MOST, Script, Word, settings};
 
-/// A simple command of it, and what that may run.
+/// A simple command, and what it may run.
 #[derive(Default)]
 pub(crate) struct Part {
-    /// It without wrappers that change nothing of what is run.
+    /// Its words, without wrappers that do not change what runs.
     pub(crate) words: Vec<Word>,
-    /// Every command that may run as far as that can be told, wrappers taken off in every way.
+    /// Every command that may run, as far as known, with wrappers removed in every way.
     pub(crate) reach: Vec<Vec<Word>>,
     /// Why more may run than that.
     pub(crate) unclear: Option<&'static str>,
 }
 
-/// How deep commands within arguments are read.
+/// How deep commands in arguments are parsed.
 const NESTED: u32 = 4;
 
-/// Adds `words` and whatever they may run.
+/// Adds `words` and everything that they may run.
 pub(crate) fn collect(words: &[Word], part: &mut Part, depth: u32) {
     if words.is_empty() {
         return;
@@ -50,7 +50,7 @@ pub(crate) fn collect(words: &[Word], part: &mut Part, depth: u32) {
     }
 }
 
-/// Adds what a text says in the language of the shell.
+/// Adds the commands of a shell script.
 fn collect_script(text: &str, part: &mut Part, depth: u32) {
     let inner = Script::within(text);
     part.unclear = part.unclear.or(inner.unclear);
@@ -62,7 +62,7 @@ fn collect_script(text: &str, part: &mut Part, depth: u32) {
     }
 }
 
-/// Adds what `NAME=value`, a word before a command, makes programs run.
+/// Adds what `NAME=value` before a command makes programs run.
 fn collect_assignment(word: &Word, part: &mut Part, depth: u32) {
     let Some((name, value)) = word.start().split_once('=') else { return };
     let value = match word {
@@ -72,7 +72,7 @@ fn collect_assignment(word: &Word, part: &mut Part, depth: u32) {
     collect_setting(name, &value, true, part, depth);
 }
 
-/// Adds what a variable makes programs run that see it.
+/// Adds what an environment variable makes programs run.
 pub(crate) fn collect_setting(
     name: &str,
     value: &Word,
@@ -101,7 +101,7 @@ pub(crate) fn collect_setting(
     }
 }
 
-/// Adds what `words` may run, of which any argument may be a program or a command.
+/// Adds what `words` may run, if any argument may be a program or a command.
 fn collect_arguments(words: &[Word], part: &mut Part, depth: u32) {
     if does_what_it_is_told(words) {
         part.unclear.get_or_insert("it may run other programs");
@@ -111,7 +111,7 @@ fn collect_arguments(words: &[Word], part: &mut Part, depth: u32) {
         let special = |char: char| "\\'\"$`;|&<>(){}*?[".contains(char);
         text.contains(char::is_whitespace) || as_shell && text.contains(special)
     };
-    // The words that these add come from the input, and may stand anywhere.
+    // `xargs` adds words from its input, which may be anywhere.
     let adds = words[0].exact().is_some_and(|name| base(name) == "xargs");
     if adds {
         part.unclear.get_or_insert("it runs what its input says");
@@ -136,7 +136,7 @@ fn collect_arguments(words: &[Word], part: &mut Part, depth: u32) {
             if text.starts_with('-') {
                 part.unclear.get_or_insert("an option of it may be a command");
             }
-            // `ProxyCommand=rm x` is the one as well as the other.
+            // `ProxyCommand=rm x` can be read in both ways.
             for text in [Some(text), text.split_once('=').map(|(_, value)| value)] {
                 collect_script(text.unwrap_or_default(), part, depth);
             }

@@ -1,4 +1,4 @@
-//! Rules as people write them: `Read(src/**)`, `Bash(git diff:*)`, `mcp__files__*`, `Task(explore)`.
+//! Rules as users write them: `Read(src/**)`, `Bash(git diff:*)`, `mcp__files__*`, `Task(explore)`.
 
 use super::command::CommandPattern;
 use super::odd::odd;
@@ -19,11 +19,11 @@ pub struct Rule {
     pub(crate) what: What,
 }
 
-/// The tools that a rule is about.
+/// The tools that a rule covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tools {
     All,
-    /// Names with `*` in them.
+    /// Tools whose names match this pattern with `*`.
     Like(String),
     One(String),
     /// Every tool that reads files.
@@ -34,28 +34,28 @@ pub(crate) enum Tools {
     Starting,
 }
 
-/// Which calls of them.
+/// The calls that a rule covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     All,
-    /// Of files that this pattern means.
+    /// About files that match this pattern.
     Path(String),
     Command(CommandPattern),
-    /// Of this host, or with `*.` before it of those below.
+    /// About this host, or with `*.` before it, its subdomains.
     Domain(String),
-    /// Of agents or skills with these names.
+    /// About agents or skills with these names.
     Names(Vec<String>),
-    /// Of this text, or of all that begin with it.
+    /// About this text, or texts that begin with it.
     Text(TextPattern),
 }
 
-/// A rule that cannot be kept.
+/// A rule that cannot be enforced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid rule {}: {reason}", quoted(.rule))]
 pub struct RuleError {
-    /// The rule as it was written.
+    /// The rule as written.
     pub rule: String,
-    /// Why, and what to write instead.
+    /// The reason, and what to write instead.
     pub reason: String,
 }
 
@@ -63,34 +63,34 @@ pub struct RuleError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextPattern {
     pub(crate) text: String,
-    /// It goes on with anything.
+    /// Any text may follow.
     pub(crate) is_open: bool,
 }
 
-/// The word with which a rule about paths is about every tool that reads files.
+/// The word in a rule about paths that covers every tool that reads files.
 pub(crate) const READ: &str = "Read";
-/// The word with which it is about every tool that changes files.
+/// The word that covers every tool that changes files.
 pub(crate) const EDIT: &str = "Edit";
-/// Both words for that.
+/// Both words for changing files.
 pub(crate) const WRITING: [&str; 2] = [EDIT, "Write"];
 /// Tools that start runs.
 pub(crate) const STARTING: [&str; 2] = [TASK, SPAWN];
 
-/// Longer ones are a mistake.
+/// The longest rule. A longer one is a mistake.
 const LONGEST: usize = 2_000;
 
 impl Rule {
-    /// Reads a rule that allows calls of the tools that come with Posse, those of MCP servers, and
-    /// those that other systems have.
+    /// Parses a rule that allows calls of built-in tools, tools of MCP servers, and tools of other
+    /// systems.
     ///
     /// # Errors
-    /// When it could not be enforced: there is no such tool, the tool takes no such specifier, the
-    /// specifier says nothing that can be checked.
+    /// When it cannot be enforced: there is no such tool, the tool takes no such specifier, or
+    /// nothing in the specifier can be checked.
     pub fn parse(text: &str) -> Result<Rule, RuleError> {
         Rule::parse_among(text, &built_in_tools())
     }
 
-    /// The same, where `tools` exist.
+    /// Parses a rule that allows, given the `tools` that exist.
     ///
     /// # Errors
     /// As [`Rule::parse`].
@@ -100,8 +100,8 @@ impl Rule {
         Ok(rule)
     }
 
-    /// Reads a rule that denies or asks, where `tools` exist. It may leave the program of a command
-    /// open: `Bash(* --force)`.
+    /// Parses a rule that denies or asks, given the `tools` that exist. It need not name the
+    /// program of a command: `Bash(* --force)`.
     ///
     /// # Errors
     /// As [`Rule::parse`].
@@ -120,7 +120,7 @@ impl Rule {
         Ok(rule)
     }
 
-    /// Refuses a path with the name of an argument before it: it would mean no file.
+    /// Refuses a path with the name of an argument before it: it would match no file.
     fn check_path(&self) -> Result<(), RuleError> {
         const NAMES: [&str; 4] = ["path:", "file:", "file_path:", "domain:"];
         match &self.what {
@@ -132,8 +132,8 @@ impl Rule {
         }
     }
 
-    /// Refuses several commands in one rule, `Bash(wget:*, curl:*)`: it would mean a program called
-    /// `wget:`, and no call at all.
+    /// Refuses several commands in one rule, `Bash(wget:*, curl:*)`: it would mean a program
+    /// `wget:`, and match no call.
     fn check_single(&self) -> Result<(), RuleError> {
         if !matches!(self.what, What::Command(_)) {
             return Ok(());
@@ -160,7 +160,7 @@ impl Rule {
         Err(RuleError { rule: self.text.clone(), reason })
     }
 
-    /// Refuses what would allow calls of any program.
+    /// Refuses a rule that would allow calls of any program.
     pub(crate) fn check_allows(&self) -> Result<(), RuleError> {
         match &self.what {
             What::Command(pattern) if pattern.program().is_none() => Err(RuleError {
@@ -175,8 +175,8 @@ impl Rule {
         }
     }
 
-    /// A rule that was checked when it was stored. A tool that does not exist now is none that can
-    /// be called, and what is said of some of its calls means none.
+    /// Parses a rule that was checked when it was stored. A tool that no longer exists cannot be
+    /// called, and a rule about some of its calls matches none.
     pub(crate) fn stored(text: &str, tools: &[ToolFacts]) -> Result<Rule, RuleError> {
         let found = |name: &str| match find(tools, name) {
             Some((tool, _)) => Some(tool.clone()),
@@ -195,17 +195,17 @@ impl Rule {
         }
     }
 
-    /// The rule as it was written, but for spaces around it.
+    /// Returns the rule as written, without spaces around it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// True when it says more than the name of a tool.
+    /// True when it has more than the name of a tool.
     pub fn is_specific(&self) -> bool {
         self.what != What::All
     }
 
-    /// True when it is about the tool `name`.
+    /// True when it covers the tool `name`.
     #[cfg(test)]
     pub(crate) fn is_about(&self, name: &str) -> bool {
         match &self.tools {
@@ -267,7 +267,7 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
             None if rest.is_empty() => Err(wrong("it names no server; write mcp__server__tool")),
             None if name.contains('*') => Ok(done(Tools::Like(name.to_owned()), What::All)),
             None if rest.contains("__") => Ok(done(Tools::One(name.to_owned()), What::All)),
-            // A server is all of its tools.
+            // The name of a server means all its tools.
             None => Ok(done(Tools::Like(format!("{name}__*")), What::All)),
         };
     }
@@ -283,9 +283,9 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
     let tool = known(name).map_err(error)?;
     let one = || Tools::One(tool.name.clone());
     let every_call = || match tool.name.as_str() {
-        // Whoever says something of handing on work means it whichever way it is done.
+        // A rule about `Task` covers every way to start subagents.
         TASK => done(Tools::Starting, What::All),
-        // And of editing, with whichever tool.
+        // A rule about `Edit` covers every tool that edits.
         EDIT => done(Tools::Writing, What::All),
         _ => done(one(), What::All),
     };
@@ -294,7 +294,7 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
     if specifier.is_empty() {
         return Err(wrong("its parentheses are empty; leave them out for every call"));
     }
-    // `Bash(*)` is how some write every call.
+    // Some authors write `Bash(*)` for every call.
     if specifier == "*" && !tool.uses_paths() {
         return Ok(every_call());
     }
@@ -312,7 +312,8 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
             }
         }
         (SKILL, _) => {
-            // `Skill(name *)` and `Skill(name:*)` leave the arguments open, which every rule does.
+            // `Skill(name *)` and `Skill(name:*)` allow any arguments, as every rule about skills
+            // does.
             let name = specifier.strip_suffix(":*").or(specifier.strip_suffix(" *"));
             let name = name.unwrap_or(specifier).trim().trim_start_matches('/');
             let fine = |it: char| it.is_ascii_alphanumeric() || "-_:".contains(it);
@@ -366,8 +367,8 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
     }
 }
 
-/// True when calls with the effect `effect` need no rule about them: they change nothing, or what
-/// they start is judged by itself.
+/// True when calls with the effect `effect` need no rule: they change nothing, or Posse checks what
+/// they start separately.
 pub(crate) fn is_harmless(effect: Effect) -> bool {
     matches!(effect, Effect::Read | Effect::Delegate)
 }

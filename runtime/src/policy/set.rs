@@ -1,4 +1,4 @@
-//! Rules of one kind, compiled so that a call is held against the few that can be about it.
+//! Rules of one kind, compiled so that a call is checked only against the few that can match it.
 
 use super::command::{CommandPattern, Fit};
 use super::path::{self, Case, PathPattern, Roots, Worktree, below};
@@ -10,50 +10,50 @@ use crate::tool_facts::{ToolFacts, filter};
 use posse_protocol::Effect;
 use std::collections::{BTreeSet, HashMap};
 
-/// Rules, by the tools they are about.
+/// Rules, by their tools.
 #[derive(Default)]
 pub(crate) struct Rules {
     by_tool: HashMap<String, OfTool>,
-    /// Those about commands, whatever tool runs them.
+    /// Rules about commands, whichever tool runs them.
     commands: Option<Box<OfTool>>,
-    /// Those about tools whose names are like something: the pattern and the rule.
+    /// Rules for tools with names like a pattern: the pattern and the rule.
     like: Vec<(String, String)>,
-    /// The one about all tools.
+    /// The rule for all tools.
     all: Option<String>,
-    /// Every rule, as it was written.
+    /// All rules, as written.
     texts: Vec<String>,
 }
 
-/// Rules about one tool, as they were written.
+/// Rules about one tool, as written.
 #[derive(Default)]
 struct OfTool {
-    /// One about every call.
+    /// A rule for every call.
     every: Option<String>,
-    /// Rules about paths, by the folder that they count from.
+    /// Rules about paths, by the folder that they are relative to.
     paths: Vec<(String, Vec<(PathPattern, String)>)>,
-    /// How these compare paths.
+    /// How they compare paths.
     case: Option<Case>,
-    /// The worktree that the workspace is in.
+    /// The worktree that contains the workspace.
     worktree: Option<Worktree>,
-    /// Folders outside of the workspace that some count from, as they are written.
+    /// Folders outside the workspace that some are relative to, as written.
     elsewhere: Vec<String>,
-    /// By the name of their program.
+    /// Rules about commands, by the name of the program.
     commands: HashMap<String, Vec<(CommandPattern, String)>>,
-    /// Those that leave the program open: they refuse, and never allow.
+    /// Rules that name no program: they can refuse, but never allow.
     any_program: Vec<(CommandPattern, String)>,
-    /// A rule about commands, if there is one: for commands of which nothing can be told.
+    /// A rule about commands, if there is one, for commands that are entirely unknown.
     some_command: Option<String>,
     names: HashMap<String, String>,
     hosts: Vec<(String, String)>,
     texts: Vec<(TextPattern, String)>,
 }
 
-/// What rules are for.
+/// The purpose of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// They deny or ask.
     Refuse,
-    /// A call must fit one of them, whatever else allows it.
+    /// A call must match one of them, whatever else allows it.
     Narrow,
     /// They allow.
     Allow,
@@ -67,8 +67,8 @@ impl Purpose {
         }
     }
 
-    /// The tools of `all` that a rule about reading, or one about changing files, is about. What may
-    /// do more than that is refused and narrowed by such a rule, and never allowed.
+    /// Returns the tools of `all` that a rule about reading or changing files covers. A tool that may do more than that
+    /// is refused and narrowed by such a rule, but never allowed.
     fn group(self, all: &[ToolFacts], of: Effect) -> Vec<String> {
         let means = |tool: &&ToolFacts| match (self, of) {
             (Purpose::Allow, of) => tool.uses_paths() && tool.effect == of,
@@ -82,22 +82,21 @@ impl Purpose {
     }
 }
 
-/// Whether a rule means a call, and which.
+/// Whether a rule matches a call, and which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meant {
     No,
     By(String),
-    /// It cannot be told.
+    /// That is unknown.
     Maybe(Doubt),
 }
 
-/// A rule that may mean a call.
+/// A rule that may match a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Doubt {
     pub(crate) rule: String,
     pub(crate) why: &'static str,
-    /// The simple command that it may mean, without wrappers; nothing where it is about the whole
-    /// call.
+    /// The simple command that it may match, without wrappers; empty if it is about the whole call.
     pub(crate) words: Vec<Word>,
 }
 
@@ -107,7 +106,7 @@ impl Meant {
     }
 }
 
-/// A name that no file has, to ask what a pattern means of a folder's content.
+/// A name that no file has, for testing whether a pattern matches the content of a folder.
 const SOMETHING: &str = "\u{1}";
 
 impl Rules {
@@ -129,7 +128,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Rules that allow commands, whatever tool runs them. One that cannot be read allows nothing.
+    /// Compiles rules that allow commands, whichever tool runs them. An invalid one allows nothing.
     pub(crate) fn of_commands(patterns: impl Iterator<Item = String>) -> Self {
         let mut rules = Rules::default();
         for text in patterns {
@@ -173,13 +172,13 @@ impl Rules {
                 What::Path(pattern) => {
                     of_tool.elsewhere.extend(path::folder_elsewhere(pattern, roots));
                     of_tool.worktree = roots.worktree.cloned();
-                    // A run in a worktree sees the checkout that it is of as well.
+                    // A run in a worktree also sees the original checkout.
                     let origin = roots.worktree.map(|worktree| worktree.origin.as_str());
                     let workspaces = [roots.workspace].into_iter().chain(origin);
                     let mut all: Vec<(String, &str)> =
                         workspaces.map(|workspace| (pattern.clone(), workspace)).collect();
                     if case == Case::Folded {
-                        // What refuses a link refuses what it leads to.
+                        // A rule that refuses a link also refuses its target.
                         let behind = all.iter().filter_map(|(pattern, workspace)| {
                             path::behind_links(pattern, Roots { workspace, ..roots })
                         });
@@ -215,17 +214,17 @@ impl Rules {
         Ok(())
     }
 
-    /// Every rule, as it was written.
+    /// Returns all rules, as written.
     pub(crate) fn texts(&self) -> &[String] {
         &self.texts
     }
 
-    /// True when a rule is about calls of `tool`, all or some.
+    /// True when a rule applies to some or all calls of `tool`.
     pub(crate) fn are_about(&self, tool: &str) -> bool {
         self.by_tool.contains_key(tool) || self.general(tool).is_some()
     }
 
-    /// The rule that is about every call of `tool`, if there is one.
+    /// Returns the rule for every call of `tool`, if there is one.
     fn general(&self, tool: &str) -> Option<&String> {
         let every = self.by_tool.get(tool).and_then(|it| it.every.as_ref());
         every.or(self.all.as_ref()).or_else(|| {
@@ -234,23 +233,23 @@ impl Rules {
         })
     }
 
-    /// True when one is about paths.
+    /// True when a rule is about paths.
     pub(crate) fn have_paths(&self) -> bool {
         self.by_tool.values().any(|rules| !rules.paths.is_empty())
     }
 
-    /// The tools that some are about with their paths.
+    /// Returns the tools with rules about paths.
     pub(crate) fn tools_with_paths(&self) -> impl Iterator<Item = &str> {
         let with_paths = self.by_tool.iter().filter(|(_, rules)| !rules.paths.is_empty());
         with_paths.map(|(tool, _)| tool.as_str())
     }
 
-    /// True when one is about paths that `tool` is called with.
+    /// True when a rule is about paths for `tool`.
     pub(crate) fn have_paths_for(&self, tool: &str) -> bool {
         self.by_tool.get(tool).is_some_and(|rules| !rules.paths.is_empty())
     }
 
-    /// The folders outside of the workspace that rules about paths count from, for `tool`.
+    /// Returns the folders outside the workspace that rules about paths for `tool` are relative to.
     pub(crate) fn folders_elsewhere(&self, tool: &str) -> impl Iterator<Item = &str> {
         let rules = self.by_tool.get(tool).into_iter();
         let mut folders: Vec<&str> =
@@ -260,26 +259,25 @@ impl Rules {
         folders.into_iter()
     }
 
-    /// The rule about paths that may mean this one.
+    /// Returns the rule about paths that may match this one.
     pub(crate) fn path_rule(&self, tool: &str, target: &Target) -> Option<&String> {
         self.by_tool.get(tool)?.path(target, Side::Refuse)
     }
 
-    /// True when a rule about paths may mean something in `folder` for `tool`.
+    /// True when a rule about paths may match something in `folder` for `tool`.
     pub(crate) fn reach_into(&self, tool: &str, folder: &Target) -> bool {
         let Some(rules) = self.by_tool.get(tool) else { return false };
         let reach = |path: &str| {
             rules.paths.iter().any(|(base, patterns)| match below(path, base) {
                 Some(names) => patterns.iter().any(|(pattern, _)| pattern.reaches_into(&names)),
-                // What they count from may be in there.
+                // Their base may be inside the folder.
                 None => below(base, path).is_some(),
             })
         };
         rules.names_of(folder).iter().any(|path| reach(path))
     }
 
-    /// True when a rule for `tool` may mean something below `link` that it does not mean below
-    /// `real`, where that leads.
+    /// True when a rule for `tool` may match something below `link` that it does not match below its target `real`.
     pub(crate) fn mean_more_below(&self, tool: &str, link: &Target, real: &Target) -> bool {
         let Some(rules) = self.by_tool.get(tool) else { return false };
         let (link, real) = (rules.names_of(link), rules.names_of(real));
@@ -294,15 +292,15 @@ impl Rules {
         })
     }
 
-    /// The rule that certainly means this path.
+    /// Returns the rule that certainly matches this path.
     pub(crate) fn allowed_path(&self, tool: &str, target: &Target) -> Option<&String> {
         let general = self.general(tool);
         general.or_else(|| self.by_tool.get(tool)?.path(target, Side::Allow))
     }
 
-    /// Whether a rule may mean the call of `tool` that is about `subject`: the side of caution.
-    /// `settled` holds the rules that the user allowed. If one of them spells out a command that can
-    /// run any program, such as `python3 -c`, then no rule here is asked what that command may run.
+    /// Returns whether a rule may match the call of `tool` about `subject`; in doubt, it may. `settled` holds the rules
+    /// that the user allowed. If one of them spells out a command that can run any program, such as `python3 -c`, then
+    /// no rule here is checked against what that command may run.
     pub(crate) fn may_mean(&self, tool: &str, subject: &Subject, settled: &[&Rules]) -> Meant {
         if let Some(rule) = self.general(tool) {
             return Meant::By(rule.clone());
@@ -370,20 +368,20 @@ impl Rules {
         }
     }
 
-    /// True when a rule with a specifier settles what the command `words` may run.
+    /// True when a rule with a specifier accepts whatever the command `words` may run.
     fn settle(&self, tool: &str, words: &[Word]) -> bool {
         let name = words.first().and_then(Word::exact).unwrap_or_default();
         let patterns = self.by_tool.get(tool).and_then(|rules| rules.commands.get(base(name)));
         patterns.into_iter().flatten().any(|(pattern, _)| pattern.settles(words))
     }
 
-    /// The rule that certainly means the call of `tool` that is about `subject`. When there is none
-    /// and one nearly does, why it does not.
+    /// Returns the rule that certainly matches the call of `tool` about `subject`. If there is none but one nearly
+    /// matches, the error says why it does not.
     pub(crate) fn allow(&self, tool: &str, subject: &Subject) -> Result<Option<String>, String> {
         Rules::allow_any(&[self], tool, subject)
     }
 
-    /// The same for several sets together: the parts of a command may be allowed by different ones.
+    /// Does the same for several sets: different sets may allow the parts of a command.
     pub(crate) fn allow_any(
         sets: &[&Rules],
         tool: &str,
@@ -431,7 +429,7 @@ impl Rules {
     }
 }
 
-/// What a rule about paths is asked for.
+/// The purpose of a check of paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Refuse,
@@ -448,7 +446,7 @@ impl OfTool {
         }
     }
 
-    /// By what paths the rules know `target`: its own, and where it was copied from.
+    /// Returns the paths by which rules know `target`: its own, and those of its originals.
     fn names_of(&self, target: &Target) -> Vec<String> {
         let Some(case) = self.case else { return Vec::new() };
         let copied = self.worktree.iter().flat_map(|worktree| worktree.copied_from(&target.path));
@@ -481,12 +479,12 @@ impl OfTool {
 
     fn named(&self, name: &str) -> Option<&String> {
         let name = name.to_lowercase();
-        // A skill of a plugin answers to its own name too.
+        // A skill of a plugin also has its name without the plugin.
         let own = name.split_once(':').map(|(_, own)| own);
         self.names.get(&name).or_else(|| own.and_then(|own| self.names.get(own)))
     }
 
-    /// The rule that means the text `said`. What refuses does not look at case.
+    /// Returns the rule that matches the text `said`. Rules that refuse ignore case.
     fn text(&self, said: &str, side: Side) -> Option<&String> {
         let folded = |text: &str| match side {
             Side::Refuse => text.trim().to_lowercase(),

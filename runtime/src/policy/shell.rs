@@ -1,8 +1,7 @@
-//! What a bash command does, as far as its text says: its simple commands, and what else happens.
+//! Parses a bash command: its simple commands, and what else it does. Nothing is run.
 //!
-//! Two readers ask. Whoever would *allow* a command needs it to be nothing but simple commands whose
-//! words are known ([`Script::beyond`] is empty). Whoever would *refuse* it needs to see every
-//! command that may run; where that cannot be told, [`Script::unclear`] says so. Nothing is run.
+//! A rule that *allows* needs a command that consists only of simple commands with known words ([`Script::beyond`] is
+//! empty). A rule that *refuses* needs every command that may run; if that is unknown, [`Script::unclear`] says why.
 
 mod compound;
 mod names;
@@ -18,28 +17,27 @@ pub(crate) use word::Word;
 use super::odd::odd;
 use parser::Parser;
 
-/// Beyond this a command is not read: a limit must never be a way around a rule.
+/// The longest command that is read. A longer one is unclear: a limit must not be a way around a rule.
 const LONGEST: usize = 16 << 10;
-/// Simple commands, at most.
+/// The most simple commands.
 pub(crate) const MOST: usize = 128;
 /// How deep substitutions may nest.
 const DEEPEST: u32 = 12;
 
-/// A command, read.
+/// A parsed command.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
-    /// Its simple commands, those within substitutions included, in no order that matters.
+    /// Its simple commands, including those in substitutions. The order does not matter.
     pub(crate) commands: Vec<Vec<Word>>,
     /// The variables it sets.
     pub(crate) settings: Vec<Setting>,
-    /// The first thing that is more than a list of simple commands with known words.
+    /// The first part that is more than a list of simple commands with known words.
     pub(crate) beyond: Option<&'static str>,
-    /// Why it is not clear what may run.
+    /// Why it is unclear what may run.
     pub(crate) unclear: Option<&'static str>,
 }
 
-/// The programs that a command runs, each once, as far as it spells them out; `…` stands for what else
-/// it may run.
+/// Returns the programs that a command runs, each once, as far as it spells them out; `…` stands for any others.
 pub fn programs_in(command: &str) -> Vec<String> {
     let script = Script::parse(command);
     let mut names: Vec<String> = Vec::new();
@@ -55,12 +53,12 @@ pub fn programs_in(command: &str) -> Vec<String> {
     names
 }
 
-/// A variable that is set.
+/// A variable assignment.
 #[derive(Debug)]
 pub(crate) struct Setting {
     pub(crate) name: String,
     pub(crate) value: Word,
-    /// Programs see it too.
+    /// Programs see the variable too.
     pub(crate) is_exported: bool,
 }
 
@@ -79,7 +77,7 @@ impl Script {
         Script::read(text, 0, Place::Call)
     }
 
-    /// The same of a script within a command.
+    /// Parses a script that is an argument of a command.
     pub(crate) fn within(text: &str) -> Script {
         Script::read(text, 0, Place::Command)
     }
@@ -112,7 +110,7 @@ impl Script {
         self.unclear.get_or_insert(why);
     }
 
-    /// Takes over what is within.
+    /// Adds the content of an inner script.
     fn absorb(&mut self, inner: Script) {
         self.commands.extend(inner.commands);
         self.settings.extend(inner.settings);

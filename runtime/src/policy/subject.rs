@@ -1,5 +1,4 @@
-//! What a call is about, as rules see it: a path, a command, an agent, a skill, a
-//! host, a text.
+//! The subject of a call, as rules see it: a path, a command, an agent, a skill, a host, a text.
 
 use super::command::Command;
 use super::path::{Case, fold, normal};
@@ -9,31 +8,31 @@ use serde_json::Value;
 use std::path::Path;
 use url::Url;
 
-/// What a call is about.
+/// The subject of a call.
 pub(crate) enum Subject {
     Path(Target),
     Command(Box<Command>),
-    /// Of an agent or a skill; nothing when the call does not say.
+    /// The name of an agent or a skill; `None` if the call has none.
     Name(Option<String>),
-    /// Of a host; nothing when the call does not say, or says nonsense.
+    /// A host; `None` if the call has none, or an invalid one.
     Host(Option<String>),
-    /// Some other text; nothing when the call does not say.
+    /// Some other text; `None` if the call has none.
     Text(Option<String>),
-    /// Nothing that a rule could be about.
+    /// Nothing that a rule could match.
     Other,
 }
 
 /// A path that a tool would open.
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// Absolute, as its text says.
+    /// Absolute, as written.
     pub(crate) path: String,
-    /// The same, for rules whose case does not matter.
+    /// The same, for rules that ignore case.
     pub(crate) folded: String,
     pub(crate) extent: Extent,
 }
 
-/// How much of a place a tool uses.
+/// How much of a path a tool uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// The file.
@@ -49,8 +48,8 @@ impl Target {
         Target::of(normal(workspace, path), extent)
     }
 
-    /// The one that is open at `path`. Bytes of a name that are no text stand for themselves in no
-    /// rule: only `?` and `*` mean them.
+    /// Returns the target for the open file at `path`. Bytes of a name that are not text match only
+    /// `?` and `*`.
     pub(crate) fn open(path: &Path, extent: Extent) -> Self {
         Target::of(path.to_string_lossy().into_owned(), extent)
     }
@@ -62,7 +61,7 @@ impl Target {
 }
 
 impl Subject {
-    /// What `call` of `tool` is about, in `workspace`.
+    /// Returns the subject of `call` of `tool` in `workspace`.
     pub(crate) fn of(call: &ToolCall, tool: &ToolFacts, workspace: &str) -> Subject {
         let text = |key: &str| call.input.get(key).and_then(Value::as_str);
         let first = |keys: &[&str]| {
@@ -97,7 +96,7 @@ impl Subject {
     }
 }
 
-/// The host of an address, as rules write it.
+/// Returns the host of a URL, as rules write it.
 fn host(address: &str) -> Option<String> {
     let address = Url::parse(address.trim()).ok()?;
     let is_web = matches!(address.scheme(), "http" | "https");

@@ -1,5 +1,5 @@
-//! The rule that is offered when a person is asked: one that would have allowed the call, and no more
-//! than what is like it.
+//! The rule that Posse offers when it asks a person: it would have allowed the call, and only
+//! similar calls.
 
 use super::command::CommandPattern;
 use super::program::offered;
@@ -11,7 +11,7 @@ use crate::policy::rule::{EDIT, WRITING};
 use crate::tool_facts::ToolFacts;
 use posse_protocol::{Effect, ToolCall};
 
-/// The rule that would allow `call`, if one can be written.
+/// Returns a rule that would allow `call`, if one can be written.
 pub(super) fn rule(
     policy: &Policy,
     call: &ToolCall,
@@ -19,7 +19,7 @@ pub(super) fn rule(
     subject: &Subject,
 ) -> Option<String> {
     let tool = facts.name.as_str();
-    // Without rules about the tool it was not looked at.
+    // If there are no rules about the tool, its subject was not determined.
     let own;
     let subject = match subject {
         Subject::Other => {
@@ -47,15 +47,15 @@ pub(super) fn rule(
     candidates.into_iter().find(would_allow)
 }
 
-/// Rules for a command: by its program and what it is told to do, else the whole of it.
+/// Returns rules for a command: by its program and subcommand, or the whole command.
 fn commands(tool: &str, words: &[Word]) -> Vec<String> {
     let texts: Option<Vec<&str>> = words.iter().map(Word::exact).collect();
     let plain = |text: &&str| {
         !text.is_empty()
             && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_./".contains(&it))
     };
-    // One that is named by its place is not known by its name, and of one that is not known nobody
-    // knows what its arguments make it run: only the whole command is like itself.
+    // A program given by its path is not known by its name, and the arguments of an unknown program
+    // may make it run anything. For both, only a rule for the whole command is safe.
     let known: Vec<&str> = words.iter().map_while(Word::exact).take_while(plain).collect();
     let beginning = offered(&known).and_then(|said| known.get(..said));
     let mut rules: Vec<String> =
@@ -70,8 +70,8 @@ fn commands(tool: &str, words: &[Word]) -> Vec<String> {
     rules
 }
 
-/// The rule with which a person says that it need not be known what the command `words` of `tool`
-/// runs.
+/// Returns the rule with which a person accepts that it is unknown what the command `words` of
+/// `tool` runs.
 pub(super) fn settling(tool: &str, words: &[Word]) -> Option<String> {
     let plain =
         |text: &&str| text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it));
@@ -82,12 +82,12 @@ pub(super) fn settling(tool: &str, words: &[Word]) -> Option<String> {
     pattern.settles(words).then(|| format!("{tool}({beginning}:*)"))
 }
 
-/// The program that a rule with `specifier` is about, if it says.
+/// Returns the program that a rule with `specifier` names, if it names one.
 pub(super) fn program(specifier: &str) -> Option<String> {
     CommandPattern::parse(specifier).ok()?.program().map(str::to_owned)
 }
 
-/// A command in a few words.
+/// Returns a command, shortened for display.
 pub(super) fn shown(words: &[Word]) -> String {
     const LONGEST: usize = 60;
     let texts: Vec<&str> = words.iter().map(|word| word.exact().unwrap_or("…")).collect();
@@ -98,7 +98,7 @@ pub(super) fn shown(words: &[Word]) -> String {
     }
 }
 
-/// A path as a pattern that means it alone.
+/// Returns a pattern that matches only `path`.
 fn escaped(path: &str) -> String {
     path.chars().fold(String::new(), |mut text, char| {
         if "*?[\\".contains(char) {

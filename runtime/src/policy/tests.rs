@@ -13,7 +13,7 @@ use crate::tool_facts::built_in_tools;
 use posse_protocol::{CallId, Extra, SkillOffer};
 use serde_json::{Value, json};
 
-/// A run's policy, and how it is asked.
+/// The policy of a run, and calls to check.
 struct Case {
     grant: Grant,
     standing: Standing,
@@ -25,7 +25,7 @@ fn list(rules: &[&str]) -> Vec<String> {
 }
 
 impl Case {
-    /// A run that may write, in the mode that asks, with nobody there.
+    /// An unattended run that may write, in the mode that asks.
     fn new() -> Case {
         let grant = Grant {
             tools: list(&[

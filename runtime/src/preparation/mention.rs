@@ -2,14 +2,14 @@
 
 use posse_protocol::Offer;
 
-/// Words before an agent's name that make a sentence about it a request.
+/// Words before the name of an agent that make a sentence a request.
 const VERBS: [&str; 17] = [
     "use", "using", "ask", "asking", "have", "let", "run", "call", "with", "via", "through", "by",
     "to", "start", "launch", "spawn", "invoke",
 ];
 const ARTICLES: [&str; 6] = ["the", "a", "an", "my", "our", "your"];
 
-/// The agents of `offers` that `text` asks for, each once, in the order of `offers`.
+/// Returns the agents of `offers` that `text` asks for, each once, in the order of `offers`.
 pub(crate) fn mentioned<'a>(text: &str, offers: &'a [Offer]) -> Vec<&'a Offer> {
     let lower = text.to_lowercase();
     let asked = |offer: &&Offer| {
@@ -19,7 +19,7 @@ pub(crate) fn mentioned<'a>(text: &str, offers: &'a [Offer]) -> Vec<&'a Offer> {
     offers.iter().filter(asked).collect()
 }
 
-/// What the agent is told about whom the person asks for.
+/// Returns the note for the agent about the agents that the person asks for.
 pub(crate) fn hint(asked: &[&Offer]) -> Option<String> {
     let names: Vec<String> = asked.iter().map(|offer| format!("`{}`", offer.name)).collect();
     match names.as_slice() {
@@ -34,7 +34,7 @@ pub(crate) fn hint(asked: &[&Offer]) -> Option<String> {
     }
 }
 
-/// True when `@agent-name` stands in `text`, by itself.
+/// True when `text` has `@agent-name` as a word of its own.
 fn is_tagged(text: &str, name: &str) -> bool {
     let tag = format!("@agent-{name}");
     text.match_indices(&tag).any(|(at, tag)| {
@@ -44,8 +44,8 @@ fn is_tagged(text: &str, name: &str) -> bool {
     })
 }
 
-/// True when `name` has come to its end before `after`: a full stop ends a sentence, a colon may
-/// begin the name of a plugin's agent.
+/// True when a name ends before `after`: a full stop ends a sentence, but a colon may begin the
+/// name of an agent in a plugin.
 fn ends_a_name(after: &str) -> bool {
     let mut rest = after.chars();
     match rest.next() {

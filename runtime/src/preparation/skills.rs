@@ -1,5 +1,5 @@
-//! Which skills a run has, and which of them it knows from the start. Decided when it starts, and
-//! stored: its parent's or all there are, and further ones; less what anybody denies.
+//! Which skills a run has, and which of them it preloads. Posse decides this at the start and
+//! stores it: the skills of its parent, or all, and further ones; without denied ones.
 
 use crate::agents::{Level, Problem};
 use crate::child::Above;
@@ -10,23 +10,23 @@ use crate::tool_facts::SKILL;
 use posse_protocol::{AgentSpec, Extra, Grant, RunSpec, SkillOffer};
 use std::path::{Path, PathBuf};
 
-/// Skills of one run, at most, those aside that it knows from the start.
+/// The most skills of one run, without preloaded ones.
 const SKILLS: usize = 200;
-/// Bytes of all that an agent knows from the start.
+/// The most bytes of all preloaded skills.
 const KNOWN_BYTES: usize = 400_000;
 
-/// Whose an agent is.
+/// The author of an agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Author {
-    /// A project that it came with.
+    /// The project that contains it.
     Project,
-    /// Anybody else.
+    /// Anyone else.
     Other,
 }
 
 impl Runtime {
-    /// The skills of a run of `agent` in `workspace` that is started as `spec` says, on behalf of
-    /// `above` if there is someone.
+    /// Returns the skills of a run of `agent` in `workspace` that starts with `spec`, as a child of
+    /// `above` if there is one.
     pub(crate) fn skills_of(
         &self,
         spec: &RunSpec,
@@ -51,7 +51,7 @@ impl Runtime {
         skills.retain(|it| catalog.allows(&it.name) && allows(&spec.rights.skills, &it.name));
         let known = |skill: &SkillOffer| is_known(agent, skill);
         if author == Author::Other {
-            // What a project brings along does not take the place of what its user's agents know.
+            // A skill of a project does not replace a skill that an agent of the user preloads.
             for skill in skills.iter_mut().filter(|skill| known(skill)) {
                 if let Some(own) = catalog.own(&skill.name).filter(|own| !own.is_manual) {
                     *skill = offer(own);
@@ -67,7 +67,7 @@ impl Runtime {
     }
 }
 
-/// All that models are told of, by name.
+/// Returns all skills that models see, by name.
 fn on_offer(catalog: &SkillCatalog) -> Vec<SkillOffer> {
     let untrusted = |skill: &Skill| catalog.entry(&skill.name).is_some_and(Entry::is_untrusted);
     let offered = catalog.iter().filter(|skill| !skill.is_manual);
@@ -84,7 +84,8 @@ fn offer(skill: &Skill) -> SkillOffer {
     }
 }
 
-/// The skills in a folder that whoever starts a run names. A run can only name what it can read.
+/// Returns the skills in a folder that the start of a run names. A parent can only name folders in
+/// its own workspace.
 fn further(
     folder: &Path,
     workspace: &str,
@@ -110,7 +111,7 @@ fn further(
         return Err(unusable(problem.to_string()));
     }
     let mut offers = on_offer(&catalog);
-    // What a run finds in its folder is no more trusted than when it stands where skills do.
+    // A skill that a run finds in its workspace is no more trusted than in a folder of skills.
     for offer in offers.iter_mut().filter(|_| above.is_some()) {
         offer.untrusted = !known.is_trusted(Path::new(&offer.path));
     }
@@ -121,15 +122,15 @@ fn is_known(agent: &AgentSpec, skill: &SkillOffer) -> bool {
     agent.start.skills.iter().any(|name| name.trim().eq_ignore_ascii_case(&skill.name))
 }
 
-/// Leaves the skills that a run has a use for: one that can neither load a skill nor hand it on has
-/// those that it knows from the start.
+/// Keeps only the skills that a run can use: if it can neither load skills nor start subagents, its
+/// preloaded ones.
 pub(crate) fn keep_useful(grant: &mut Grant, agent: &AgentSpec) {
     if !grant.allows(SKILL) && grant.delegation.is_none() {
         grant.skills.retain(|skill| is_known(agent, skill));
     }
 }
 
-/// Adds what `agent` is to know from the start to its instructions.
+/// Adds the preloaded skills of `agent` to its instructions.
 pub(crate) fn teach(agent: &mut AgentSpec, skills: &[SkillOffer]) -> Result<(), Error> {
     let before = agent.instructions.len();
     for name in &agent.start.skills {

@@ -1,4 +1,4 @@
-//! What a query tells: the events of a run, as a program that asked a question wants them.
+//! The messages of a query: the events of a run, in a form for programs that ask a question.
 
 use crate::error::Error;
 use crate::handle::RunHandle;
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Something that an agent says or does. Its JSON has the variant in `type`.
+/// Something that an agent said or did. Its JSON has the variant in `type`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Message {
     /// The run has begun. Always the first.
     Started(Started),
-    /// A piece of something under way: text, reasoning, what a tool shows. A slow reader may miss
-    /// some; the whole follows.
+    /// A piece of something in progress: text, reasoning, the output of a tool. A slow reader may
+    /// miss some; the complete message follows.
     Delta(Delta),
-    /// The model has spoken: text, and the tools it wants to be called.
+    /// The model has replied: with text, and the tools that it wants to call.
     Assistant {
-        /// What it said.
+        /// The reply.
         message: Said,
     },
     /// A call has its result.
@@ -30,16 +30,16 @@ pub enum Message {
         call: CallId,
         /// The tool, by the name the model used.
         tool: String,
-        /// What the model is told.
+        /// The result that the model gets.
         output: ToolOutput,
     },
-    /// Another agent was set to work. What comes of it is the result of the call.
+    /// The agent started a subagent. The answer of the subagent is the result of the call.
     Delegated {
         /// Its run.
         run: RunId,
         /// Which agent.
         agent: AgentName,
-        /// What it is to do, in a few words.
+        /// Its task, in a few words.
         label: String,
     },
     /// The run has ended. Always the last.
@@ -61,8 +61,8 @@ pub struct Started {
     pub tools: Vec<String>,
     /// The agents it may hand work to.
     pub agents: Vec<AgentName>,
-    /// What is worth knowing of the agents that the query defines: tools that do not exist, fields
-    /// that nothing acts on yet.
+    /// Warnings about the agents that the query defines: tools that do not exist, fields without
+    /// effect yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -82,35 +82,35 @@ impl Started {
     }
 }
 
-/// What was made of a question, and what it took. Tokens, money and calls are those of the run and
-/// of all that it started.
+/// The answer to a question, and what it cost. Tokens, money and calls are those of the run and all
+/// its subagents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The run that answered.
     pub run: RunId,
-    /// How it ended. What is not completed is no answer, but may have a part of one.
+    /// How it ended. An outcome other than completed is no answer, but may contain a part of one.
     pub outcome: Outcome,
     /// Tokens sent, cached or not.
     pub input_tokens: u64,
     /// Tokens received.
     pub output_tokens: u64,
-    /// Money that is known to have been spent; nothing when the price is not known.
+    /// Known cost; zero if the price is unknown.
     pub cost: Usd,
-    /// What calls that were cut short may have cost besides, at most.
+    /// The most that interrupted calls may have cost in addition.
     #[serde(default)]
     pub uncertain_cost: Usd,
     /// Model calls.
     pub turns: u64,
     /// Tool calls.
     pub tool_calls: u64,
-    /// Runs that it started, and those started by them.
+    /// Its subagents.
     pub children: usize,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
 }
 
 impl Summary {
-    /// The answer, or what there was of it. Empty when nothing was said.
+    /// The answer, or the part of it that exists. Empty if the agent said nothing.
     pub fn text(&self) -> &str {
         self.outcome.text()
     }
@@ -146,7 +146,7 @@ impl Summary {
     }
 }
 
-/// Tells the events of a run.
+/// Turns the events of a run into messages.
 pub(super) struct Teller {
     run: RunId,
     warnings: Vec<String>,
@@ -159,7 +159,7 @@ impl Teller {
         Teller { run, warnings, called: HashMap::new() }
     }
 
-    /// The message that `event` is, if it is one.
+    /// Returns the message for `event`, if there is one.
     pub(super) fn tell(&mut self, event: Event) -> Option<Message> {
         match event {
             Event::RunStarted(started) => {

@@ -1,4 +1,4 @@
-//! What may be said of a query besides its prompt, and the agents there are for it.
+//! The options of a query, and the agents that it has.
 
 use super::MAIN;
 use crate::agents::{AgentCatalog, AgentDefinition, Level, ToolFacts};
@@ -9,10 +9,10 @@ use posse_protocol::{AgentName, AgentSpec, DelegationStrategy, Limits, RunId, Ru
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The agent that the main one is like unless another is named.
+/// The agent that the main agent is based on by default.
 pub(crate) const USUAL: &str = "general-purpose";
 
-/// What may be said of a query besides its prompt.
+/// The options of a query.
 ///
 /// ```
 /// use posse::query::{AgentDefinition, DefinedRights, QueryOptions};
@@ -35,34 +35,34 @@ pub(crate) const USUAL: &str = "general-purpose";
 /// ```
 #[derive(Clone)]
 pub struct QueryOptions {
-    /// Agents by name that the main agent may hand work to, beside those of the home.
+    /// Agents by name that the main agent may call, in addition to those of the home.
     pub agents: BTreeMap<String, AgentDefinition>,
-    /// How the main agent comes to hand work to others.
+    /// How the main agent is encouraged to call other agents.
     pub strategy: DelegationStrategy,
-    /// The agent that the main agent is like; `general-purpose` if none is named.
+    /// The agent that the main agent is based on; `general-purpose` by default.
     pub agent: Option<String>,
-    /// The system prompt, in place of that agent's own.
+    /// The system prompt, in place of the one of that agent.
     pub system_prompt: Option<String>,
-    /// The tools that the main agent may call, in place of that agent's own. Those it hands work to
-    /// have theirs.
+    /// The tools that the main agent may call, in place of those of that agent. Subagents have
+    /// their own tools.
     pub allowed_tools: Option<Vec<String>>,
-    /// Tools that nobody may call: neither the main agent nor any other.
+    /// Tools that no agent of the query may call.
     pub disallowed_tools: Vec<String>,
-    /// The model, as `vendor/name` or a short name. Agents that name none have the same.
+    /// The model, as `vendor/name` or a short name. Agents that name no model use the same one.
     pub model: Option<String>,
-    /// How far the main agent may go.
+    /// The limits of the main agent.
     pub limits: Limits,
     /// The folder to work in.
     pub workspace: PathBuf,
-    /// A run of an earlier query, which is told the prompt and goes on. It keeps its folder, model
-    /// and tools. Only a home that is kept has one.
+    /// A run of an earlier query, which continues with the prompt. It keeps its folder, model and
+    /// tools. This needs a home with a lasting database.
     pub resume: Option<RunId>,
-    /// Where runs are kept, and the keys that models are reached with.
+    /// Where Posse stores the runs, and the API keys.
     pub home: Home,
 }
 
 impl Default for QueryOptions {
-    /// The usual agent in the current folder and in a temporary home.
+    /// The default agent in the current folder and in a temporary home.
     fn default() -> Self {
         QueryOptions {
             agents: BTreeMap::new(),
@@ -80,14 +80,14 @@ impl Default for QueryOptions {
     }
 }
 
-/// The agents there are for a query, and what their author should know.
+/// The agents of a query, and warnings for their author.
 pub(super) struct Agents {
     pub(super) all: Vec<AgentSpec>,
     pub(super) warnings: Vec<String>,
 }
 
 impl QueryOptions {
-    /// The agents there are for this query.
+    /// Returns the agents of this query.
     pub(super) fn agents(&self) -> Result<Agents, Error> {
         let config = self.home.config();
         let known = config.definitions.agents.current();
@@ -120,7 +120,7 @@ impl QueryOptions {
         Ok(agents)
     }
 
-    /// The run that answers.
+    /// Returns the run to start.
     pub(super) fn spec(&self, prompt: String) -> Result<RunSpec, Error> {
         Ok(RunSpec {
             models: ModelChoice::of(self.model.clone()),
@@ -136,7 +136,7 @@ impl Agents {
         self.all.iter().any(|known| known.name.as_str().eq_ignore_ascii_case(name.as_str()))
     }
 
-    /// The agent called `name` that `definition` makes where `tools` exist.
+    /// Adds the agent `name` of `definition`, given the tools that exist.
     fn define(
         &mut self,
         name: &str,
@@ -168,12 +168,12 @@ impl Agents {
     }
 }
 
-/// The main agent, which is like the one of `known` called `like`.
+/// Returns the main agent, based on the agent `like` of `known`.
 pub(crate) fn leader(known: &AgentCatalog, like: &str) -> Result<AgentSpec, Error> {
     Ok(AgentSpec { name: parsed(MAIN)?, ..known.find(&parsed(like)?)?.clone() })
 }
 
-/// True when `name` is that of the main agent.
+/// True when `name` is the name of the main agent.
 pub(crate) fn is_main(name: &AgentName) -> bool {
     name.as_str().eq_ignore_ascii_case(MAIN)
 }

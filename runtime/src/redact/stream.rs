@@ -1,5 +1,5 @@
-//! Secrets taken out of what comes in pieces: the end of a piece that may be the beginning of a
-//! secret waits for the next.
+//! Removes secrets from text that arrives in pieces: if the end of a piece may begin a secret, it
+//! waits for the next piece.
 
 use super::Redactor;
 use async_trait::async_trait;
@@ -9,7 +9,7 @@ use posse_protocol::Delta;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// What is on its way from one source, the deltas of which come in order.
+/// Deltas of one source, which arrive in order.
 pub(super) struct Stream {
     redactor: Redactor,
     held: Mutex<Option<Delta>>,
@@ -20,7 +20,7 @@ impl Stream {
         Stream { redactor: redactor.clone(), held: Mutex::new(None) }
     }
 
-    /// Hands on what can be shown now.
+    /// Passes on the text that can be shown now.
     pub(super) fn take(&self, mut delta: Delta, show: DeltaSink<'_>) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(new) = text_of(&mut delta).map(std::mem::take) else { return show(delta) };
@@ -41,7 +41,7 @@ impl Stream {
         }
     }
 
-    /// Hands on what waited. For when nothing follows.
+    /// Passes on the text that was held back, when no more follows.
     pub(super) fn end(&self, show: DeltaSink<'_>) {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.show(held, show);
@@ -70,7 +70,7 @@ fn text_of(delta: &mut Delta) -> Option<&mut String> {
     }
 }
 
-/// Another piece of the same.
+/// Returns a delta of the same kind with another text.
 fn with_text(delta: &Delta, text: String) -> Delta {
     match delta {
         Delta::Thinking { .. } => Delta::Thinking { text },
@@ -92,7 +92,7 @@ fn goes_on(before: &Delta, delta: &Delta) -> bool {
     }
 }
 
-/// The bytes of `end`, of which the last may not be written to its end.
+/// Decodes the bytes of `end`, whose last escape may be incomplete.
 fn unescaped(end: &[u8]) -> Vec<u8> {
     let open = end.iter().rev().take(2).position(|byte| *byte == b'%');
     let whole = &end[..end.len() - open.map_or(0, |at| at + 1)];
@@ -100,13 +100,13 @@ fn unescaped(end: &[u8]) -> Vec<u8> {
 }
 
 impl Redactor {
-    /// Up to where `text` can be told to hold a secret or none, whatever follows.
+    /// Returns the end of the text that can be shown, whatever follows.
     fn safe_end(&self, text: &str) -> usize {
         if self.is_empty() {
             return text.len();
         }
         let longest = self.all.iter().map(Vec::len).max().unwrap_or(0);
-        // A byte may be written with three signs.
+        // An escaped byte has three characters.
         let width = if text.contains('%') { 3 } else { 1 };
         let first = text.len().saturating_sub((width * longest).saturating_sub(1));
         let begins_a_form = |start: &usize| {
@@ -118,19 +118,20 @@ impl Redactor {
         let Some(end) = (first..text.len()).filter(boundary).find(begins_a_form) else {
             return text.len();
         };
-        // One that is whole already is not cut in two.
+        // Do not cut a complete secret in two.
         let around = self.find(text).into_iter().find(|it| it.start < end && end < it.end);
         around.map_or(end, |found| found.start)
     }
 
-    /// True when a form begins with `end`, and goes on.
+    /// True when a form begins with `end` and is longer.
     fn has_beginning(&self, end: &[u8]) -> bool {
-        // They are sorted: the first that is greater is the only one to look at.
+        // The forms are sorted, so only the first greater one can match.
         let next = self.all.partition_point(|form| form.as_slice() <= end);
         self.all.get(next).is_some_and(|form| form.starts_with(end))
     }
 
-    /// `context`, through which no secret is shown; and what to end when nothing more is.
+    /// Returns `context` with secrets removed from its deltas, and the stream to end after the
+    /// call.
     pub(super) fn watching(&self, context: &ToolContext) -> (ToolContext, Arc<Stream>) {
         let stream = Arc::new(Stream::new(self));
         let (through, show) = (stream.clone(), context.deltas.clone());
@@ -138,7 +139,7 @@ impl Redactor {
         (ToolContext { deltas, ..context.clone() }, stream)
     }
 
-    /// `model`, whose deltas are without secrets.
+    /// Returns `model` wrapped so that its deltas have no secrets.
     pub(crate) fn before(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
         match self.is_empty() {
             true => model,
@@ -147,7 +148,7 @@ impl Redactor {
     }
 }
 
-/// A model that shows no secrets while it speaks. What it has said is the log's affair.
+/// A model whose deltas have no secrets. The log redacts the complete reply.
 struct Discreet {
     model: Arc<dyn Model>,
     redactor: Redactor,
@@ -184,7 +185,7 @@ mod tests {
     const SECRET: &str = "sk-canary-8f3b1c";
     const LONGER: &str = "sk-canary-8f3b1c-and-more";
 
-    /// What is shown of these pieces.
+    /// Returns what is shown of these pieces.
     fn shown(pieces: &[&str]) -> Vec<String> {
         let shown = Mutex::new(Vec::new());
         let show = |mut delta: Delta| {

@@ -1,5 +1,5 @@
-//! Settings of Claude Code as they are written. Posse uses what they deny and ask about, and a mode
-//! that is stricter than its own; it says what else is there, and does not use it.
+//! Settings of Claude Code. Posse applies their `deny` and `ask` rules, and a mode that is stricter
+//! than its own; it reports the rest as unused.
 
 use super::translate::{List, Place, translate};
 use crate::config::{ConfigError, read_text};
@@ -10,26 +10,26 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What one file of Claude Code's settings says.
+/// One settings file of Claude Code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaudeSettings {
-    /// Which file.
+    /// The file.
     pub path: PathBuf,
     /// Calls that it denies, as rules of Posse.
     pub deny: Vec<String>,
     /// Calls that it asks about, as rules of Posse.
     pub ask: Vec<String>,
-    /// The mode of runs for which nobody names another, if it only narrows.
+    /// The mode of runs that name no other, if it only narrows.
     pub mode: Option<Mode>,
-    /// What it sets that Posse does not use: keys.
+    /// The keys that Posse does not use.
     pub unused: Vec<String>,
-    /// Rules that are kept in another way than written, in words.
+    /// Rules that Posse applies in another way than written, in words.
     pub warnings: Vec<String>,
 }
 
 impl ClaudeSettings {
-    /// The file at `path`, if there is one, as it holds for runs in `workspace`. `folder` is the
-    /// one that holds `.claude`; nothing for the user's own settings.
+    /// Reads the file at `path`, if it exists, for runs in `workspace`. `folder` is the one that
+    /// holds `.claude`; `None` for the settings of the user.
     pub(super) fn read(
         path: &Path,
         folder: Option<&Path>,
@@ -88,7 +88,7 @@ impl ClaudeSettings {
 }
 
 impl ClaudeSettings {
-    /// Adds the rules of `other` that it does not have.
+    /// Adds the rules of `other` that are missing here.
     pub(super) fn add_rules(&mut self, other: ClaudeSettings) {
         for (own, further) in [(&mut self.deny, other.deny), (&mut self.ask, other.ask)] {
             let new: Vec<String> = further.into_iter().filter(|it| !own.contains(it)).collect();
@@ -98,18 +98,18 @@ impl ClaudeSettings {
     }
 }
 
-/// What to do about a file that cannot be understood.
+/// What to do about an invalid file.
 const NEXT: &str = "Fix or remove it: Posse starts no run here while it cannot enforce one of \
     your rules";
 
-/// A file while it is read.
+/// A file in progress.
 struct File<'f> {
     path: &'f Path,
     text: &'f str,
 }
 
 impl File<'_> {
-    /// The rules in the list `key`.
+    /// Returns the rules in the list `key`.
     fn rules<'p>(
         &self,
         permissions: &'p Map<String, Value>,
@@ -129,7 +129,8 @@ impl File<'_> {
         }
     }
 
-    /// Refuses keys that were probably meant to hold rules: nobody would notice that they do not.
+    /// Refuses keys that were probably meant to hold rules: their author would not notice that they
+    /// have no effect.
     fn check_keys(&self, all: &Map<String, Value>) -> Result<(), ConfigError> {
         let mistyped = |key: &str, meant: &str| {
             let reason = format!("there is no setting `{key}`; did you mean `{meant}`? {NEXT}");
@@ -161,7 +162,7 @@ impl File<'_> {
         ConfigError::Invalid { path: self.path.to_owned(), at, reason: reason.to_owned() }
     }
 
-    /// Line and column at which `part` stands.
+    /// Returns the line and column of `part`.
     fn find(&self, part: &str) -> Option<(u32, u32)> {
         let before = &self.text[..self.text.find(part)?];
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -169,7 +170,7 @@ impl File<'_> {
     }
 }
 
-/// JSON in which no key is there twice: of two lists of rules, one would fall.
+/// JSON without duplicate keys: of two lists of rules, one would be lost.
 struct Once(Value);
 
 impl<'d> Deserialize<'d> for Once {
@@ -232,13 +233,13 @@ impl<'d> Visitor<'d> for Reader {
     }
 }
 
-/// What is wrong with JSON, without the place, which is told apart.
+/// Returns the message of a JSON error without the position, which is reported separately.
 fn plain(error: &serde_json::Error) -> String {
     let told = error.to_string();
     told.rsplit_once(" at line ").map_or(told.clone(), |(reason, _)| reason.to_owned())
 }
 
-/// True for a value that says nothing.
+/// True for an empty value.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -248,19 +249,20 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The list of rules that somebody probably means who writes `key`.
+/// Returns the list of rules that `key` probably means.
 fn meant_list(key: &str) -> Option<&'static str> {
     let word = key.to_ascii_lowercase();
     match word.as_str() {
         "ask" | "asks" | "asked" | "asking" | "aks" => Some("ask"),
         "deny" | "denied" | "denies" | "denys" | "denyed" | "denial" | "denials" | "denylist"
         | "deny_list" | "deny-list" => Some("deny"),
-        // Two letters are too many for so short a word: `env` is another.
+        // For such a short word, two different letters are too many: `env` is another word.
         word => (near::distance(word, "deny") == 1).then_some("deny"),
     }
 }
 
-/// The mode that `permissions` set, if Posse has one that is as strict, and no laxer than its own.
+/// Returns the mode that `permissions` set, if Posse has one that is as strict, and no laxer than
+/// its own.
 fn mode(permissions: &Map<String, Value>) -> Option<Mode> {
     match permissions.get("defaultMode")?.as_str()? {
         "plan" => Some(Mode::Plan),
@@ -270,7 +272,7 @@ fn mode(permissions: &Map<String, Value>) -> Option<Mode> {
     }
 }
 
-/// The keys of which Posse uses nothing.
+/// Returns the keys that Posse does not use at all.
 fn unused(all: &Map<String, Value>) -> Vec<String> {
     let mut keys = Vec::new();
     if let Some(Value::Object(permissions)) = all.get("permissions") {

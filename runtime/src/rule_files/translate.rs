@@ -1,5 +1,5 @@
-//! From Claude Code's rules to ours. The language is nearly the same. Where a rule cannot be said
-//! exactly, it is kept more strictly, never less.
+//! Translates rules of Claude Code into rules of Posse. The languages are nearly the same. If a
+//! rule has no exact equivalent, the translation is stricter, never laxer.
 
 use crate::policy::{
     EDIT, READ, Rule, RuleError, WRITING, escaped, names_of_machines, without_detours,
@@ -7,35 +7,35 @@ use crate::policy::{
 use crate::tool_facts::{SKILL, SPAWN, TASK, ToolFacts, find, is_foreign};
 use std::path::Path;
 
-/// Which list a rule stands in.
+/// The list that a rule is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
     Deny,
     Ask,
 }
 
-/// Where a rule stands, and for whom it is read.
+/// Where a rule is written, and the workspace it applies to.
 pub(super) struct Place<'p> {
-    /// The folder that relative paths count from; nothing for the user's own settings, whose paths
-    /// count from the workspace.
+    /// The folder that relative paths start from; `None` for the settings of the user, whose paths
+    /// start from the workspace.
     pub(super) folder: Option<&'p Path>,
     pub(super) workspace: &'p Path,
 }
 
-/// What a rule becomes. A rule about a tool that does not exist here becomes nothing.
+/// The translation of a rule. A rule about a tool that Posse lacks becomes nothing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Translated {
     pub(super) deny: Vec<String>,
     pub(super) ask: Vec<String>,
-    /// That it is kept in another way than written.
+    /// Set if the rule is applied in another way than written.
     pub(super) warning: Option<String>,
 }
 
-/// Tools of Claude Code that do here what another does.
+/// Tools of Claude Code, and the tools of Posse that do the same.
 const SAME: [(&str, &str); 3] =
     [("MultiEdit", EDIT), ("NotebookEdit", EDIT), ("NotebookRead", READ)];
 
-/// Reads `rule`, which stands in `list` of a settings file at `place`.
+/// Translates `rule`, which is in `list` of a settings file at `place`.
 pub(super) fn translate(
     rule: &str,
     list: List,
@@ -46,7 +46,7 @@ pub(super) fn translate(
     let check = |text: &str| Rule::parse_refusing(text, tools).map(drop);
     let (name, specifier) = match rule.split_once('(') {
         None => (rule, None),
-        // What is wrong with the parentheses is said by whoever reads rules.
+        // The parser of rules reports invalid parentheses.
         Some((name, rest)) => match rest.strip_suffix(')') {
             Some(specifier) => (name, Some(specifier.trim())),
             None => return check(rule).map(|()| Translated::default()),
@@ -63,7 +63,7 @@ pub(super) fn translate(
         return Err(unknown(rule, tools));
     }
     if name.starts_with("mcp__") || name.contains('*') {
-        // Not every form is one of ours, and no such tool exists here.
+        // Posse does not know every form of these rules, and has no such tool.
         return Ok(match check(rule) {
             Ok(()) => in_list(list, vec![rule.to_owned()]),
             Err(_) if name.starts_with("mcp__") => Translated::default(),
@@ -74,7 +74,7 @@ pub(super) fn translate(
     let name = same.map_or(name, |(_, ours)| ours);
     let Some((tool, _)) = find(tools, name) else {
         return match is_foreign(name) {
-            // Nobody can call a tool that does not exist here.
+            // No agent can call a tool that Posse lacks.
             true => Ok(Translated::default()),
             false => Err(unknown(rule, tools)),
         };
@@ -83,13 +83,13 @@ pub(super) fn translate(
     let tool = facts.name.as_str();
     let takes_paths = facts.uses_paths();
     let specifier = match specifier {
-        // Every path: unlike the tool alone, this holds for searches and commands too.
+        // All paths: unlike the bare tool, this also applies to searches and commands.
         Some("" | "*") if takes_paths => Some("**"),
         Some("" | "*") => None,
         specifier => specifier,
     };
     let Some(specifier) = specifier else {
-        // There, `Edit` is every tool that changes files.
+        // In Claude Code, `Edit` means every tool that changes files.
         let is_other = |it: &&ToolFacts| tool == EDIT && it.writes_files() && it.name != tool;
         let others = tools.iter().filter(is_other).map(|it| it.name.clone());
         return Ok(in_list(list, [tool.to_owned()].into_iter().chain(others).collect()));
@@ -100,7 +100,7 @@ pub(super) fn translate(
             let paths = paths(unquoted(specifier, rule)?, place);
             let mut texts: Vec<String> =
                 paths.iter().map(|path| format!("{ours}({path})")).collect();
-            // There, what nobody may read nobody may change either.
+            // In Claude Code, a denial to read a file also denies changing it.
             if tool == READ && list == List::Deny {
                 texts.extend(paths.iter().map(|path| format!("{EDIT}({path})")));
             }
@@ -114,7 +114,7 @@ pub(super) fn translate(
             let texts = vec![rule.to_owned()];
             return Ok(match check(rule) {
                 Ok(()) => in_list(list, texts),
-                // No agent or skill can have such a name here.
+                // No agent or skill of Posse can have such a name.
                 Err(_) if [TASK, SKILL, SPAWN].contains(&tool) => Translated::default(),
                 Err(_) => in_list(list, vec![tool.to_owned()]),
             });
@@ -126,7 +126,7 @@ pub(super) fn translate(
     Ok(in_list(list, texts))
 }
 
-/// What is wrong with `rule`, which names no tool that is known, and what was probably meant.
+/// Returns what is wrong with `rule`, which names an unknown tool, and what it probably means.
 fn unknown(rule: &str, tools: &[ToolFacts]) -> RuleError {
     let begins = |tool: &&ToolFacts| {
         let start = rule.get(..tool.name.len());
@@ -167,7 +167,7 @@ fn in_list(list: List, texts: Vec<String>) -> Translated {
     }
 }
 
-/// True when the first rule ends in `specifier` and another begins: `a) Edit(b`.
+/// True when `specifier` contains the end of one rule and the beginning of another: `a) Edit(b`.
 fn holds_another_rule(specifier: &str) -> bool {
     let mut depth = 0;
     for (at, char) in specifier.char_indices() {
@@ -191,7 +191,7 @@ fn holds_another_rule(specifier: &str) -> bool {
     false
 }
 
-/// The path in `specifier`, which some write in quotes.
+/// Returns the path in `specifier` without quotes.
 fn unquoted<'s>(specifier: &'s str, rule: &str) -> Result<&'s str, RuleError> {
     const QUOTES: [char; 3] = ['"', '\'', '`'];
     let whole = QUOTES.iter().find_map(|quote| {
@@ -208,11 +208,11 @@ fn unquoted<'s>(specifier: &'s str, rule: &str) -> Result<&'s str, RuleError> {
     }
 }
 
-/// `rule` about a command that is no simple one, such as `curl * | bash`: a person is asked before
+/// Widens `rule` about a command that is not simple, such as `curl * | bash`: Posse asks about
 /// every command that could be its beginning.
 fn widened(rule: &str, tool: &str, specifier: &str, tools: &[ToolFacts]) -> Option<Translated> {
     let first = specifier.split(['|', ';', '&', '>', '<', '$', '`']).next()?.trim();
-    // A star of its own is what every rule for a beginning ends in; that of a half word stays.
+    // Every rule for a beginning ends in a separate star; a star at the end of a word stays.
     let first = first.strip_suffix(" *").unwrap_or(first).trim_end();
     let wider = format!("{tool}({first}:*)");
     let is_read = Rule::parse_refusing(&wider, tools).is_ok();
@@ -226,9 +226,9 @@ fn widened(rule: &str, tool: &str, specifier: &str, tools: &[ToolFacts]) -> Opti
     })
 }
 
-/// The patterns that mean what `pattern` means there.
+/// Returns the patterns of Posse that mean what `pattern` means in Claude Code.
 fn paths(pattern: &str, place: &Place<'_>) -> Vec<String> {
-    // Some write the end of a rule about commands.
+    // Some authors write the end of a rule about commands.
     let open = pattern.strip_suffix(":*").map(|path| format!("{path}*"));
     let pattern = open.as_deref().unwrap_or(pattern);
     if pattern.starts_with("//") || pattern == "~" || pattern.starts_with("~/") {
@@ -243,7 +243,8 @@ fn paths(pattern: &str, place: &Place<'_>) -> Vec<String> {
     let mut relative = pattern.to_owned();
     if let Some(rest) = pattern.strip_prefix('/') {
         relative = format!("./{rest}");
-        // Below the project, by what it says; on the machine, by what it looks like.
+        // As documented, the path is below the project. It may also look like a path of the
+        // machine.
         if names_of_machines(rest) {
             all.push(format!("/{pattern}"));
         }
@@ -257,7 +258,7 @@ fn paths(pattern: &str, place: &Place<'_>) -> Vec<String> {
     let is_anchored = relative.trim_end_matches('/').contains('/');
     let anywhere = if is_anchored { "" } else { "**/" };
     all.push(format!("/{base}/{anywhere}{}", names.join("/")));
-    // The same, as the workspace sees it: it may be a copy that stands elsewhere.
+    // The same path relative to the workspace, which may be a copy elsewhere.
     if !is_anchored {
         all.push(relative);
         return all;
@@ -343,7 +344,7 @@ mod tests {
             };
             check(rule, here, same, &[]);
         }
-        // Nobody has such a tool here.
+        // Posse has no such tools.
         for rule in
             ["WebSearch(x)", "mcp__a__b(c)", "KillShell", "PowerShell(rm *)", "NotebookEdit"]
         {

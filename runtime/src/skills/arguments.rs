@@ -1,12 +1,12 @@
-//! Arguments in the text of a skill. Pure, and one pass: what an argument holds is never itself
-//! taken for a placeholder.
+//! Arguments in the text of a skill. The substitution is pure and makes one pass, so the text of an
+//! argument is never itself read as a placeholder.
 
 use std::path::Path;
 
-/// `body` with `arguments` in the places that ask for them: `$ARGUMENTS` is all of them as they
-/// are, `$0` and `$ARGUMENTS[0]` the first and so on, `$name` the one that `names` has at that
-/// place, `${CLAUDE_SKILL_DIR}` and `${POSSE_SKILL_DIR}` the skill's folder. After a backslash
-/// a `$` is no placeholder. Where no place asked for any, they follow the text.
+/// Returns `body` with `arguments` in place of its placeholders: `$ARGUMENTS` is all of them as
+/// written, `$0` and `$ARGUMENTS[0]` the first and so on, `$name` the one at the position of `name`
+/// in `names`, `${CLAUDE_SKILL_DIR}` and `${POSSE_SKILL_DIR}` the folder of the skill. A backslash
+/// escapes a `$`. Without any placeholder, the arguments follow the text.
 pub(crate) fn fill(body: &str, arguments: &str, names: &[String], folder: &Path) -> String {
     let arguments = arguments.trim();
     let given = Given { whole: arguments, words: words(arguments), names };
@@ -51,7 +51,7 @@ struct Given<'a> {
 const ALL: &str = "$ARGUMENTS";
 const FOLDERS: [&str; 2] = ["${CLAUDE_SKILL_DIR}", "${POSSE_SKILL_DIR}"];
 
-/// True when `text` begins with what could be a placeholder, whatever was given.
+/// True when `text` begins with a possible placeholder, whatever the arguments are.
 fn is_placeholder(text: &str, given: &Given<'_>) -> bool {
     let is_number = text[1..].starts_with(|char: char| char.is_ascii_digit());
     is_number
@@ -60,8 +60,8 @@ fn is_placeholder(text: &str, given: &Given<'_>) -> bool {
         || named(text, given).is_some()
 }
 
-/// What the placeholder at the beginning of `text` stands for, and its length. An argument that
-/// was not given leaves a number as it is, which may be no placeholder at all, and a name empty.
+/// Returns the value of the placeholder at the beginning of `text`, and its length. If the argument
+/// is missing, a name becomes empty, but a number stays: it may be no placeholder at all.
 fn placeholder(text: &str, given: &Given<'_>, folder: &Path) -> Option<(String, usize)> {
     if let Some(name) = FOLDERS.iter().find(|name| text.starts_with(**name)) {
         return Some((folder.display().to_string(), name.len()));
@@ -83,7 +83,7 @@ fn placeholder(text: &str, given: &Given<'_>, folder: &Path) -> Option<(String, 
     Some((given.words.get(index).cloned().unwrap_or_default(), length))
 }
 
-/// Which of the named arguments `text` begins with, and the length of that.
+/// Returns the named argument that `text` begins with, and the length of that name.
 fn named(text: &str, given: &Given<'_>) -> Option<(usize, usize)> {
     let after = &text[1..];
     let fits =
@@ -92,18 +92,18 @@ fn named(text: &str, given: &Given<'_>) -> Option<(usize, usize)> {
     Some((index, 1 + given.names[index].len()))
 }
 
-/// The number that `text` begins with, and how many digits it has.
+/// Returns the number that `text` begins with, and how many digits it has.
 fn number(text: &str) -> Option<(usize, usize)> {
     let length = text.bytes().take_while(u8::is_ascii_digit).count();
     text[..length].parse().ok().map(|number| (number, length))
 }
 
-/// True when a name has come to its end before `after`.
+/// True when a name ends before `after`.
 fn ends(after: &str) -> bool {
     !after.starts_with(|char: char| char.is_alphanumeric() || char == '_')
 }
 
-/// The words of `text`; quotes keep several together.
+/// Splits `text` into words; quotes keep several together.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,4 +1,4 @@
-//! What a skill holds beside its name: its body, read when it is used, and the names of its files.
+//! The content of a skill: its body, read on use, and the names of its files.
 
 use super::arguments;
 use super::folders::FILE;
@@ -8,18 +8,18 @@ use crate::front_matter::FILE_BYTES;
 use crate::front_matter::problem::Findings;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a body that an agent is given at once.
+/// The most bytes of a body that an agent gets at once.
 const BODY_BYTES: usize = 100_000;
-/// Names of files that an agent is told of, and levels of folders they are looked for in.
+/// The most file names that an agent sees, and the depth to search for them.
 const FILES: usize = 100;
 const DEPTH: usize = 4;
 
-/// A SKILL.md that is being used.
+/// A SKILL.md in use.
 pub(crate) struct Loaded {
     written: Written,
 }
 
-/// Reads the skill in `folder`, which must still be there and itself.
+/// Reads the skill in `folder`, which must still be at the same place.
 pub(crate) fn load(folder: &Path) -> Result<Loaded, String> {
     let file = folder.join(FILE);
     let real = file.canonicalize().map_err(|error| format!("it cannot be read: {error}"))?;
@@ -37,12 +37,12 @@ pub(crate) fn load(folder: &Path) -> Result<Loaded, String> {
 }
 
 impl Loaded {
-    /// The tools that it asks for.
+    /// Returns the tools that it asks for.
     pub(crate) fn allowed_tools(&self) -> &[String] {
         &self.written.allowed_tools
     }
 
-    /// The body with `arguments` in their places, cut where it is too long.
+    /// Returns the body with `arguments` in their places, cut if it is too long.
     pub(crate) fn filled(&self, arguments: &str, folder: &Path) -> String {
         let Written { body, arguments: names, .. } = &self.written;
         let mut text = arguments::fill(body, arguments, names, folder);
@@ -62,13 +62,13 @@ impl Loaded {
 /// The other files of a skill.
 #[derive(Default)]
 pub(crate) struct Files {
-    /// Their paths below its folder.
+    /// Their paths relative to its folder.
     pub(crate) names: Vec<String>,
-    /// There are more.
+    /// There are more files than listed.
     pub(crate) cut: bool,
 }
 
-/// The files in `folder`, SKILL.md, hidden ones and links left out.
+/// Lists the files in `folder`, without SKILL.md, hidden files and links.
 pub(crate) fn files(folder: &Path) -> Files {
     let mut files = Files::default();
     walk(folder, folder, 0, &mut files);

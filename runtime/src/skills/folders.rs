@@ -1,5 +1,5 @@
-//! Finding skills: which folders hold a SKILL.md. Reads names and times, never contents, plugin
-//! manifests aside.
+//! Finds skills: folders that contain a SKILL.md. It reads names and times, but no contents, except
+//! plugin manifests.
 
 use super::source::{Source, Sources};
 use crate::files::{Home, Owner, Places, Stamp, children};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The file that makes a folder a skill.
 pub(crate) const FILE: &str = "SKILL.md";
-/// Levels of folders around skills in a folder of skills, and folders looked at in it, at most.
+/// How deep skills may be in a folder of skills, and how many folders are searched, at most.
 const DEPTH: usize = 3;
 const FOLDERS: usize = 10_000;
 
@@ -18,15 +18,16 @@ const FOLDERS: usize = 10_000;
 pub(crate) struct Folder {
     pub(crate) source: Source,
     pub(crate) path: PathBuf,
-    /// What its skills must lie in, canonical, wherever links lead; nothing for the user's own.
+    /// The canonical folder that must contain its skills, links resolved; `None` for the user's
+    /// folders.
     pub(crate) within: Option<PathBuf>,
     /// The SKILL.md files, sorted.
     pub(crate) files: Vec<(PathBuf, Stamp)>,
-    /// There were more folders or levels than are looked at.
+    /// There are more folders or levels than are searched.
     pub(crate) cut: bool,
 }
 
-/// The folders of `sources` that exist, those that come first first, with the plugins and further
+/// Returns the existing folders of `sources`, in order of precedence, with the plugins and further
 /// folders that the settings name.
 pub(crate) fn find(sources: &Sources, plugins: &[PathBuf], extra: &[PathBuf]) -> Vec<Folder> {
     let places = Places {
@@ -50,13 +51,13 @@ pub(crate) fn find(sources: &Sources, plugins: &[PathBuf], extra: &[PathBuf]) ->
     found
 }
 
-/// A further folder of skills, which may also be a skill itself.
+/// Returns a further folder of skills, which may also be a skill itself.
 pub(crate) fn further(path: &Path, within: Option<PathBuf>) -> Folder {
     let source = Source::Extra { path: path.to_owned() };
     list(source, path.to_owned(), within, Top::MayBeOne)
 }
 
-/// Whether the folder that is listed can be a skill itself.
+/// Whether the listed folder can be a skill itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Top {
     Around,
@@ -73,7 +74,7 @@ fn list(source: Source, path: PathBuf, within: Option<PathBuf>, top: Top) -> Fol
     folder
 }
 
-/// Collects the skills below `path`. A folder that links lead back to is entered once.
+/// Collects the skills below `path`. A folder is entered once, even if links lead back to it.
 fn walk(path: &Path, depth: usize, seen: &mut HashSet<(u64, u64)>, into: &mut Folder) {
     for child in children(path) {
         let Ok(data) = std::fs::metadata(&child) else { continue };
@@ -90,7 +91,7 @@ fn walk(path: &Path, depth: usize, seen: &mut HashSet<(u64, u64)>, into: &mut Fo
     }
 }
 
-/// Adds `folder` if it is a skill. What stands in a skill is its own.
+/// Adds `folder` if it is a skill. Folders inside a skill belong to that skill.
 fn add(folder: &Path, into: &mut Folder) -> bool {
     let file = folder.join(FILE);
     let stamp = Stamp::of(&file);

@@ -1,5 +1,5 @@
-//! A catalog of skills that follows its files. Looks at them when it is asked, at most twice a
-//! second; no watcher, no thread. A run keeps the skills it started with.
+//! A catalog of skills that follows its files. It checks them on demand, at most twice a second,
+//! without a watcher or a thread. A run keeps the skills it started with.
 
 use super::SkillCatalog;
 use super::load::Reader;
@@ -8,11 +8,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long what was found is taken to be still so.
+/// How long a result is used before the files are checked again.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// The skills there are now. Cheap to clone; clones share what they know. By default there are
-/// none.
+/// The current skills. It is cheap to clone; clones share one cache. By default there are none.
 #[derive(Clone, Default)]
 pub struct LiveSkills {
     shared: Arc<Shared>,
@@ -20,7 +19,7 @@ pub struct LiveSkills {
 
 #[derive(Default)]
 struct Shared {
-    /// Where to look; nothing for a catalog without any.
+    /// Where to look; `None` for an empty catalog.
     sources: Option<Sources>,
     state: Mutex<State>,
 }
@@ -33,19 +32,19 @@ struct State {
 }
 
 impl LiveSkills {
-    /// The skills of `sources`, read when they are first asked for and again whenever they change.
-    /// What cannot be used is among the problems of the catalog, and hides no others.
+    /// Returns the skills of `sources`. They are read on first use, and again whenever they change.
+    /// An unusable skill is a problem of the catalog and does not hide others.
     pub fn load(sources: Sources) -> Self {
         let shared = Shared { sources: Some(sources), state: Mutex::default() };
         LiveSkills { shared: Arc::new(shared) }
     }
 
-    /// The skills as they are now.
+    /// Returns the current skills.
     pub fn current(&self) -> Arc<SkillCatalog> {
         self.look(INTERVAL)
     }
 
-    /// The skills as they are now, whenever the files were last looked at.
+    /// Returns the current skills, and always checks the files first.
     pub fn refresh(&self) -> Arc<SkillCatalog> {
         self.look(Duration::ZERO)
     }

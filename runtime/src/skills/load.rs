@@ -1,4 +1,4 @@
-//! From sources to a catalog of skills: reads what has changed, and puts everything in its order.
+//! Builds a catalog of skills from sources: reads files that changed, and orders all skills.
 
 use super::folders::{self, FILE, Folder};
 use super::reading::{self, Written};
@@ -15,18 +15,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Reads sources again and again, each file only when it has changed.
+/// Reads sources repeatedly, each file only when it has changed.
 #[derive(Default)]
 pub(crate) struct Reader {
     drafts: Kept<Draft>,
-    /// What the settings said when they could be read.
+    /// The settings when they were last readable.
     settings: Settings,
-    /// What was there when it was last read; nothing when it may have changed since unseen.
+    /// The state of the files when they were last read; `None` if a change since may be invisible.
     seen: Option<Seen>,
     verdicts: Verdicts,
 }
 
-/// What the settings say of skills.
+/// The settings about skills.
 #[derive(Clone)]
 struct Settings {
     plugins: Vec<PathBuf>,
@@ -41,7 +41,7 @@ impl Default for Settings {
     }
 }
 
-/// What there is to read, with stamps that were taken before it is read.
+/// The files to read, with stamps taken before they are read.
 #[derive(PartialEq)]
 struct Seen {
     settings: Vec<Option<Stamp>>,
@@ -57,24 +57,24 @@ impl Seen {
     }
 }
 
-/// What one SKILL.md says, before it is known where it stands among others.
+/// The content of one SKILL.md, before its precedence is known.
 #[derive(Clone, Default)]
 struct Draft {
-    /// What it is called, if it can be told.
+    /// Its name, if that is known.
     name: Option<String>,
     skill: Option<Skill>,
     findings: Findings,
 }
 
 impl Reader {
-    /// True when what `sources` hold may differ from what was last read.
+    /// True when `sources` may have changed since they were last read.
     pub(crate) fn is_stale(&mut self, sources: &Sources) -> bool {
         let folders = folders::find(sources, &self.settings.plugins, &self.settings.extra);
         let standings = self.standings(sources, &folders);
         self.seen.as_ref() != Some(&Seen { settings: stamps(sources), folders, standings })
     }
 
-    /// What is thought of the folders that bring skills along.
+    /// Returns the trust in the folders that contain skills.
     fn standings(&mut self, sources: &Sources, found: &[Folder]) -> BTreeMap<PathBuf, Standing> {
         let projects = found.iter().filter_map(|folder| match &folder.source {
             Source::Project { path } => Some(trust::folder_of(path)),
@@ -87,7 +87,7 @@ impl Reader {
         projects.map(standing).collect()
     }
 
-    /// What `sources` hold now.
+    /// Reads the current skills of `sources`.
     pub(crate) fn load(&mut self, sources: &Sources) -> SkillCatalog {
         let began = SystemTime::now();
         let settings = stamps(sources);
@@ -131,7 +131,7 @@ impl Reader {
     }
 }
 
-/// The skills in the folder `path`, which must lie `within` another wherever links lead.
+/// Returns the skills in the folder `path`, which must be `within` another, even through links.
 pub(crate) fn of_folder(path: &Path, within: Option<PathBuf>, working: &Path) -> SkillCatalog {
     let mut shelf = Shelf::default();
     let folder = folders::further(path, within);
@@ -148,7 +148,7 @@ fn stamps(sources: &Sources) -> Vec<Option<Stamp>> {
 }
 
 impl Draft {
-    /// What the SKILL.md at `path` says.
+    /// Reads the SKILL.md at `path`.
     fn of_file(path: &Path, folder: &Folder, working: Option<&Path>) -> Self {
         let mut draft = Draft::default();
         let beside = path.parent().and_then(Path::file_name);
@@ -217,8 +217,8 @@ fn skill(name: String, folder: PathBuf, written: Written) -> Skill {
     }
 }
 
-/// Where the skill with the SKILL.md at `path` really is: behind links, of which none may lead out
-/// of what it must lie in.
+/// Returns the real folder of the skill with the SKILL.md at `path`. Links are followed, but must
+/// not lead out of the folder that must contain it.
 fn real_folder(
     path: &Path,
     within: Option<&Path>,
@@ -250,7 +250,7 @@ fn real_folder(
     }
 }
 
-/// What was found so far, in the order of precedence.
+/// The skills found so far, in order of precedence.
 #[derive(Default)]
 struct Shelf {
     entries: Vec<Entry>,
@@ -269,7 +269,7 @@ impl Shelf {
         if let (Some(skill), Some(name)) = (&mut skill, &name) {
             skill.name.clone_from(name);
         }
-        // The name of a plugin is its own affair, but its skills' names begin with it.
+        // A plugin may have any name, but the names of its skills begin with it.
         let wrong = name.as_ref().filter(|name| name.parse::<AgentName>().is_err());
         if let Some(wrong) = wrong {
             let reason = format!(
@@ -314,7 +314,7 @@ impl Shelf {
     }
 }
 
-/// Skills are called like agents, without a colon.
+/// Names of skills follow the rules for names of agents, but have no colon.
 fn is_name(text: &str) -> bool {
     !text.contains(':') && text.parse::<AgentName>().is_ok()
 }

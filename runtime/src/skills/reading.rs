@@ -1,5 +1,5 @@
-//! What a SKILL.md says: its front matter as fields, and its body. Nothing in it grants anything,
-//! so it is read tolerantly: what cannot be told is left out and said.
+//! Reads a SKILL.md: its front matter as fields, and its body. A skill grants nothing, so the
+//! reader is tolerant: it leaves out invalid fields and reports them.
 
 use super::tolerant;
 use crate::error::quoted;
@@ -10,10 +10,10 @@ use crate::front_matter::{self, HEAD_BYTES};
 use crate::policy::Rule;
 use serde_json::Value;
 
-/// Characters of a description, at most.
+/// The most characters of a description.
 const DESCRIPTION: usize = 1_024;
 
-/// A SKILL.md as it is written.
+/// The content of a SKILL.md.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Written {
     pub(crate) name: Option<(String, Place)>,
@@ -37,9 +37,9 @@ pub(crate) enum Key {
     ArgumentHint,
     DisableModelInvocation,
     License,
-    /// What others want to know, and nothing acts on here.
+    /// Information for other programs, without effect in Posse.
     Remark,
-    /// What Claude Code acts on, and nothing here yet.
+    /// Has an effect in Claude Code, but not in Posse yet.
     NotInForce,
 }
 
@@ -69,8 +69,8 @@ const KEYS: [(&str, Key); 22] = [
 ];
 
 impl Key {
-    /// The key that `text` means, whatever its case and whether its words are joined by `-`, `_`
-    /// or nothing.
+    /// Returns the key that `text` means, in any case, with its words joined by `-`, `_` or
+    /// nothing.
     pub(crate) fn of(text: &str) -> Option<Key> {
         let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
         let wanted = plain(text);
@@ -78,7 +78,7 @@ impl Key {
     }
 }
 
-/// Reads the text of a SKILL.md; nothing when it has no front matter that could be read.
+/// Reads the text of a SKILL.md; `None` if it has no readable front matter.
 pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Written> {
     let text = front_matter::plain(text);
     let first = Place { line: 1, column: 1 };
@@ -182,7 +182,7 @@ fn fields(written: &mut Written, node: &Node, findings: &mut Findings) {
     }
 }
 
-/// Checks what the body is for: instructions, and a description if there is no other.
+/// Checks that the body has instructions, and takes a description from it if there is no other.
 fn check_body(
     written: &mut Written,
     begin: Place,
@@ -239,13 +239,13 @@ fn wrong(key: &str, node: &Node, wanted: &str, findings: &mut Findings) {
     findings.error(node.place, reason);
 }
 
-/// A text in one line, without control characters.
+/// Returns a text as one line, without control characters.
 fn one_line(node: &Node) -> Option<String> {
     let words = node.text()?.split(|char: char| char.is_whitespace() || char.is_control());
     Some(words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" "))
 }
 
-/// A list, or a text of words with commas or blanks between them; those in brackets are no ends.
+/// Returns a list, or the words of a text, separated by commas or blanks outside brackets.
 fn words(node: &Node) -> Vec<String> {
     if let Content::List(nodes) = &node.content {
         let texts = nodes.iter().filter_map(Node::text);

@@ -1,4 +1,5 @@
-//! What could be run in the folder of a skill, and skills that are only listed because of it.
+//! Finds executable files in the folder of a skill. A skill with such files that is not trusted is
+//! only listed.
 
 use crate::trust::Standing;
 use posse_protocol::SkillOffer;
@@ -7,19 +8,19 @@ use std::io::Read;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Endings of files that interpreters run.
+/// File name extensions that interpreters run.
 const ENDINGS: [&str; 22] = [
     "awk", "bash", "bat", "cjs", "cmd", "fish", "go", "jar", "js", "lua", "mjs", "php", "pl",
     "ps1", "py", "pyc", "r", "rb", "rs", "sh", "ts", "zsh",
 ];
-/// Files that are looked at, and levels of folders. Beyond that there is something to run.
+/// The most files and levels to search. A folder with more counts as executable.
 const FILES: usize = 10_000;
 const DEPTH: usize = 16;
-/// Names that anybody is told.
+/// The most names in a message.
 const TOLD: usize = 20;
 
-/// Names of what could be run in `folder`: what is executable, what an interpreter would run, what
-/// leads elsewhere.
+/// Returns the names of executable files in `folder`: with the executable bit, for an interpreter,
+/// or links that lead elsewhere.
 pub(super) fn of(folder: &Path) -> Vec<String> {
     let mut scripts = Vec::new();
     let mut seen = 0;
@@ -28,7 +29,7 @@ pub(super) fn of(folder: &Path) -> Vec<String> {
     scripts
 }
 
-/// Why the skill in `folder` is only listed, if it has something to run.
+/// Returns why the skill in `folder` is only listed, if it has something executable.
 pub(super) fn held_back(folder: &Path, standing: Option<&Standing>) -> Option<String> {
     let scripts = of(folder);
     if scripts.is_empty() {
@@ -44,7 +45,7 @@ pub(super) fn held_back(folder: &Path, standing: Option<&Standing>) -> Option<St
     ))
 }
 
-/// Why `offer` is only listed, if that was so when the run started.
+/// Returns why `offer` is only listed, if it was untrusted when the run started.
 pub(crate) fn inert(offer: &SkillOffer) -> Option<String> {
     held_back(Path::new(&offer.path), None).filter(|_| offer.untrusted)
 }
@@ -52,7 +53,7 @@ pub(crate) fn inert(offer: &SkillOffer) -> Option<String> {
 fn look(root: &Path, folder: &Path, depth: usize, seen: &mut usize, into: &mut Vec<String>) {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
-        // What cannot be looked into may hold anything.
+        // A folder that cannot be read may hold anything.
         Err(_) => return into.push(below(root, folder)),
     };
     for entry in entries.flatten() {
@@ -75,7 +76,7 @@ fn is_script(path: &Path, data: &Metadata) -> bool {
     !data.is_file() || data.permissions().mode() & 0o111 != 0 || has_ending() || has_marks(path)
 }
 
-/// Begins as a script or a program does. What cannot be read may begin like that too.
+/// True when the file begins like a script or a program. An unreadable file counts as one.
 fn has_marks(path: &Path) -> bool {
     const NONBLOCK: i32 = 0o4000;
     let file = std::fs::OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path);

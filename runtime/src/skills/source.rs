@@ -1,33 +1,33 @@
-//! Where skills come from, and who comes before whom.
+//! Where skills come from, and their precedence.
 
 use crate::config;
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a skill comes from. An earlier kind comes before a later one; of the same kind, the nearer
-/// folder does.
+/// Where a skill comes from. An earlier kind takes precedence over a later one; within a kind, the
+/// nearer folder does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Source {
-    /// A project's folder of skills.
+    /// A folder of skills in a project.
     Project {
         /// The folder.
         path: PathBuf,
     },
-    /// A folder of the user's.
+    /// A folder of the user.
     User {
         /// The folder.
         path: PathBuf,
     },
     /// A plugin.
     Plugin {
-        /// Its name, which its skills' names begin with.
+        /// Its name, which begins the names of its skills.
         plugin: String,
         /// Its folder.
         path: PathBuf,
     },
-    /// A folder that the settings name, or whoever starts a run.
+    /// A folder that the settings name, or the start of a run.
     Extra {
         /// The folder.
         path: PathBuf,
@@ -35,7 +35,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// What it is called, without its path.
+    /// Returns its kind, without its path.
     pub fn kind(&self) -> &'static str {
         match self {
             Source::Project { .. } => "project",
@@ -57,20 +57,19 @@ impl fmt::Display for Source {
     }
 }
 
-/// Where skills are looked for. What does not exist holds none.
+/// Where to look for skills. A missing folder holds none.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// The folder that is worked in. `.posse/skills` and `.claude/skills` are looked for in it and
-    /// above, up to the root of its repository.
+    /// The workspace. Posse looks for `.posse/skills` and `.claude/skills` in it and in its
+    /// parents, up to the root of its repository.
     pub working_folder: Option<PathBuf>,
-    /// The user's folders of skills, the nearest first: `~/.config/posse/skills`,
-    /// `~/.claude/skills`.
+    /// The folders of the user, nearest first: `~/.config/posse/skills`, `~/.claude/skills`.
     pub user_folders: Vec<PathBuf>,
-    /// Folders that hold plugins, each in a folder of its own: `~/.config/posse/plugins`. Beside
-    /// them, the user's settings may name plugins.
+    /// Folders that contain plugins, each in a folder of its own: `~/.config/posse/plugins`. The
+    /// settings of the user may name more plugins.
     pub plugin_folders: Vec<PathBuf>,
-    /// Further folders of skills, beside those that the user's settings name.
+    /// Further folders of skills, in addition to those that the settings of the user name.
     pub extra_folders: Vec<PathBuf>,
-    /// The settings files, which say which skills there may be.
+    /// The settings files, which say which skills are allowed.
     pub settings: config::Sources,
 }

@@ -1,12 +1,12 @@
-//! Front matter of a skill that is no YAML, read line by line: each known key up to the next. A
-//! description with a colon in it is the usual case.
+//! Reads front matter of a skill that is not valid YAML, line by line: each known key up to the
+//! next. The usual cause is a description with a colon.
 
 use super::reading::Key;
 use crate::front_matter::node::{self, Content, Node, Style};
 use crate::front_matter::problem::{Findings, Place};
 use crate::front_matter::yaml;
 
-/// Reads `head`, which begins at line `first_line` and is no YAML because of `wrong`.
+/// Reads `head`, which begins at line `first_line` and is invalid YAML because of `wrong`.
 pub(crate) fn read(
     head: &str,
     first_line: u32,
@@ -37,14 +37,14 @@ pub(crate) fn read(
     Node { place: Place { line: first_line, column: 1 }, content }
 }
 
-/// A line that begins with a key of a skill, and what follows the colon.
+/// Splits a line that begins with a key of a skill into the key and the text after the colon.
 fn key_line(line: &str) -> Option<(&str, &str)> {
     let (key, rest) = line.split_once(':')?;
     let is_key = (rest.is_empty() || rest.starts_with([' ', '\t'])) && Key::of(key).is_some();
     is_key.then_some((key, rest))
 }
 
-/// The value in `lines`: as YAML where it is some by itself, else as running text.
+/// Reads the value in `lines`: as YAML if it is valid by itself, else as plain text.
 fn value(key: &node::Key, lines: &[&str]) -> Node {
     let place = Place { column: key.name.len() as u32 + 3, ..key.place };
     let alone = format!("value:{}\n", lines.join("\n"));

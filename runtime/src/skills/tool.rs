@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-/// What it says about itself, but for which skills there are.
+/// Its description, without the list of skills.
 const ABOUT: &str = "Loads a skill: instructions for a kind of task, and files that belong to \
     them. When a task fits a skill's description, load it before you begin, and once only.";
 
-/// Characters of the list of skills, and of each description in it when there are too many.
+/// The most characters of the list of skills, and of each description if there are too many skills.
 const LISTED: usize = 8_000;
 const SHORTEST: usize = 30;
 
@@ -31,21 +31,21 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-/// True when `tool` is this one, and not the host's own of the same name.
+/// True when `tool` is this one, and not a tool of the host with the same name.
 pub(crate) fn is(tool: &ToolFacts) -> bool {
     *tool == own(SKILL)
 }
 
-/// The tool, in the hands of one run.
+/// The tool for one run.
 pub(crate) struct SkillTool {
     spec: ToolSpec,
     offers: Arc<[SkillOffer]>,
-    /// What is denied now is denied to runs that began before.
+    /// The current settings: a new denial also applies to runs that began before.
     live: LiveSkills,
 }
 
 impl SkillTool {
-    /// The tool of a run that has `offers`.
+    /// Creates the tool for a run with `offers`.
     pub(crate) fn new(offers: &[SkillOffer], live: LiveSkills) -> Self {
         let spec = ToolSpec {
             facts: own(SKILL),
@@ -56,7 +56,8 @@ impl SkillTool {
         SkillTool { spec, offers: offers.into(), live }
     }
 
-    /// The skill that `name` means: by its name, or by that of a plugin's without the plugin.
+    /// Returns the skill that `name` means: by its name, or for a skill of a plugin, by its name
+    /// without the plugin.
     fn find(&self, name: &str) -> Result<&SkillOffer, String> {
         let name = name.trim().trim_start_matches('/');
         let is = |known: &str| known.eq_ignore_ascii_case(name);
@@ -127,7 +128,7 @@ fn refused(why: &str) -> Answer {
     ToolOutput::error(format!("no skill was loaded: {why}")).into()
 }
 
-/// What the agent is given of a skill, and what its calls are narrowed to.
+/// Returns the skill as a result for the agent, with the scope of its calls.
 fn told(offer: &SkillOffer, arguments: &str) -> Result<ToolOutput, String> {
     let SkillOffer { name, path, .. } = offer;
     let folder = PathBuf::from(path);
@@ -149,7 +150,7 @@ fn told(offer: &SkillOffer, arguments: &str) -> Result<ToolOutput, String> {
     Ok(ToolOutput { narrows, ..ToolOutput::text(text) })
 }
 
-/// The other files in the folder of a skill, in words for the agent.
+/// Lists the other files in the folder of a skill, for the agent.
 fn listing(folder: &Path) -> String {
     let files = body::files(folder);
     if files.names.is_empty() {
@@ -163,7 +164,7 @@ fn listing(folder: &Path) -> String {
     )
 }
 
-/// The arguments as one text, however the model wrote them.
+/// Returns the arguments as one text, in whichever form the model wrote them.
 fn text(arguments: &Value) -> String {
     match arguments {
         Value::Null => String::new(),
@@ -173,8 +174,8 @@ fn text(arguments: &Value) -> String {
     }
 }
 
-/// The skills there are, a line each. Where they take too much, descriptions are cut; where that
-/// is not enough, the last ones are left out and counted.
+/// Lists the skills, one per line. If the list is too long, descriptions are cut; if that is not
+/// enough, the last skills are left out and counted.
 pub(crate) fn listed(offers: &[SkillOffer]) -> String {
     let line = |offer: &SkillOffer, most: usize| {
         let cut = if offer.description.chars().nth(most).is_some() { "…" } else { "" };

@@ -1,4 +1,4 @@
-//! A task for a subagent, and what comes of it.
+//! A task for a subagent, and its result.
 
 use crate::query::Summary;
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use serde_json::Value;
 /// A task for a subagent. [`execute_call`](super::SubagentExecutor::execute_call) executes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubagentCall {
-    /// Who is to do it.
+    /// The name of the subagent.
     pub subagent_name: String,
-    /// What is to be done.
+    /// The task.
     pub input: String,
     /// The answer, once there is one. It may be empty.
     #[serde(default)]
@@ -17,7 +17,7 @@ pub struct SubagentCall {
 }
 
 impl SubagentCall {
-    /// A call that was not executed yet.
+    /// Creates a call that was not executed yet.
     pub fn new(subagent_name: impl Into<String>, input: impl Into<String>) -> Self {
         let (subagent_name, input) = (subagent_name.into(), input.into());
         SubagentCall { subagent_name, input, output: None }
@@ -29,19 +29,19 @@ impl SubagentCall {
     }
 }
 
-/// What a subagent made of a task.
+/// The result of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubagentOutput {
-    /// Who did it.
+    /// The name of the subagent.
     pub subagent_name: String,
-    /// All that was said, in order: each a [`query::Message`](crate::query::Message) as JSON.
+    /// All messages, in order: each is a [`query::Message`](crate::query::Message) as JSON.
     pub messages: Vec<Value>,
-    /// The run, its outcome, and what it took.
+    /// The run, its outcome, and what it cost.
     pub summary: Summary,
 }
 
 impl SubagentOutput {
-    /// The answer. Empty when the subagent ended without a word.
+    /// The answer. Empty if the subagent ended without text.
     pub fn text(&self) -> &str {
         self.summary.text()
     }

@@ -5,7 +5,7 @@ use posse_protocol::DelegationStrategy;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Several subagents and how a main agent comes to call them.
+/// Several subagents, and how a main agent is encouraged to call them.
 ///
 /// ```
 /// use posse::subagents::{DelegationStrategy, Subagent, SubagentConfig, SubagentExecutor};
@@ -29,13 +29,13 @@ use std::collections::HashMap;
 pub struct SubagentConfig {
     /// The subagents, in their order.
     pub subagents: Vec<Subagent>,
-    /// How a main agent comes to call them.
+    /// How a main agent is encouraged to call them.
     #[serde(default)]
     pub delegation_strategy: DelegationStrategy,
 }
 
 impl SubagentConfig {
-    /// A strategy, and nobody yet.
+    /// Creates a configuration without subagents.
     pub fn new(strategy: DelegationStrategy) -> Self {
         SubagentConfig { subagents: Vec::new(), delegation_strategy: strategy }
     }
@@ -43,7 +43,7 @@ impl SubagentConfig {
     /// Adds a subagent.
     ///
     /// # Errors
-    /// When there is one of this name, or the definition cannot be used.
+    /// When the name is taken, or the definition is invalid.
     pub fn add_subagent(&mut self, subagent: Subagent) -> Result<(), SubagentError> {
         subagent.spec()?;
         if self.get_subagent(&subagent.name).is_some() {
@@ -53,8 +53,8 @@ impl SubagentConfig {
         Ok(())
     }
 
-    /// The subagent called `name`, whatever the case. Looks at one after the other; for many
-    /// look-ups, [`SubagentConfig::to_map`].
+    /// Returns the subagent `name`, in any case. This is a linear search; for many look-ups, use
+    /// [`SubagentConfig::to_map`].
     pub fn get_subagent(&self, name: &str) -> Option<&Subagent> {
         self.subagents.iter().find(|subagent| subagent.name.eq_ignore_ascii_case(name))
     }

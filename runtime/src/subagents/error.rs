@@ -1,4 +1,4 @@
-//! Why a subagent did not answer.
+//! Errors of an executor of subagents.
 
 use crate::error::Error;
 use crate::query::Summary;
@@ -6,25 +6,25 @@ use posse_protocol::{AgentName, Limit, Outcome};
 use serde_json::Value;
 use std::fmt;
 
-/// Why something that was asked of an executor did not happen.
+/// Why an executor did not do what the caller asked.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SubagentError {
     /// No subagent has this name.
     #[error("there is no subagent `{0}`; register it first")]
     NotFound(String),
-    /// There is a subagent of this name; it stays as it was.
+    /// The name is taken; the existing subagent stays as it was.
     #[error("there is a subagent `{0}` already; take another name")]
     AlreadyExists(String),
-    /// The run did not start, or did not come to an answer.
+    /// The run did not start, or ended without an answer.
     #[error("{0}")]
     ExecutionFailed(Box<Failure>),
-    /// What was asked for cannot be done.
+    /// The input is invalid.
     #[error("{0}")]
     InvalidInput(String),
 }
 
 impl SubagentError {
-    /// What there is of a run that failed.
+    /// Returns the details of a run that failed.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             SubagentError::ExecutionFailed(failure) => Some(failure),
@@ -40,7 +40,7 @@ impl From<Failure> for SubagentError {
 }
 
 impl From<Error> for SubagentError {
-    /// What could not start.
+    /// Converts the error of a run that could not start.
     fn from(error: Error) -> Self {
         match error {
             Error::InvalidInput(why) => SubagentError::InvalidInput(why),
@@ -53,19 +53,19 @@ impl From<Error> for SubagentError {
     }
 }
 
-/// A run that did not come to an answer, with what it said until there.
+/// A run without an answer, with its messages until that point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// What went wrong, and what to do about it.
+    /// What went wrong, and what to do.
     pub reason: String,
-    /// All that was said, as in [`SubagentOutput::messages`](super::SubagentOutput::messages).
+    /// All messages, as in [`SubagentOutput::messages`](super::SubagentOutput::messages).
     pub messages: Vec<Value>,
-    /// The run, its outcome, and what it took, if it began and ended.
+    /// The run, its outcome, and what it cost, if it began and ended.
     pub summary: Option<Summary>,
 }
 
 impl Failure {
-    /// The run of `name` ended, and not with an answer.
+    /// The run of `name` ended without an answer.
     pub(super) fn ended(name: &AgentName, summary: Summary, messages: Vec<Value>) -> Self {
         let mut reason = format!("subagent `{name}` {}", summary.outcome);
         if let Outcome::Stopped { limit: Limit::Turns, .. } = &summary.outcome {
@@ -77,7 +77,7 @@ impl Failure {
         Failure { reason, messages, summary: Some(summary) }
     }
 
-    /// The runtime could do no more for the run of `name`.
+    /// The runtime failed during the run of `name`.
     pub(super) fn broken(name: &AgentName, error: &Error, messages: Vec<Value>) -> Self {
         let reason = format!("subagent `{name}` was lost: {error}");
         Failure { reason, messages, summary: None }

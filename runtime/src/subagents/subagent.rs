@@ -7,33 +7,34 @@ use posse_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A specialist: what it is for, how it works, what it may do.
+/// A subagent: its purpose, its instructions, its rights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subagent {
-    /// What it is called by: letters, digits, `_` and `-`, at most 64.
+    /// Its name: letters, digits, `_` and `-`, at most 64.
     pub name: String,
-    /// What it is for, and when to use it.
+    /// Its purpose, and when to call it.
     pub description: String,
-    /// How it works.
+    /// Its instructions.
     pub instructions: String,
-    /// The tools it may call; `*` alone is all of them. Calls of others are refused, whatever the
-    /// model tries. A list without any is refused when the subagent is registered.
+    /// The tools it may call; `*` alone means all. Posse refuses calls of other tools, whatever the
+    /// model tries. An empty list is an error when the subagent is registered.
     pub allowed_tools: Vec<String>,
-    /// Model calls it may make; one that needs more has failed. `None` is without limit.
+    /// How many model calls it may make; a run that needs more fails. `None` means no limit.
     #[serde(default)]
     pub max_turns: Option<u32>,
-    /// Its model, as `vendor/name` or a short name; `None` is as the home says, or what can be had.
+    /// Its model, as `vendor/name` or a short name; `None` means the default of the home, or any
+    /// available model.
     #[serde(default)]
     pub model: Option<String>,
 }
 
 impl Subagent {
-    /// What the model is told of who it is: the description and, after it, the instructions.
+    /// The system prompt: the description and then the instructions.
     pub fn system_prompt(&self) -> String {
         format!("{}\n\nInstructions:\n{}", self.description, self.instructions)
     }
 
-    /// The agent that this defines.
+    /// Returns the agent that this defines.
     pub(super) fn spec(&self) -> Result<AgentSpec, SubagentError> {
         let name: AgentName = self
             .name
@@ -62,7 +63,7 @@ impl Subagent {
             description: self.description.clone(),
             instructions: self.system_prompt(),
             rights: AgentRights::to_call(self.allowed_tools.clone()),
-            // A subagent hands nothing on, even when nobody stands above it.
+            // A subagent cannot call other agents, even if it has no parent.
             children: AgentChildren { max_depth: Some(0), ..AgentChildren::default() },
             models: ModelChoice::of(self.model.clone()),
             limits: Limits { turns: self.max_turns, ..Limits::default() },

@@ -1,5 +1,5 @@
-//! Who waits for a slot, as far as this process knows, and how it comes to know. All of it is in
-//! the store; a view is kept so that a slot that gets free costs no look at thousands.
+//! The queue of runs that wait for a slot, as far as this process knows it. The store has the whole
+//! queue; this partial copy saves a query over thousands of runs whenever a slot becomes free.
 
 use super::{Scope, Shared};
 use crate::lanes::{LaneCaps, Lanes};
@@ -10,29 +10,29 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often news are looked at while there is somebody to execute anyway.
+/// How often this process queries new runs while it knows others to execute.
 const NEWS: Duration = Duration::from_millis(10);
 
-/// How often those are looked for who stand behind others that are kept back.
+/// How often this process queries the runs behind those that a lane holds back.
 const PAST: Duration = Duration::from_millis(100);
 
-/// Runs that are claimed at once, at the most.
+/// The most runs in one claim.
 const CLAIM: usize = 256;
 
 pub(super) struct Line {
     lanes: Lanes,
     due: Due,
-    /// More wait than are known.
+    /// More runs wait than are known.
     more: bool,
-    /// Roots of which more wait than are known.
+    /// Roots with more waiting runs than are known.
     cut: HashSet<RunId>,
-    /// Those who came later than this are news.
+    /// The time of the newest known entry. Later entries are news.
     seen: u64,
     looked: Option<Instant>,
     looked_past: Option<Instant>,
 }
 
-/// What is to be looked at.
+/// The query that is due.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Nothing,
@@ -40,7 +40,7 @@ enum Due {
     All,
 }
 
-/// A look that is to be made.
+/// The next query to make.
 enum Wish {
     All,
     News(u64),
@@ -64,17 +64,18 @@ impl Line {
         self.lanes.free() > 0
     }
 
-    /// Something may have begun to wait.
+    /// Notes that new runs may wait.
     pub(super) fn hear_of_news(&mut self) {
         self.due = self.due.max(Due::News);
     }
 
-    /// Something may wait since long that was none of this process's business.
+    /// Notes that older runs may wait that this process did not have to execute before.
     pub(super) fn look_at_all(&mut self) {
         self.due = Due::All;
     }
 
-    /// Nothing can be claimed now: no more is looked for until somebody asks.
+    /// Notes that nothing can be claimed now. The process makes no more queries until an event
+    /// calls for one.
     pub(super) fn rest(&mut self) {
         (self.due, self.more) = (Due::Nothing, false);
     }
@@ -83,7 +84,7 @@ impl Line {
         self.lanes.offer(run);
     }
 
-    /// `run` has shown that it does not take its process along.
+    /// Notes that `run` no longer counts as one that may kill its process.
     pub(super) fn clear(&mut self, run: RunId) {
         self.lanes.clear(run);
     }
@@ -93,7 +94,7 @@ impl Line {
         self.lanes.waiting() > 0 || self.more || self.due != Due::Nothing
     }
 
-    /// The next look that is worth its while, if any is.
+    /// Returns the next query that is worthwhile, if there is one.
     fn wish(&mut self) -> Option<Wish> {
         let is_over =
             |at: Option<Instant>, pause| at.is_none_or(|at: Instant| at.elapsed() >= pause);
@@ -116,7 +117,8 @@ impl Line {
 
     fn take(&mut self) -> Option<RunId> {
         let run = self.lanes.take()?;
-        // Nobody is to be passed over because only the first of many were known.
+        // The copy may hold only the first runs of this root. Query again, so that the others are
+        // not passed over.
         if self.cut.contains(&run.root) && self.lanes.is_out_of(run.root) {
             self.due = Due::All;
         }
@@ -124,13 +126,13 @@ impl Line {
     }
 }
 
-/// A run's place among those that are executed. Free again when it is dropped.
+/// The slot of a run. Dropping it frees the slot.
 pub(super) struct Slot {
     run: RunId,
     shared: Arc<Shared>,
 }
 
-/// A run that waits for others, and whose slot they may have until this is dropped.
+/// A lent slot: its run waits for other runs, which may use the slot until this is dropped.
 pub(crate) struct Lent {
     run: Queued,
     shared: Arc<Shared>,
@@ -165,13 +167,13 @@ impl Drop for Slot {
 }
 
 impl Shared {
-    /// A slot for a run that is new, if nobody who waits goes before it.
+    /// Returns a slot for a new run, if no waiting run comes first.
     pub(super) fn slot_at_once(self: &Arc<Self>, run: &Queued) -> Option<Slot> {
         let taken = self.line().lanes.take_at_once(run);
         taken.then(|| Slot { run: run.id, shared: self.clone() })
     }
 
-    /// Those whose turn it is, with their slots.
+    /// Returns the runs that come next, with their slots.
     pub(super) fn take(self: &Arc<Self>) -> BTreeMap<RunId, Slot> {
         let mut line = self.line();
         let taken: Vec<RunId> = std::iter::from_fn(|| line.take()).take(CLAIM).collect();
@@ -179,10 +181,10 @@ impl Shared {
         taken.into_iter().map(|run| (run, Slot { run, shared: self.clone() })).collect()
     }
 
-    /// Looks at what waits, as far as it may have changed.
+    /// Queries the part of the queue that may have changed.
     pub(super) async fn look(&self) {
-        // Whoever executes nothing leaves those alone that a dead process has left: to look at what
-        // waits gives them back.
+        // The query also frees runs of dead processes. A process that executes nothing leaves them
+        // alone.
         if matches!(self.recovery, Scope::None) && self.adopted().is_empty() {
             return;
         }
@@ -212,7 +214,7 @@ impl Shared {
         }
     }
 
-    /// Looks at all that is this process's to execute.
+    /// Queries all runs that this process may execute.
     async fn look_at_everyone(&self) {
         let (mut more, mut cut, mut until) = (false, HashSet::new(), None);
         let mut looks = Vec::new();
@@ -224,11 +226,11 @@ impl Shared {
             looks.push(Look::Of(adopted));
         }
         for look in looks {
-            // A store that fails now is asked again soon.
+            // The store failed. The next round tries again.
             let Ok(mut queue) = self.store.queue(&look).await else { return };
             more |= queue.more;
             cut.extend(std::mem::take(&mut queue.cut));
-            // Of two looks the first says from when on there is news.
+            // Of two queries, the time of the first counts: entries after it are news.
             until.get_or_insert(queue.until);
             self.note(queue);
         }
@@ -237,7 +239,7 @@ impl Shared {
         line.seen = until.unwrap_or(line.seen);
     }
 
-    /// Keeps in mind those of `queue` that are this process's to execute.
+    /// Adds the runs of `queue` that this process may execute.
     fn note(&self, queue: Queue) {
         let mine: Vec<Queued> = match &self.recovery {
             Scope::All => queue.runs,

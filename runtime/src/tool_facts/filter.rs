@@ -1,11 +1,11 @@
-//! Which tools a list of names allows. Pure: the same answer decides what is offered and what is
+//! Which tools a list of names allows. It is pure: the same answer decides which tools are offered and which calls are
 //! dispatched.
 
 use super::{SPAWN, TASK, ToolFacts};
 use posse_protocol::Effect;
 
-/// What no child may call, whatever its definition says: controlling sessions, scheduling,
-/// credentials, writing to memory.
+/// Tools that no child may call, whatever its definition says: they control sessions, schedule, read credentials, or
+/// write to memory.
 const DENIED_TO_CHILDREN: [&str; 14] = [
     "session_*",
     "sessions_*",
@@ -23,10 +23,10 @@ const DENIED_TO_CHILDREN: [&str; 14] = [
     "memory_update*",
 ];
 
-/// Groups of tools by what they do.
+/// Groups of tools by effect.
 pub(crate) const GROUPS: [&str; 5] = ["@read", "@write", "@exec", "@net", "@delegate"];
 
-/// Names of the tools of `all` that `allow` and `deny` leave, in their order.
+/// Returns the names of the tools in `all` that `allow` and `deny` leave, in their order.
 pub(crate) fn allowed<'t>(
     all: impl IntoIterator<Item = &'t ToolFacts>,
     allow: Option<&[String]>,
@@ -36,11 +36,11 @@ pub(crate) fn allowed<'t>(
     left.map(|tool| tool.name.clone()).collect()
 }
 
-/// True when `allow` names `tool` (as it does if it names none or only `*`) and `deny` does not. What
-/// stands in parentheses says with what a tool may be called: in `allow` the tool is named all the
-/// same, in `deny` it is not.
+/// True when `allow` matches `tool` (which it does if it is absent or only `*`) and `deny` does not. Parentheses
+/// restrict the arguments of a tool: an entry of `allow` with parentheses still names the tool, an entry of `deny` does
+/// not.
 pub(crate) fn leave(allow: Option<&[String]>, deny: &[String], tool: &ToolFacts) -> bool {
-    // Beside other names, `*` is the name of a tool that does not exist.
+    // Next to other names, `*` is the name of a tool that does not exist.
     let named = |entry: &String| entry != "*" && fits(parts(entry).0, tool);
     let wanted = match allow {
         None => true,
@@ -50,13 +50,12 @@ pub(crate) fn leave(allow: Option<&[String]>, deny: &[String], tool: &ToolFacts)
     wanted && !deny.iter().any(|entry| denies(entry, tool))
 }
 
-/// True when `entry` of a list of what is denied means `tool`. To deny `Task` is to deny handing on
-/// work, whichever way it is done.
+/// True when `entry` of a deny list means `tool`. Denying `Task` denies every way to start subagents.
 fn denies(entry: &str, tool: &ToolFacts) -> bool {
     fits(entry, tool) || (tool.name == SPAWN && hands_on(entry))
 }
 
-/// True when `entry` means the tool that hands on work.
+/// True when `entry` means the tool `Task`.
 fn hands_on(entry: &str) -> bool {
     fits(entry, &super::own(TASK))
 }
@@ -66,18 +65,18 @@ pub(crate) fn denied_to_children(tool: &ToolFacts) -> bool {
     DENIED_TO_CHILDREN.iter().any(|entry| fits(entry, tool))
 }
 
-/// True when no child may call a tool that is called `name`.
+/// True when no child may call a tool with the name `name`.
 pub(crate) fn name_denied_to_children(name: &str) -> bool {
     DENIED_TO_CHILDREN.iter().any(|entry| matches(entry, name))
 }
 
-/// The entry of `list` that means no tool of `all`, if there is one.
+/// Returns the first entry of `list` that matches no tool of `all`, if there is one.
 pub(crate) fn unknown<'a>(list: &'a [String], all: &[ToolFacts]) -> Option<&'a String> {
     let exact = |entry: &&String| {
         let name = parts(entry).0;
         !name.contains('*') && !name.starts_with('@')
     };
-    // Of a source, all tools are one fact until a run is prepared.
+    // One entry stands for all tools of a source until a run is prepared.
     let is_of_source =
         |name: &str, tool: &ToolFacts| tool.name.ends_with("__*") && matches(&tool.name, name);
     let means = |entry: &str, tool: &ToolFacts| {
@@ -87,7 +86,7 @@ pub(crate) fn unknown<'a>(list: &'a [String], all: &[ToolFacts]) -> Option<&'a S
     list.iter().filter(exact).find(|entry| !all.iter().any(|tool| means(entry, tool)))
 }
 
-/// The name of the tool in an entry of a list, and what stands in its parentheses.
+/// Returns the name of the tool in an entry of a list, and the text in its parentheses.
 pub(crate) fn parts(entry: &str) -> (&str, Option<&str>) {
     match entry.split_once('(') {
         Some((name, rest)) => {
@@ -97,7 +96,7 @@ pub(crate) fn parts(entry: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// True when `entry` (a name, a name with `*`, a group, `mcp__` and the name of a source) means `tool`.
+/// True when `entry` (a name, a name with `*`, a group, `mcp__` and the name of a source) matches `tool`.
 fn fits(entry: &str, tool: &ToolFacts) -> bool {
     match entry {
         "@read" => tool.effect == Effect::Read,
@@ -117,10 +116,10 @@ fn fits(entry: &str, tool: &ToolFacts) -> bool {
     }
 }
 
-/// True when `pattern`, in which `*` is any text, is `name`.
+/// True when `pattern`, in which `*` is any text, matches `name`.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, others)) = pattern.split_once('*') else { return pattern == name };
-    // Most patterns fail here, at once: this is asked for every tool of every child.
+    // Most patterns fail here. This matters: it runs for every tool of every child.
     let Some(rest) = name.strip_prefix(first) else { return false };
     let (inner, last) = others.rsplit_once('*').unwrap_or(("", others));
     let Some(mut rest) = rest.strip_suffix(last) else { return false };

@@ -1,4 +1,4 @@
-//! What a folder brings along that is obeyed or run: which files, and one hash over all of them.
+//! The files of a folder that Posse obeys or runs, and one hash over all of them.
 
 use crate::files::{Stamp, up_to_root};
 use posse_protocol::hex;
@@ -9,40 +9,40 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Folders whose contents count: in each, settings and the folders below.
+/// Folders whose contents count: in each, settings and these subfolders.
 pub(super) const FOLDERS: [&str; 2] = [".posse", ".claude"];
 const BELOW: [&str; 5] = ["agents", "commands", "hooks", "plugins", "skills"];
-/// Files beside them that count.
+/// Further files that count.
 const FILES: [&str; 2] = ["posse.toml", ".mcp.json"];
-/// Endings of settings in the folders.
+/// File name extensions of settings in the folders.
 const SETTINGS: [&str; 2] = ["json", "toml"];
 
-/// What is looked at, at most. A folder with more cannot be trusted: nobody could say with what.
+/// The most that is read. A folder with more cannot be trusted: Posse does not read all of it.
 const MOST_FILES: usize = 10_000;
 const MOST_BYTES: u64 = 64 << 20;
 const DEEPEST: usize = 32;
 
-/// Opening a pipe must not wait for whoever writes to it.
+/// Opening a pipe must not wait for a writer.
 const NONBLOCK: i32 = 0o4000;
 
-/// What a folder brings along.
+/// The files of a folder that need trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brought {
-    /// Which folder, canonical.
+    /// The folder, canonical.
     pub folder: PathBuf,
-    /// The files, by their paths below it, sorted.
+    /// The files, by paths relative to it, sorted.
     pub files: Vec<PathBuf>,
-    /// The hash over their names, contents and whether they can be executed.
+    /// The hash over their names, contents and executable bits.
     pub digest: String,
-    /// The same for each file, by its path below the folder: to say what has changed.
+    /// The hash of each file, by its path relative to the folder, for reporting changes.
     pub digests: BTreeMap<String, String>,
 }
 
 impl Brought {
-    /// What `folder` brings along; nothing if there is nothing that counts.
+    /// Reads the files of `folder` that need trust; `None` if there are none.
     ///
     /// # Errors
-    /// When it cannot be looked at whole, in words.
+    /// When they cannot be read completely, with the reason.
     pub fn by(folder: &Path) -> Result<Option<Self>, String> {
         let found = find(folder)?;
         if found.is_empty() {
@@ -64,25 +64,25 @@ impl Brought {
         Ok(Some(Brought { folder: folder.to_owned(), files, digest, digests }))
     }
 
-    /// What `folder` and those above it in its repository bring along, the nearest first.
+    /// Reads the files of `folder` and of the folders above it in its repository, nearest first.
     ///
     /// # Errors
-    /// When one of them cannot be looked at whole, in words.
+    /// When one folder cannot be read completely, with the reason.
     pub fn around(folder: &Path) -> Result<Vec<Self>, String> {
         let found = up_to_root(folder).into_iter().map(|folder| Brought::by(&folder));
         Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 }
 
-/// By what it is known that nothing has changed: the stamps of all that counts.
+/// Returns the stamps of all files that count. If they are the same, nothing has changed.
 pub(super) fn stamps(folder: &Path) -> Result<Vec<(PathBuf, Stamp)>, String> {
     Ok(find(folder)?.into_iter().map(|item| (item.path, item.stamp)).collect())
 }
 
-/// Something that counts, by its path below the folder.
+/// A file or folder that counts, by its path relative to the folder.
 struct Item {
     path: PathBuf,
-    /// The path as text, the same in every sign: no other item has it.
+    /// The path as text, unchanged in every character, so that no other item has the same.
     name: String,
     kind: Kind,
     stamp: Stamp,
@@ -93,7 +93,7 @@ enum Kind {
     File {
         executable: bool,
     },
-    /// A link to nothing, a pipe, a device: nothing is read from it.
+    /// A broken link, a pipe, a device: nothing is read from it.
     Other,
 }
 
@@ -134,8 +134,8 @@ impl Item {
     }
 }
 
-/// All that counts in `folder`, sorted by path. Links are followed as whoever reads agents and
-/// skills follows them; a folder is entered once.
+/// Returns all items of `folder` that count, sorted by path. It follows links like the readers of
+/// agents and skills do; it enters a folder once.
 fn find(folder: &Path) -> Result<Vec<Item>, String> {
     let mut walk = Walk { root: folder, found: Vec::new(), seen: HashSet::new() };
     for name in FILES {
@@ -187,8 +187,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Adds what is read as a file. A folder is never read as one, and while commands run, empty
-    /// ones hold the places of files that must not appear: they bring nothing along.
+    /// Adds a path that is read as a file. Folders are never read as files. While commands run,
+    /// empty folders block the paths of files that must not appear: they do not count.
     fn add(&mut self, path: &Path) -> Result<(), String> {
         let data = match std::fs::metadata(path).or_else(|_| std::fs::symlink_metadata(path)) {
             Ok(data) => data,
@@ -220,7 +220,7 @@ fn kind(data: &Metadata) -> Kind {
     }
 }
 
-/// What is in a folder, hidden ones too; nothing if it is none.
+/// Lists a folder, including hidden entries; empty if it is not a folder.
 fn children(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let cannot = |error: std::io::Error| format!("{} cannot be read: {error}", folder.display());
     let entries = match std::fs::read_dir(folder) {

@@ -1,5 +1,5 @@
-//! The log of decisions about trust: lines of JSON, each tied to all before it. Whom the user
-//! trusts now is a fold over it.
+//! The log of trust decisions: lines of JSON, each chained to the ones before it. A fold over the
+//! log yields the folders that the user trusts now.
 
 use super::Brought;
 use crate::chain;
@@ -11,43 +11,42 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The name of the chain.
+/// The name of the hash chain.
 const CHAIN: &str = "posse trust";
-/// The largest log that is read.
+/// The largest log that is read, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What was decided.
+/// The kind of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
-    /// The folder is trusted with what it brought along.
+    /// The user trusts the folder with its content.
     Trusted,
-    /// It is not trusted any more.
+    /// The user no longer trusts it.
     Removed,
 }
 
-/// A decision, as it is recorded.
+/// A recorded decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// Where it stands in the log, from 1 on.
+    /// Its position in the log, from 1.
     pub seq: u64,
-    /// When: milliseconds since 1970.
+    /// Its time in milliseconds since 1970.
     pub at: u64,
-    /// What was decided.
+    /// The kind.
     pub act: Act,
-    /// About which folder.
+    /// The folder.
     pub folder: PathBuf,
-    /// The hash over what it brought along. Empty for a removal.
+    /// The hash over the content of the folder. Empty for a removal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
-    /// The hash of each of its files: to say later what has changed. Records of older versions
-    /// have none.
+    /// The hash of each file, for reporting changes later. Records of older versions have none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// What that was, in words for people.
+    /// The content, in words for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub brought: Vec<String>,
-    /// What ties it to all before it.
+    /// The hash that chains it to the records before it.
     #[serde(skip)]
     pub hash: String,
 }
@@ -58,33 +57,33 @@ pub enum TrustError {
     /// It cannot be read or written.
     #[error("the log of trust at {path} cannot be used: {reason}")]
     Unusable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Somebody changed it.
+    /// The content was changed by something other than Posse.
     #[error(
         "record {seq} of the log of trust at {path} {what}; until that file is mended or \
              removed, nothing is trusted"
     )]
     Damaged {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// The first record that is not as it was written.
+        /// The first record that differs from what was written.
         seq: u64,
         /// What is wrong with it.
         what: &'static str,
     },
 }
 
-/// The log at a path, whether it exists or not.
+/// The log at a path, which need not exist.
 #[derive(Clone, Debug)]
 pub struct TrustLog {
     path: PathBuf,
 }
 
-/// Where the log ended when it was last written: so that an end that is missing is noticed.
+/// Where the log ended when it was last written: it shows when the end of the log is missing.
 #[derive(Serialize, Deserialize)]
 struct Head {
     seq: u64,
@@ -92,15 +91,16 @@ struct Head {
 }
 
 impl TrustLog {
-    /// The log at `path`.
+    /// Returns the log at `path`.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         TrustLog { path: path.into() }
     }
 
-    /// All decisions, the first first, checked.
+    /// Returns all decisions, oldest first, after checking them.
     ///
     /// # Errors
-    /// When it cannot be read, or a record is not as it was written; the first such is named.
+    /// When the log cannot be read, or a record differs from what was written; the error names the
+    /// first such record.
     pub fn decisions(&self) -> Result<Vec<Decision>, TrustError> {
         let mut text = String::new();
         match File::open(&self.path) {
@@ -114,7 +114,7 @@ impl TrustLog {
         Ok(self.check(&text)?.0)
     }
 
-    /// Those that are trusted: folders, and the decision about each.
+    /// Returns the trusted folders, and the decision about each.
     ///
     /// # Errors
     /// As [`TrustLog::decisions`].
@@ -129,12 +129,12 @@ impl TrustLog {
         Ok(trusted)
     }
 
-    /// The decision to trust `folder`, if it is in force.
+    /// Returns the decision to trust `folder`, if it still applies.
     pub(super) fn decision_of(&self, folder: &Path) -> Result<Option<Decision>, TrustError> {
         Ok(self.trusted()?.remove(folder))
     }
 
-    /// Records that what `brought` names is trusted. `told` is what was shown of it.
+    /// Records that the user trusts the files of `brought`. `told` is the text that the user saw.
     ///
     /// # Errors
     /// As [`TrustLog::record`].
@@ -143,10 +143,10 @@ impl TrustLog {
         self.write(Act::Trusted, folder, digest, digests.clone(), told)
     }
 
-    /// Records a decision about `folder`, which is canonical.
+    /// Records a decision about `folder`, a canonical path.
     ///
     /// # Errors
-    /// When it cannot be written, or what is there is damaged: then nothing is.
+    /// When the log cannot be written, or is damaged: then nothing is written.
     pub fn record(
         &self,
         act: Act,
@@ -188,7 +188,7 @@ impl TrustLog {
         };
         let body = serde_json::to_string(&decision).map_err(|error| cannot(error.into()))?;
         let (line, hash) = chain::seal(&before, &body);
-        // What a process left behind that died in the middle of its line.
+        // Remove the incomplete line of a process that died while it wrote.
         file.set_len(end).map_err(cannot)?;
         file.seek(SeekFrom::Start(end)).map_err(cannot)?;
         file.write_all(format!("{line}\n").as_bytes()).map_err(cannot)?;
@@ -199,7 +199,7 @@ impl TrustLog {
         Ok(decision)
     }
 
-    /// The decisions in `text`, and where the last whole line ends.
+    /// Returns the decisions in `text`, and where the last complete line ends.
     fn check(&self, text: &str) -> Result<(Vec<Decision>, u64), TrustError> {
         let damaged = |seq: u64, what: &'static str| TrustError::Damaged {
             path: self.path.clone(),

@@ -1,4 +1,4 @@
-//! What is thought of folders, remembered until something about them changes.
+//! The trust in folders, cached until something about them changes.
 
 use super::log::TrustLog;
 use super::{Brought, Change, Standing, Trustees, brought};
@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What was found out so far. Hashes a folder again only when its stamps have changed, and one of
-/// which nobody has said anything not at all.
+/// The cache. It hashes a folder again only when its stamps have changed. It never hashes a folder without a decision.
 #[derive(Default)]
 pub(crate) struct Verdicts {
     known: HashMap<PathBuf, Known>,
@@ -19,29 +18,29 @@ struct Known {
     now: Now,
 }
 
-/// What a folder brings along now.
+/// The current content of a folder.
 #[derive(Clone, Default)]
 struct Now {
     digest: String,
     files: BTreeMap<String, String>,
 }
 
-/// What is thought of a folder, and of each thing that it brings along.
+/// The trust in a folder and in each of its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) standing: Standing,
     /// What has changed since it was trusted, if that is known.
     pub(crate) changes: Vec<Change>,
-    /// The hashes of its files as they were trusted; empty when they are not known.
+    /// The hashes of its files when it was trusted; empty if they are unknown.
     trusted: BTreeMap<String, String>,
     folder: PathBuf,
 }
 
 impl Verdict {
-    /// What is thought of the definition of an agent in `file`. The file alone says what the agent
-    /// may do, so one that is as it was trusted stays so while others change.
+    /// Returns the trust in the agent definition in `file`. That file alone says what the agent may do, so it stays
+    /// trusted when other files change.
     pub(crate) fn of_agent(&self, file: &Path) -> Standing {
-        // A name that is not text is the name of nothing that was trusted.
+        // A path that is not text was never trusted.
         let name = file.strip_prefix(&self.folder).unwrap_or(file).to_str();
         let known = name.filter(|name| self.trusted.contains_key(*name));
         self.unless(|| {
@@ -49,18 +48,18 @@ impl Verdict {
         })
     }
 
-    /// What is thought of its skills: of all together, since one may lead into another.
+    /// Returns the trust in its skills: in all together, because one may refer to another.
     pub(crate) fn of_skills(&self) -> Standing {
         self.unless(|| !self.changes.iter().any(|change| kind(change.path()) == Kind::Skill))
     }
 
-    /// What is thought of its settings.
+    /// Returns the trust in its settings.
     pub(crate) fn of_settings(&self) -> Standing {
         self.unless(|| true)
     }
 
-    /// Trusted if only agents, commands and skills have changed and `holds`. Where settings, hooks or
-    /// servers have changed, or were removed, nothing is: they say what the others may do.
+    /// Returns trusted if only agents, commands and skills have changed and `holds` is true. If settings, hooks or
+    /// servers have changed or were removed, nothing is trusted, because they say what the others may do.
     fn unless(&self, holds: impl FnOnce() -> bool) -> Standing {
         let is_partial = self.standing == Standing::Changed && !self.changes.is_empty();
         let alone = |change: &Change| kind(change.path()) != Kind::Other;
@@ -78,7 +77,7 @@ enum Kind {
     Other,
 }
 
-/// What the file at `path` below the folder is.
+/// Returns the kind of the file at `path`, relative to the folder.
 fn kind(path: &str) -> Kind {
     let mut names = path.split('/').skip(1);
     match names.next() {
@@ -88,7 +87,7 @@ fn kind(path: &str) -> Kind {
     }
 }
 
-/// What differs between two sets of files.
+/// Returns the differences between two sets of files.
 fn changes(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     for (path, digest) in now {
@@ -104,7 +103,7 @@ fn changes(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) ->
 }
 
 impl Verdicts {
-    /// What `trustees` think of `folder`, which is canonical.
+    /// Returns the trust of `trustees` in `folder`, a canonical path.
     pub(crate) fn verdict(&mut self, trustees: &Trustees, folder: &Path) -> Verdict {
         let mut verdict = Verdict {
             standing: Standing::Unknown,
@@ -148,7 +147,7 @@ impl Verdicts {
         let now = Brought::by(folder)?
             .map(|brought| Now { digest: brought.digest, files: brought.digests })
             .unwrap_or_default();
-        // What was changed just now may change again without its time showing it.
+        // A file that was changed just now may change again without a new time stamp.
         if stamps.iter().all(|(_, stamp)| stamp.is_settled(began)) {
             let known = Known { stamps, now: now.clone() };
             self.known.insert(folder.to_owned(), known);

@@ -1,4 +1,4 @@
-//! A run as everybody sees it who looks from outside.
+//! A run, as interfaces show it.
 
 use super::spending::{BudgetView, Spending, SumView};
 use super::worktree::{Left, WorktreeView};
@@ -8,12 +8,12 @@ use posse_store::RunRow;
 use posse_tools::todo::{self, Todo};
 use serde::Serialize;
 
-/// A run. Its JSON is stable: fields are added, and none changes its meaning.
+/// A run. Its JSON is stable: fields may be added, but none changes its meaning.
 #[derive(Serialize)]
 pub struct RunView {
     pub run: String,
     pub status: Status,
-    /// Where it stands among all that wait for a slot; the next one at 1.
+    /// Its place in the queue; 1 is next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
     pub outcome: Option<String>,
@@ -25,7 +25,7 @@ pub struct RunView {
     pub title: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub label: String,
-    /// The beginning of what it was asked, if it has a label; else that is its title.
+    /// The beginning of its first message if it has a label; otherwise that is its title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     pub workspace: String,
@@ -37,13 +37,13 @@ pub struct RunView {
     pub tool_calls: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// What is known to have been spent.
+    /// Known cost.
     pub cost_usd: f64,
-    /// False when it used a model whose price is not known: then `cost_usd` says nothing.
+    /// False if it used a model with an unknown price: then `cost_usd` says nothing.
     pub cost_known: bool,
-    /// What calls that were cut short may have cost besides.
+    /// The most that interrupted calls may have cost in addition.
     pub uncertain_cost_usd: f64,
-    /// What it and all below it may spend together.
+    /// The budget of the run and all its subagents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Vec<BudgetView>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,29 +55,29 @@ pub struct RunView {
     pub parent: Option<RunId>,
     pub root: RunId,
     pub depth: u32,
-    /// Nobody waits for it: its end is announced.
+    /// Its parent does not wait for it: Posse announces its end.
     pub background: bool,
-    /// How many right below have not ended, if it waits for them.
+    /// How many children have not ended, if it waits for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_on: Option<u64>,
-    /// How many runs stand below.
+    /// How many subagents it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children: Option<Vec<RunId>>,
-    /// The run and all below it.
+    /// The sum of the run and all its subagents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtree: Option<SumView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub todos: Option<Vec<TodoView>>,
-    /// What it has left in a worktree of its own.
+    /// What it left in its worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Left>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// Something an agent has to do, as JSON.
+/// An item of the to-do list of an agent, as JSON.
 #[derive(Serialize)]
 pub struct TodoView {
     content: String,

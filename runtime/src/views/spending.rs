@@ -1,10 +1,10 @@
-//! What runs take: turns, tool calls, tokens, money. Counted from events or from rows, and summed.
+//! What runs spend: turns, tool calls, tokens, money. Counted from events or from rows, and summed.
 
 use posse_protocol::{Budget, Event, Limit, Purpose, Tally, Usage, Usd};
 use posse_store::{RunRow, Spent};
 use serde::Serialize;
 
-/// What one run has taken, or several together.
+/// What one run has spent, or several together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spending {
     pub turns: u64,
@@ -20,7 +20,7 @@ impl Spending {
             Event::ModelCalled(called) => {
                 self.turns += u64::from(called.purpose == Purpose::Turn);
             }
-            // Made again, it is still the same turn.
+            // A retry is still the same turn.
             Event::ModelFailed(failed) => {
                 self.turns = self.turns.saturating_sub(u64::from(failed.remedy.is_some()));
             }
@@ -29,7 +29,7 @@ impl Spending {
         }
     }
 
-    /// What `row` says. A call that is under way does not count.
+    /// Returns the spending in `row`. A call in progress does not count.
     pub fn of(row: &RunRow) -> Self {
         let usage = |spent: Spent| Usage {
             input_tokens: spent.input_tokens,
@@ -43,19 +43,19 @@ impl Spending {
         Spending { turns: row.spending.turns, tool_calls: row.spending.tool_calls, tally }
     }
 
-    /// What the store has summed up.
+    /// Converts a sum of the store.
     pub fn summed(sum: &posse_store::Spending) -> Self {
         let (known, uncertain) = (sum.usage.clone(), sum.uncertain.clone());
         let tally = Tally { known, uncertain, cut: sum.unanswered, open: None };
         Spending { tally, ..Spending::default() }
     }
 
-    /// Model calls that were cut short.
+    /// Returns how many model calls were interrupted.
     pub fn cut_calls(&self) -> u64 {
         self.tally.cut
     }
 
-    /// Adds what another run has taken.
+    /// Adds the spending of another run.
     pub fn add(&mut self, other: &Spending) {
         self.turns += other.turns;
         self.tool_calls += other.tool_calls;
@@ -77,12 +77,12 @@ impl Spending {
         self.input_tokens().saturating_add(self.output_tokens())
     }
 
-    /// What is known to have been spent.
+    /// Known cost.
     pub fn cost(&self) -> Usd {
         self.tally.known.cost
     }
 
-    /// What calls that were cut short may have cost besides.
+    /// The most that interrupted calls may have cost in addition.
     pub fn uncertain_cost(&self) -> Usd {
         self.tally.uncertain.cost
     }
@@ -95,12 +95,12 @@ pub struct BudgetView {
     of: serde_json::Number,
     /// Spent or reserved.
     drawn: serde_json::Number,
-    /// What of that may come back.
+    /// The part of it that may be returned.
     held: serde_json::Number,
 }
 
 impl BudgetView {
-    /// The parts that the budget of `row` has.
+    /// Returns the parts of the budget of `row`.
     pub fn of(row: &RunRow) -> Option<Vec<Self>> {
         let budget = row.funds.budget.as_ref()?;
         let drawn = row.funds.drawn.unwrap_or_default();
@@ -120,20 +120,20 @@ impl BudgetView {
     }
 }
 
-/// A sum.
+/// The sum over several runs.
 #[derive(Serialize)]
 pub struct SumView {
-    /// How many runs it is of.
+    /// How many runs.
     pub runs: u64,
     pub turns: u64,
     pub tool_calls: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// What is known to have been spent.
+    /// Known cost.
     pub cost_usd: f64,
-    /// False when one of them used a model whose price is not known: then they cost more.
+    /// False if one of them used a model with an unknown price: then they cost more.
     pub cost_known: bool,
-    /// What calls that were cut short may have cost besides.
+    /// The most that interrupted calls may have cost in addition.
     pub uncertain_cost_usd: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Runs that belong together, as they are stored: who stands below whom, and what they took.
+//! A tree as it is stored: its runs, their parents, and what they spent.
 
 use super::run::RunView;
 use super::spending::{Spending, SumView};
@@ -9,28 +9,28 @@ use posse_protocol::{RunId, Status, Usd};
 use posse_store::{Filter, Kin, RunRow};
 use std::collections::{HashMap, HashSet};
 
-/// A whole tree, from its root on.
+/// A whole tree, starting at its root.
 pub struct Tree {
-    /// The oldest first.
+    /// Oldest first.
     rows: Vec<RunRow>,
-    /// Places of children in `rows`, by their parent.
+    /// Indexes of children in `rows`, by their parent.
     children: HashMap<RunId, Vec<usize>>,
-    /// Where those stand that wait for a slot.
+    /// The places of queued runs in the queue.
     positions: HashMap<RunId, u64>,
-    /// Models whose price is not known.
+    /// Models with an unknown price.
     unpriced: HashSet<String>,
 }
 
-/// More runs than a tree has.
+/// More runs than any tree has.
 const ALL: usize = usize::MAX >> 1;
 
 impl Tree {
-    /// The tree that `row` stands in.
+    /// Returns the tree that contains `row`.
     pub async fn of(runtime: &Runtime, row: &RunRow) -> Result<Self, Error> {
         Tree::newest(runtime, row, ALL).await
     }
 
-    /// At most so many of the tree that `row` stands in, the newest.
+    /// Returns the newest runs of the tree that contains `row`, at most `limit`.
     pub async fn newest(runtime: &Runtime, row: &RunRow, limit: usize) -> Result<Self, Error> {
         let filter = Filter { kin: Kin::TreeOf(row.family.root), limit, ..Filter::default() };
         let mut rows = runtime.list(&filter).await?;
@@ -45,7 +45,7 @@ impl Tree {
         let queued: Vec<RunId> = queued.map(|row| row.id).collect();
         let positions = runtime.positions(&queued).await?;
         let models: HashSet<&String> = rows.iter().map(|row| &row.about.model).collect();
-        // One that is gone from the settings counts as known: what it has cost is stored.
+        // A model that is gone from the settings counts as priced: its costs are stored.
         let is_unpriced = |model: &&&String| {
             matches!(runtime.models().abilities(model).map(|it| it.priced), Ok(false))
         };
@@ -53,7 +53,7 @@ impl Tree {
         Ok(Tree { rows, children, positions, unpriced })
     }
 
-    /// How many of it are here.
+    /// Returns how many runs of the tree were read.
     pub fn count(&self) -> usize {
         self.rows.len()
     }
@@ -63,13 +63,13 @@ impl Tree {
         self.rows.get(place)
     }
 
-    /// Those right below `run`, the oldest first.
+    /// Returns the children of `run`, oldest first.
     pub fn children(&self, run: RunId) -> impl DoubleEndedIterator<Item = &RunRow> {
         let places = self.children.get(&run).map(Vec::as_slice).unwrap_or_default();
         places.iter().filter_map(|place| self.rows.get(*place))
     }
 
-    /// All below `run`, each before those below it.
+    /// Returns all subagents of `run`, each before its own subagents.
     pub fn below(&self, run: RunId) -> Vec<&RunRow> {
         let mut found = Vec::new();
         let mut ahead: Vec<&RunRow> = self.children(run).rev().collect();
@@ -80,14 +80,14 @@ impl Tree {
         found
     }
 
-    /// What `row` took, with all below it.
+    /// Returns what `row` spent, with all its subagents.
     pub fn sum(&self, row: &RunRow) -> Spending {
         let mut sum = Spending::of(row);
         self.below(row.id).into_iter().for_each(|below| sum.add(&Spending::of(below)));
         sum
     }
 
-    /// `row` with what it took together with all below it.
+    /// Returns the view of `row`, with the sum of its subtree.
     pub fn view(&self, row: &RunRow) -> RunView {
         let below = self.below(row.id).len() as u64;
         let subtree = Some(self.sum_view(row));
@@ -96,14 +96,14 @@ impl Tree {
         RunView { status, subtree, position, cost_known, ..RunView::of(row).with_below(below) }
     }
 
-    /// What `row` took, with all below it, as JSON.
+    /// Returns what `row` spent, with all its subagents, as JSON.
     pub fn sum_view(&self, row: &RunRow) -> SumView {
         let below = self.below(row.id);
         let cost_known = self.knows_cost(row) && below.iter().all(|below| self.knows_cost(below));
         SumView { cost_known, ..SumView::of(1 + below.len() as u64, &self.sum(row)) }
     }
 
-    /// False when `row` has used a model, and nobody knows what that cost.
+    /// False if `row` has used a model with an unknown price.
     pub fn knows_cost(&self, row: &RunRow) -> bool {
         let spending = Spending::of(row);
         spending.cost() != Usd::ZERO
@@ -111,13 +111,14 @@ impl Tree {
             || !self.unpriced.contains(&row.about.model)
     }
 
-    /// Where `row` stands among all that wait for a slot; the next one at 1.
+    /// Returns the place of `row` in the queue; 1 is next.
     pub fn position(&self, row: &RunRow) -> Option<u64> {
         self.positions.get(&row.id).copied()
     }
 
-    /// Where `row` stands. One that waits for others stands where the liveliest of them does. Those that
-    /// nobody waits for are its business too as long as nobody executes them.
+    /// Returns the status to show for `row`. A waiting run shows the status of its most active
+    /// subagent. A subagent whose result it does not expect counts only while it is queued or
+    /// crashed.
     pub fn standing(&self, row: &RunRow) -> Status {
         if row.status != Status::Waiting {
             return row.status;
@@ -132,7 +133,7 @@ impl Tree {
 }
 
 impl Tree {
-    /// How many right below `row` have not ended, if it waits for them.
+    /// Returns how many children of `row` have not ended, if it waits for them.
     pub fn waited_for(&self, row: &RunRow) -> u64 {
         let waits = row.state.outcome.is_none()
             && row.work.owner.is_none()
@@ -142,12 +143,13 @@ impl Tree {
     }
 }
 
-/// True for a chat in which nothing was said: there is nothing to see or to continue.
+/// True for a chat without messages: there is nothing to see or to continue.
 pub fn is_empty_chat(row: &RunRow) -> bool {
     row.about.session && row.about.title.is_empty() && row.log.damaged.is_none()
 }
 
-/// How long it has been since a run was made, or was until its last event, in milliseconds.
+/// Returns the age of a run in milliseconds; if it is neither running nor queued, the time until
+/// its last event.
 pub fn took(row: &RunRow) -> u64 {
     let until = match row.status {
         Status::Running | Status::Queued => now(),

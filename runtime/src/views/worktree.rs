@@ -1,42 +1,42 @@
-//! What became of a run's own worktree, as its log tells.
+//! The state of the worktree of a run, according to its log.
 
 use posse_protocol::{Changes, Event, Kept};
 use serde::Serialize;
 
-/// What a run's events tell of its worktree.
+/// What the events of a run say about its worktree.
 #[derive(Default)]
 pub struct WorktreeView {
-    /// The run has one.
+    /// The run has a worktree.
     own: bool,
-    /// The run is over, and has left this.
+    /// The run has ended and left this.
     left: Option<Left>,
 }
 
 /// What a run has left in its worktree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Left {
-    /// Where it is; nowhere if nothing was changed, or if it could not be put there.
+    /// The branch with the changes; `None` if nothing was changed, or nothing could be committed.
     pub branch: Option<String>,
-    /// Files that were changed.
+    /// How many files were changed.
     pub files: u64,
-    /// Lines that were added.
+    /// How many lines were added.
     pub added: u64,
-    /// Lines that were removed.
+    /// How many lines were removed.
     pub removed: u64,
-    /// Why it is on no branch, and where it is instead.
+    /// Why the changes are on no branch, and where they are instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// What is on no branch, and where it is instead.
+    /// Files that are on no branch, and where they are instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
 }
 
 impl WorktreeView {
-    /// Takes note of an event of the run.
+    /// Notes an event of the run.
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::RunStarted(started) => self.own = started.grant.worktree.is_some(),
-            // It was set to work again.
+            // The run continued.
             Event::ModelCalled(_) => self.left = None,
             Event::RunFinished(finished) if self.own => {
                 self.left = Some(finished.changes.as_deref().map(Left::of).unwrap_or_default());
@@ -45,7 +45,7 @@ impl WorktreeView {
         }
     }
 
-    /// What the run has left, if it is over and had a worktree.
+    /// Returns what the run left, if it has ended and had a worktree.
     pub fn left(&self) -> Option<&Left> {
         self.left.as_ref()
     }
@@ -64,7 +64,7 @@ impl Left {
         }
     }
 
-    /// True when something is on no branch, or may be.
+    /// True when something is on no branch, or may not be.
     pub fn is_stuck(&self) -> bool {
         self.problem.is_some() || self.kept.is_some()
     }

@@ -1,4 +1,4 @@
-//! One attempt to tell a webhook something, and what its answer means.
+//! One attempt to notify a webhook, and the meaning of its answer.
 
 use super::backoff::{chance, retry_after, wait};
 use super::hook::Webhook;
@@ -7,25 +7,25 @@ use posse_store::{Delivery, Settlement};
 use posse_tools::egress::{Egress, EgressError, Reply};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How a test of a webhook went.
+/// The result of testing a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// The id that the test event had.
+    /// The id of the test event.
     pub id: String,
-    /// What came back.
+    /// The answer.
     pub answered: Answered,
     /// How long it took.
     pub took: Duration,
 }
 
-/// What came back from a webhook.
+/// The answer of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answered {
-    /// It took it, with this status.
+    /// It accepted the event, with this status.
     Accepted(u16),
-    /// It did not, with this status.
+    /// It declined the event, with this status.
     Declined(u16),
-    /// Nothing was sent, or nothing came back: why.
+    /// Nothing was sent, or no answer came, for this reason.
     Nothing(String),
 }
 
@@ -39,10 +39,10 @@ impl Answered {
     }
 }
 
-/// The status that says that nobody will ever listen there again.
+/// The status of a URL that is gone for good.
 const GONE: u16 = 410;
 
-/// Sends `delivery` and says what becomes of it, with a note for people.
+/// Sends `delivery` and returns its new state, with a note for people.
 pub(super) async fn attempt(
     egress: &Egress,
     hook: &Webhook,
@@ -70,7 +70,7 @@ fn last(note: &str) -> String {
     format!("{note}; that was the last attempt")
 }
 
-/// Sends an event that tells of nothing.
+/// Sends a test event.
 pub(super) async fn trial(egress: &Egress, hook: &Webhook, id: String) -> Trial {
     let began = std::time::Instant::now();
     let at = u64::try_from(now().as_millis()).unwrap_or_default();
@@ -95,11 +95,11 @@ async fn post(
     egress.post(&hook.url, hook.reach, &headers, body.into_bytes(), hook.timeout).await
 }
 
-/// What is sent: the same bytes at every attempt.
+/// Returns the body of the request: the same bytes at every attempt.
 fn body(kind: &str, at: u64, data: &str) -> String {
     let at = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
     let at = at.unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    // Neither has a character that JSON would want escaped.
+    // Neither contains a character that JSON must escape.
     format!("{{\"type\":\"{kind}\",\"timestamp\":\"{at}\",\"data\":{data}}}")
 }
 

@@ -1,4 +1,4 @@
-//! When a delivery that failed is sent again.
+//! When to retry a delivery that failed.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::time::Duration;
@@ -7,8 +7,7 @@ const fn minutes(count: u64) -> Duration {
     Duration::from_secs(count * 60)
 }
 
-/// The waits between attempts when nobody says otherwise: ten attempts over three days, as
-/// Standard Webhooks suggests.
+/// The default waits between attempts: ten attempts over three days, as Standard Webhooks suggests.
 pub const SCHEDULE: [Duration; 9] = [
     Duration::from_secs(5),
     minutes(5),
@@ -21,12 +20,12 @@ pub const SCHEDULE: [Duration; 9] = [
     minutes(24 * 60),
 ];
 
-/// The longest that a receiver can ask for.
+/// The longest wait that a receiver can ask for.
 const LONGEST: Duration = minutes(24 * 60);
 
-/// The wait after so many attempts, the first being 1; nothing when that was the last. Never less
-/// than the receiver asks for. `chance`, from 0 to 1, spreads it over the upper half of its slot,
-/// so that many that failed together do not come back together.
+/// Returns the wait after this attempt, counted from 1; `None` after the last. It is never shorter
+/// than the receiver asks for. `chance`, from 0 to 1, spreads the wait over the upper half of its
+/// slot, so that deliveries that failed together are not repeated together.
 pub(super) fn wait(
     schedule: &[Duration],
     attempts: u32,
@@ -38,8 +37,7 @@ pub(super) fn wait(
     Some(spread.max(asked.unwrap_or_default().min(LONGEST)))
 }
 
-/// The wait that `Retry-After` asks for: seconds, or a date measured against `now`, in seconds
-/// since 1970.
+/// Returns the wait in `Retry-After`: seconds, or a date relative to `now`, in seconds since 1970.
 pub(super) fn retry_after(value: &str, now: u64) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<u64>() {
@@ -47,17 +45,17 @@ pub(super) fn retry_after(value: &str, now: u64) -> Option<Duration> {
     }
     let until = match jiff::fmt::rfc2822::parse(value) {
         Ok(date) => date.timestamp().as_second(),
-        // The last days of the year 9999, by which some mean "never", are more than can be counted.
+        // Some servers mean "never" by the last days of the year 9999, which are out of range.
         Err(_) if value.split_whitespace().nth(3) == Some("9999") => i64::MAX,
         Err(_) => return None,
     };
     Some(Duration::from_secs(u64::try_from(until).unwrap_or_default().saturating_sub(now)))
 }
 
-/// A number from 0 to 1.
+/// Returns a random number from 0 to 1.
 pub(super) fn chance() -> f64 {
     let mut bytes = [0; 4];
-    // Without chance there is no spread, which is all that is lost.
+    // Without randomness the waits are not spread; nothing else depends on it.
     match SystemRandom::new().fill(&mut bytes) {
         Ok(()) => f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX),
         Err(_) => 1.0,

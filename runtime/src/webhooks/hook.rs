@@ -1,4 +1,4 @@
-//! A webhook: an address, its secrets, and what it wants to hear of.
+//! A webhook: a URL, its secrets, and the events that it gets.
 
 use super::backoff::SCHEDULE;
 use super::secret::{InvalidSecret, SigningKey};
@@ -8,61 +8,61 @@ use posse_tools::egress::{self, EgressError, Reach};
 use std::time::Duration;
 use url::Url;
 
-/// Whom to tell of the ends of runs.
+/// A URL to notify when runs end.
 ///
-/// Its address may be as secret as its secret is: of both, only the host can be shown.
+/// The URL may be as confidential as the secret: Posse shows only its host.
 #[derive(Clone)]
 pub struct Webhook {
     name: String,
     pub(super) url: Url,
     pub(super) keys: Vec<SigningKey>,
     unset: Vec<String>,
-    /// What it wants to hear of; nothing means everything.
+    /// The events that it gets; empty means all.
     pub events: Vec<EventKind>,
-    /// Of which runs.
+    /// The runs that it gets events of.
     pub runs: Runs,
-    /// Only of runs of these agents; nothing means any. `*` in a name is any text.
+    /// Only events of these agents; empty means all. `*` in a name is any text.
     pub agents: Vec<String>,
-    /// Only of runs with one of these labels; nothing means any. `*` in a label is any text.
+    /// Only events of runs with one of these labels; empty means all. `*` in a label is any text.
     pub labels: Vec<String>,
-    /// How far its address may lead.
+    /// Which addresses its URL may resolve to.
     pub reach: Reach,
     /// How long an attempt may take.
     pub timeout: Duration,
-    /// The waits between attempts; there is one attempt more than waits.
+    /// The waits between attempts; there is one more attempt than waits.
     pub schedule: Vec<Duration>,
 }
 
-/// How long an attempt may take when nobody says otherwise.
+/// How long an attempt may take by default.
 pub const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The most characters of a name.
+/// The longest name, in characters.
 const LONGEST_NAME: usize = 64;
 
-/// Of which runs a webhook wants to hear.
+/// The runs that a webhook gets events of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Runs {
-    /// Of those that nobody else started.
+    /// Only roots.
     #[default]
     Roots,
-    /// Of all.
+    /// All runs.
     All,
 }
 
-/// What can be told of: how a run ended.
+/// The events: how a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// The agent gave its answer.
     Completed,
-    /// It could not go on.
+    /// It could not continue.
     Failed,
-    /// Someone asked it to stop.
+    /// A person or program cancelled it.
     Cancelled,
-    /// It worked longer than it may.
+    /// It reached its time limit.
     TimedOut,
     /// It reached another limit.
     Stopped,
-    /// A budget had nothing left for it.
+    /// A budget was used up.
     OutOfBudget,
 }
 
@@ -77,7 +77,7 @@ impl EventKind {
         EventKind::OutOfBudget,
     ];
 
-    /// As it is written in settings and sent.
+    /// Returns its name in settings and in requests.
     pub fn name(self) -> &'static str {
         match self {
             EventKind::Completed => "run.completed",
@@ -89,7 +89,7 @@ impl EventKind {
         }
     }
 
-    /// How a run with this outcome ended.
+    /// Returns the event for this outcome.
     pub fn of(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Completed { .. } => EventKind::Completed,
@@ -102,46 +102,46 @@ impl EventKind {
     }
 }
 
-/// A webhook that cannot be used.
+/// Why a webhook is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HookError {
-    /// Its name is none.
+    /// Its name is invalid.
     #[error("a webhook's name is 1 to 64 letters, digits, `-`, `_` or `.`")]
     Name,
-    /// Its address is none, or may not be spoken to.
+    /// Its URL is invalid, or not allowed.
     #[error("webhook `{name}`: {reason}; {hint}")]
     Address {
-        /// Which webhook.
+        /// The webhook.
         name: String,
         /// What is wrong with it.
         reason: String,
-        /// What to do about it.
+        /// What to do.
         hint: &'static str,
     },
-    /// Its secret is none.
+    /// Its secret is invalid.
     #[error("webhook `{name}`: {place} is no secret: {source}")]
     Secret {
-        /// Which webhook.
+        /// The webhook.
         name: String,
-        /// Where it stands.
+        /// Where the secret is set.
         place: String,
         /// What is wrong with it.
         source: InvalidSecret,
     },
 }
 
-/// What to do about an address.
+/// What to do about an invalid URL.
 const WRITE_IT: &str = "write it like https://example.com/posse";
 const ALLOW_IT: &str = "give it an https address of the public internet, or set `allow_private` if \
                         it is meant to be this machine or a private network";
 const NOT_AT_ALL: &str = "give it another address";
 
 impl Webhook {
-    /// The webhook `name` at `url`, which may lead as far as `reach` says. It hears of the ends of
-    /// all roots, and needs a secret before anything is sent.
+    /// Returns the webhook `name` at `url`, which may resolve to the addresses that `reach` allows.
+    /// It gets the ends of all roots. Posse sends nothing until it has a secret.
     ///
     /// # Errors
-    /// When the name or the address cannot be used.
+    /// When the name or the URL is invalid.
     pub fn new(name: &str, url: &str, reach: Reach) -> Result<Self, HookError> {
         let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(fine) {
@@ -178,10 +178,10 @@ impl Webhook {
         })
     }
 
-    /// The same with one more secret: what is sent is signed with each.
+    /// Adds a secret. Each request has a signature of every secret.
     ///
     /// # Errors
-    /// When the text is no secret.
+    /// When the text is not a valid secret.
     pub fn with_secret(mut self, secret: &str) -> Result<Self, HookError> {
         let key = SigningKey::parse(secret).map_err(|source| HookError::Secret {
             name: self.name.clone(),
@@ -200,35 +200,35 @@ impl Webhook {
         self.unset.push(variable.to_owned());
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it is, as far as that may be shown: its path and query may be what protects it.
+    /// Returns the part of its URL that may be shown: the path and the query may be confidential.
     pub fn shown_address(&self) -> String {
         let origin = self.url.origin().ascii_serialization();
         let is_bare = matches!(self.url.path(), "" | "/") && self.url.query().is_none();
         if is_bare { origin } else { format!("{origin}/…") }
     }
 
-    /// How many secrets sign what is sent. Without any nothing is sent: it waits for a process
-    /// that has one.
+    /// Returns how many secrets sign each request. Without any, deliveries wait for a process that
+    /// has one.
     pub fn secrets(&self) -> usize {
         self.keys.len()
     }
 
-    /// What signs.
+    /// Returns the keys that sign.
     pub(crate) fn signing_keys(&self) -> &[SigningKey] {
         &self.keys
     }
 
-    /// The environment variables that should hold a secret and do not.
+    /// Returns the environment variables that should hold a secret and do not.
     pub fn unset(&self) -> &[String] {
         &self.unset
     }
 
-    /// Whether it wants to hear of this end.
+    /// True when it gets this event.
     pub(super) fn wants(&self, kind: EventKind, end: &End<'_>) -> bool {
         let among = |patterns: &[String], name: &str| {
             patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, name))
@@ -250,7 +250,7 @@ impl std::fmt::Debug for Webhook {
     }
 }
 
-/// What a webhook decides on.
+/// The facts that decide whether a webhook gets an event.
 pub(super) struct End<'a> {
     pub(super) is_root: bool,
     pub(super) agent: &'a str,

@@ -1,4 +1,4 @@
-//! What is told of the end of a run.
+//! The event that webhooks get when a run ends.
 
 use super::hook::{End, EventKind, Webhook};
 use crate::announcement::RunSummary;
@@ -8,10 +8,10 @@ use posse_store::{Delivery, DeliveryState, Notice};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The longest text that is told whole, in bytes.
+/// The longest text that is sent in full, in bytes.
 const LARGEST: usize = 16 * 1024;
 
-/// The `data` of an event; documented in docs/reference/webhooks.md, and only ever added to.
+/// The `data` of an event; docs/reference/webhooks.md documents it. Fields may only be added.
 #[derive(Serialize)]
 struct Data<'a> {
     run: RunId,
@@ -22,14 +22,14 @@ struct Data<'a> {
     outcome: &'a str,
     reason: Option<String>,
     text: &'a str,
-    /// Bytes of the text that were left out.
+    /// How many bytes of the text were left out.
     text_cut: usize,
     worked_ms: u64,
     tool_calls: u64,
     usage: Spent,
-    /// What is known to have been spent.
+    /// Known cost.
     cost_usd: f64,
-    /// What calls that were cut short may have cost besides.
+    /// The most that interrupted calls may have cost in addition.
     uncertain_cost_usd: f64,
 }
 
@@ -39,7 +39,7 @@ struct Spent {
     output_tokens: u64,
 }
 
-/// What those of `hooks` that want to hear of it are told of the end of `run`.
+/// Returns the event about the end of `run` for each of `hooks` that wants it.
 pub(super) fn of_the_end(
     hooks: &[Webhook],
     run: RunId,
@@ -76,7 +76,7 @@ pub(super) fn of_the_end(
         cost_usd: usage.cost.dollars(),
         uncertain_cost_usd: account.uncertain().cost.dollars(),
     };
-    // Texts, numbers and ids: there is nothing in it that JSON cannot say.
+    // Texts, numbers and ids always have a JSON form.
     let data: Arc<str> = serde_json::to_string(&data).unwrap_or_default().into();
     let notice = |hook: &Webhook| Notice {
         hook: hook.name().to_owned(),
@@ -86,7 +86,7 @@ pub(super) fn of_the_end(
     wanting.into_iter().map(notice).collect()
 }
 
-/// What is compared of `Data` with the log.
+/// The part of `Data` that is compared with the log.
 #[derive(Deserialize)]
 struct Told {
     run: RunId,
@@ -95,8 +95,8 @@ struct Told {
     text_cut: usize,
 }
 
-/// What `delivery` tells that `event`, which it tells of, does not say. A flipped bit in either must not
-/// be signed and sent.
+/// Returns how `delivery` differs from its `event`, if it does. Posse must not sign and send a text
+/// in which a bit has flipped.
 pub(crate) fn mismatch(delivery: &Delivery, event: Option<&Record>) -> Option<&'static str> {
     let Some(Record { event: Event::RunFinished(finished), at, .. }) = event else {
         return Some("there is no end at the event that it names");
@@ -108,7 +108,7 @@ pub(crate) fn mismatch(delivery: &Delivery, event: Option<&Record>) -> Option<&'
     if delivery.created_at != *at {
         return Some("the run ended at another time");
     }
-    // What has arrived is not kept.
+    // Delivered data is not kept.
     if delivery.state == DeliveryState::Delivered {
         return None;
     }
@@ -119,7 +119,7 @@ pub(crate) fn mismatch(delivery: &Delivery, event: Option<&Record>) -> Option<&'
         return Some("it tells of another end");
     }
     let text = finished.outcome.text();
-    // Secrets are taken out of either by itself, which may look different.
+    // Secrets are removed from each text separately, and the results may differ.
     let is_whole = told.text_cut == 0 && ![text, &told.text].iter().any(|it| it.contains(REDACTED));
     (is_whole && told.text != text).then_some("it tells another text")
 }

@@ -1,15 +1,15 @@
-//! Secrets of webhooks. Once read, one can sign and nothing else: there is no way to show it.
+//! Secrets of webhooks. A secret that was read can only sign: it cannot be shown.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use ring::hmac;
 
-/// What secrets begin with.
+/// The prefix of secrets.
 const PREFIX: &str = "whsec_";
-/// How many bytes a secret may have, as Standard Webhooks says.
+/// The length of a secret in bytes, as Standard Webhooks says.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// A text that is no secret. It does not say which.
+/// The text is not a valid secret. The error does not contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it is not `whsec_` and the base64 of 24 to 64 bytes; make one with \
@@ -17,11 +17,11 @@ const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 )]
 pub struct InvalidSecret;
 
-/// Signs what is sent to a webhook. It cannot be shown, written or compared.
+/// Signs requests to a webhook. It cannot be shown, written or compared.
 #[derive(Clone)]
 pub struct SigningKey {
     key: hmac::Key,
-    /// As it was given, to be taken out of texts.
+    /// The original text, for removing it from other texts.
     text: std::sync::Arc<str>,
 }
 
@@ -32,10 +32,10 @@ impl std::fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// Reads `whsec_` and base64.
+    /// Parses `whsec_` and base64.
     ///
     /// # Errors
-    /// When it is anything else, or shorter or longer than a secret may be.
+    /// When the text has another form, or its length is out of range.
     pub fn parse(text: &str) -> Result<Self, InvalidSecret> {
         let encoded = text.trim().strip_prefix(PREFIX).ok_or(InvalidSecret)?;
         let bytes = STANDARD.decode(encoded).or_else(|_| STANDARD_NO_PAD.decode(encoded));
@@ -49,7 +49,7 @@ impl SigningKey {
         }
     }
 
-    /// What must not stand in a text.
+    /// Returns the text to remove from other texts.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -60,14 +60,14 @@ impl SigningKey {
     }
 }
 
-/// The header that proves who sends `body`: a signature of each key, so that a secret can be
+/// Returns the header that authenticates `body`: one signature per key, so that a secret can be
 /// replaced while the old one is still in use.
 pub(super) fn signatures(keys: &[SigningKey], id: &str, timestamp: u64, body: &str) -> String {
     let all: Vec<String> = keys.iter().map(|key| key.sign(id, timestamp, body)).collect();
     all.join(" ")
 }
 
-/// `text` without the secrets that stand in it.
+/// Returns `text` without webhook secrets.
 pub(crate) fn blotted(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -87,7 +87,7 @@ pub(crate) fn blotted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The example of the Standard Webhooks specification's own libraries.
+    /// The example in the libraries of the Standard Webhooks specification.
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
     #[test]

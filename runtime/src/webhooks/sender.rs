@@ -1,5 +1,5 @@
-//! The task that sends what is due. Takes it from the store, so that of several processes one
-//! sends it, and notes there what came of it.
+//! The task that sends due deliveries. It takes them from the store, so that only one of several
+//! processes sends each, and stores the result there.
 
 use super::attempt::{Trial, attempt, trial};
 use super::{Hooks, Webhook, mismatch};
@@ -16,13 +16,14 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Attempts under way to one webhook.
+/// The most concurrent attempts to one webhook.
 const SEATS: usize = 4;
-/// How long a new process leaves to others what they have stored: most live for a moment only.
+/// How long a new process leaves deliveries to the processes that stored them: most processes live
+/// only a moment.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
-/// How often it is looked whether others have left something to send.
+/// How often the task looks for deliveries that other processes left.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// How much longer than an attempt a delivery is one process's own.
+/// How much longer than an attempt a process owns a delivery.
 const MARGIN: Duration = Duration::from_secs(5);
 
 pub(crate) struct Sender {
@@ -35,24 +36,24 @@ struct Office {
     hooks: Arc<Hooks>,
     egress: Egress,
     stop: CancellationToken,
-    /// The time is up: what is under way is left.
+    /// Fires when the time is up: attempts in progress are abandoned.
     leave: CancellationToken,
-    /// Nothing is under way, and nothing was due when it was last looked.
+    /// No attempt is in progress, and nothing was due at the last look.
     idle: watch::Sender<bool>,
 }
 
-/// An attempt; gives back the index of its webhook.
+/// An attempt; returns the index of its webhook.
 type Attempt = Pin<Box<dyn Future<Output = usize> + Send>>;
 
-/// Attempts under way.
+/// The attempts in progress.
 struct Desk {
     attempts: FuturesUnordered<Attempt>,
-    /// How many there are to each webhook.
+    /// How many attempts each webhook has.
     busy: Vec<usize>,
 }
 
 impl Sender {
-    /// Begins to send, if there is anybody to send to.
+    /// Starts the task, if there are webhooks.
     pub(crate) fn start(store: Arc<dyn Store>, hooks: Arc<Hooks>) -> Self {
         let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
         let (egress, idle) = (Egress::default(), watch::Sender::new(true));
@@ -66,7 +67,7 @@ impl Sender {
         Sender { office, tasks }
     }
 
-    /// Waits until what is owed was tried once, at most so long.
+    /// Waits until every pending delivery was attempted once, but no longer than `within`.
     pub(crate) async fn flush(&self, within: Duration) {
         if self.office.hooks.is_empty() {
             return;
@@ -74,7 +75,7 @@ impl Sender {
         let mut idle = self.office.idle.subscribe();
         idle.mark_unchanged();
         self.office.hooks.posted();
-        // Whoever is idle now has not looked yet: wait until it has.
+        // The task may be idle because it has not looked yet: wait until it has.
         let tried = async {
             while self.office.hooks.owed.load(Ordering::Acquire) || !*idle.borrow_and_update() {
                 if idle.changed().await.is_err() {
@@ -82,11 +83,12 @@ impl Sender {
                 }
             }
         };
-        // What takes longer goes on; what is lost is due again when its lease is over.
+        // Slower attempts continue. A lost delivery is due again when its lease ends.
         let _ = tokio::time::timeout(within, tried).await;
     }
 
-    /// Stops: what is owed is tried once more, all of it left when the time is up.
+    /// Stops the task: it attempts pending deliveries once more, and abandons them when the time is
+    /// up.
     pub(crate) async fn shutdown(&self, within: Duration) {
         self.office.stop.cancel();
         if tokio::time::timeout(within, self.tasks.wait()).await.is_err() {
@@ -138,7 +140,7 @@ impl Office {
         }
     }
 
-    /// Ends what is under way, and tries what this process has stored last of all.
+    /// Finishes the attempts in progress, and attempts what this process stored last.
     async fn finish(&self, mut desk: Desk) {
         loop {
             if self.hooks.owed.load(Ordering::Acquire) {
@@ -152,14 +154,14 @@ impl Office {
         }
     }
 
-    /// Takes what is due while there are seats. Returns how long until there may be more.
+    /// Takes due deliveries while seats are free. Returns how long until there may be more.
     async fn take(&self, desk: &mut Desk) -> Duration {
-        // In this order: who waits for both must not see the one before the other.
+        // This order matters: a waiter on both must not see the second change before the first.
         self.idle.send_replace(false);
         self.hooks.owed.store(false, Ordering::Release);
         let mut wait = LOOK_AGAIN;
         for (index, hook) in self.hooks.all.iter().enumerate() {
-            // Without a secret it is left to a process that has one.
+            // Without a secret, the delivery is left to a process that has one.
             let free = SEATS.saturating_sub(desk.busy[index]);
             if hook.secrets() == 0 || free == 0 {
                 continue;
@@ -179,8 +181,8 @@ impl Office {
         wait
     }
 
-    /// Takes what is due to `hook`, and says how long until there is more. A store that fails now
-    /// is asked again soon.
+    /// Takes due deliveries for `hook`, and returns how long until there are more. After a failure
+    /// of the store, the next round tries again.
     async fn take_for(&self, hook: &Webhook, free: usize) -> (Vec<Delivery>, Duration) {
         let next = async || match self.store.next_due(hook.name()).await {
             Ok(Some(next)) => next,
@@ -192,7 +194,7 @@ impl Office {
         }
         let lease = hook.timeout + MARGIN;
         match self.store.take_due(hook.name(), free, lease).await {
-            // What was due and could not be given to anybody is not asked for without a pause.
+            // A delivery is due, but could not be taken: pause before the next query.
             Ok(taken) if taken.is_empty() => (taken, next().await.max(LOOK_AGAIN)),
             Ok(taken) => (taken, next().await),
             Err(_) => (Vec::new(), LOOK_AGAIN),
@@ -206,17 +208,17 @@ impl Office {
             let (settlement, note) = match checked(&*store, &delivery).await {
                 Checked::Fits => attempt(&egress, hook, &delivery).await,
                 Checked::Differs(why) => (Settlement::Dead, format!("not sent: {why}")),
-                // It is due again when its lease is over.
+                // It is due again when its lease ends.
                 Checked::Unknown => return index,
             };
-            // What cannot be noted is sent again when its lease is over, under the same id.
+            // If this fails, the delivery is sent again when its lease ends, with the same id.
             let _ = store.settle(&delivery, settlement, &note).await;
             index
         })
     }
 }
 
-/// Whether a delivery tells what the log says.
+/// Whether a delivery matches the log.
 enum Checked {
     Fits,
     Differs(String),
@@ -224,7 +226,7 @@ enum Checked {
     Unknown,
 }
 
-/// Compares `delivery` with the event that it tells of: what is signed must be what happened.
+/// Compares `delivery` with its event: what Posse signs must be what happened.
 async fn checked(store: &dyn Store, delivery: &Delivery) -> Checked {
     let before = Seq(delivery.seq.0.saturating_sub(1));
     match store.read(delivery.run, before, 1).await {
@@ -232,7 +234,7 @@ async fn checked(store: &dyn Store, delivery: &Delivery) -> Checked {
             None => Checked::Fits,
             Some(why) => Checked::Differs(format!("it does not fit the log: {why}")),
         },
-        // Its log was removed since, as was asked for: its seal is all there is to check it by.
+        // The log was removed on request. Only the seal of the delivery is left to check.
         Err(StoreError::Erased(_)) => Checked::Fits,
         Err(error @ (StoreError::Damaged { .. } | StoreError::NotFound(_))) => {
             Checked::Differs(error.to_string())

@@ -1,4 +1,4 @@
-//! Git, started so that nothing a repository holds is run: no hook, no monitor, no pager, no filter.
+//! Git, started so that nothing in a repository is executed: no hook, monitor, pager or filter.
 
 use posse_protocol::Worktree;
 use posse_tools::Workspace;
@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 /// How long git may take.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The most that is read of what it says.
+/// The most bytes of output that are read.
 const OUTPUT: usize = 4 << 20;
 
-/// Settings that hold whatever the repository's own say.
+/// Settings that override those of the repository.
 const SETTINGS: [&str; 18] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -34,49 +34,48 @@ const SETTINGS: [&str; 18] = [
     "fetch.recurseSubmodules=false",
     "push.recurseSubmodules=no",
     "protocol.allow=never",
-    // A link may stand in the place of a log.
+    // A link may be in the place of a log.
     "core.logAllRefUpdates=false",
     "user.name=posse",
     "user.email=posse@localhost",
 ];
 
-/// What git obeys in the data of a repository, and this one never changes.
+/// Files in the data of a repository that git obeys. This git never changes them.
 const OBEYED: [&str; 7] =
     ["hooks", "config", "config.worktree", "commondir", "modules", "remotes", "branches"];
 
-/// The most that is read of lists of files.
+/// The most bytes of a list of files that are read.
 const LISTED: usize = 256 << 20;
 
-/// The mode of an entry of git's index that is a submodule.
+/// The mode of a submodule in the index of git.
 const GITLINK: &str = "160000";
 
-/// Git at work in one folder.
+/// Git in one folder.
 pub(super) struct Git<'a> {
     launcher: &'a Launcher,
     folder: PathBuf,
-    /// The repository's data and the files, where they are not to be found by looking.
+    /// The data of the repository and the files, if git must not search for them.
     explicit: Option<(PathBuf, PathBuf)>,
-    /// The data that all worktrees of the repository have in common, where a file could say
-    /// otherwise.
+    /// The data that all worktrees of the repository share, if a file could say otherwise.
     common: Option<PathBuf>,
     confinement: Confinement,
-    /// The filters that the repository's settings and the user's name.
+    /// The filters that the settings of the repository and of the user name.
     filters: OnceCell<Vec<String>>,
 }
 
 impl<'a> Git<'a> {
-    /// Git that looks at the repository around `folder`.
+    /// Returns a git that only reads the repository around `folder`.
     pub(super) fn reading(launcher: &'a Launcher, folder: &Path) -> Self {
         let confinement = Confinement::default();
-        // It reads nothing that a filter is about.
+        // It reads no content that a filter applies to.
         let filters = OnceCell::new_with(Some(Vec::new()));
         let (explicit, common) = (None, None);
         let folder = folder.to_owned();
         Git { launcher, folder, explicit, common, confinement, filters }
     }
 
-    /// Git that may change the data of the repository that `worktree` is of, and what is in
-    /// `around`; the files of the repository it does not see.
+    /// Returns a git that may change the data of the repository of `worktree`, and the files in `around`; it does not
+    /// see the files of the repository.
     pub(super) fn writing(launcher: &'a Launcher, worktree: &Worktree, around: &Path) -> Self {
         let mut confinement = Confinement::workspace_write();
         confinement.is_own = true;
@@ -89,10 +88,10 @@ impl<'a> Git<'a> {
         Git { launcher, folder, explicit, common, confinement, filters }
     }
 
-    /// The same in the worktree at `folder` of the repository whose data are in `data`. What its
-    /// file `.git` says is not believed: whoever worked there may have written it.
-    /// Nor is what it has made a repository: git would take its settings, and keep a name in the
-    /// place of its files. So git sees the files only, and changes the data of no other worktree.
+    /// Moves to the worktree at `folder` of the repository with its data in `data`. It ignores the file `.git` there,
+    /// because the agent may have written it. It also ignores repositories that the agent made: git would take their
+    /// settings, and store a link in place of their files. So git sees the files only, and changes the data of no other
+    /// worktree.
     pub(super) fn in_worktree(mut self, data: &Path, folder: &str) -> Result<Self, String> {
         let name = Path::new(folder).file_name().unwrap_or_default();
         let own = data.join("worktrees").join(name);
@@ -101,13 +100,13 @@ impl<'a> Git<'a> {
         self.confinement.fixed.push(data.join("worktrees"));
         self.confinement.writable.push(own.clone());
         let explicit = Some((own, PathBuf::from(folder)));
-        // Settings may hold for its branch alone.
+        // Settings may apply to its branch alone.
         let filters = OnceCell::new();
         Ok(Git { explicit, common: Some(data.to_owned()), filters, ..self })
     }
 
-    /// Adds all that was changed in the worktree. Submodules stay as they were: git would enter them, and
-    /// run what somebody has put there.
+    /// Adds all changes in the worktree. Submodules stay as they were: git would enter them, and run programs that an
+    /// agent has put there.
     pub(super) async fn add_all(&self) -> Result<(), String> {
         let links = self.links().await?;
         let links = links.iter().map(|path| format!(":(exclude,literal){path}"));
@@ -117,8 +116,8 @@ impl<'a> Git<'a> {
         self.run(&all).await
     }
 
-    /// Sees to it that the index has the submodules that `base` has, and no others: a repository that
-    /// somebody has made would be a name of a commit that nobody has.
+    /// Makes the index have exactly the submodules of `base`: a repository that an agent made would become a link to a
+    /// commit that exists nowhere else.
     pub(super) async fn restore_links(&self, base: &str) -> Result<(), String> {
         let changed = ["diff-index", "--cached", "--raw", "-z", "--no-renames"];
         let changed = [&changed[..], &["--ignore-submodules=none", base, "--"]].concat();
@@ -139,32 +138,32 @@ impl<'a> Git<'a> {
         self.run(&restore.iter().map(String::as_str).collect::<Vec<_>>()).await
     }
 
-    /// The submodules, by their paths.
+    /// Returns the paths of the submodules.
     pub(super) async fn links(&self) -> Result<Vec<String>, String> {
         let listed = self.list(&["ls-files", "--stage", "-z"]).await?;
         let links = listed.split('\0').filter(|line| line.starts_with(GITLINK));
         Ok(links.filter_map(|line| Some(line.split_once('\t')?.1.to_owned())).collect())
     }
 
-    /// Does it. An error is what git said.
+    /// Runs a command. The error is the message of git.
     pub(super) async fn run(&self, args: &[&str]) -> Result<(), String> {
         self.whole(args).await.map(|_| ())
     }
 
-    /// The first line of what it says.
+    /// Returns the first line of the output.
     pub(super) async fn line(&self, args: &[&str]) -> Result<String, String> {
         let whole = self.whole(args).await?;
         Ok(whole.lines().next().unwrap_or_default().to_owned())
     }
 
-    /// All that it says.
+    /// Returns the whole output.
     pub(super) async fn whole(&self, args: &[&str]) -> Result<String, String> {
         let find = || async {
             let named = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."];
-            // Where there are none, it fails.
+            // If there are none, git fails.
             let keys = self.started(&named, &[], OUTPUT).await;
             let keys = keys.map(|(keys, _)| keys).unwrap_or_default();
-            // What git says is made UTF-8, and by another name the filter would be run.
+            // The output was converted to UTF-8. Under another name, the filter would still run.
             if let Some(odd) = keys.split('\0').find(|key| key.contains(REPLACEMENT_CHARACTER)) {
                 return Err(format!("the name of a filter is not UTF-8: {odd}; rename it"));
             }
@@ -175,17 +174,16 @@ impl<'a> Git<'a> {
         self.started(args, filters, OUTPUT).await.map(|(said, _)| said)
     }
 
-    /// All that it lists: an error if that is too much.
+    /// Returns a list; an error if it is too long.
     pub(super) async fn list(&self, args: &[&str]) -> Result<String, String> {
-        // A list is not about what files hold.
+        // A list does not depend on the contents of files, so no filter runs.
         match self.started(args, &[], LISTED).await? {
             (listed, 0) => Ok(listed),
             _ => Err("there are too many files".to_owned()),
         }
     }
 
-    /// What it says with these settings as if they were empty, and how many bytes of that were left
-    /// out.
+    /// Returns the output with these settings emptied, and how many bytes of it were left out.
     async fn started(
         &self,
         args: &[&str],
@@ -232,7 +230,7 @@ fn no_git() -> String {
     format!("git is not installed: it is in none of {}", SYSTEM_FOLDERS.join(", "))
 }
 
-/// What is in its environment. A setting of any name can be given there, and only there.
+/// Returns the environment. Only there can git take a setting of any name.
 fn variables(empty: &[String], common: Option<&Path>) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = [
         ("GIT_TERMINAL_PROMPT", "0"),
@@ -243,12 +241,12 @@ fn variables(empty: &[String], common: Option<&Path>) -> Vec<(OsString, OsString
     ]
     .map(|(name, value)| (name.into(), value.into()))
     .to_vec();
-    // Whatever git starts is the system's too.
+    // Programs that git starts are those of the system too.
     variables.push(("PATH".into(), SYSTEM_FOLDERS.join(":").into()));
     variables.extend(common.map(|data| ("GIT_COMMON_DIR".into(), data.into())));
     variables.push(("GIT_CONFIG_COUNT".into(), empty.len().to_string().into()));
     for (index, key) in empty.iter().enumerate() {
-        // That a filter is needed must not be, and a program that is nothing is none.
+        // An empty program disables the filter; `required` must be false, or git would fail.
         let value = if key.ends_with(".required") { "false" } else { "" };
         variables.push((format!("GIT_CONFIG_KEY_{index}").into(), key.into()));
         variables.push((format!("GIT_CONFIG_VALUE_{index}").into(), value.into()));

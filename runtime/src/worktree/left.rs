@@ -1,11 +1,10 @@
-//! What of a worktree its branch does not hold, and would be lost with its folder.
+//! Files of a worktree that its branch lacks, and that would be lost with its folder.
 
 use super::git::Git;
 use posse_protocol::{Extra, Kept};
 use std::path::Path;
 
-/// Folders that builds and package managers make again. What is in them is not kept where git ignores
-/// it.
+/// Folders that builds and package managers recreate. Their ignored files are not kept.
 const MADE_AGAIN: [&str; 46] = [
     ".angular",
     ".cache",
@@ -55,16 +54,17 @@ const MADE_AGAIN: [&str; 46] = [
     "zig-out",
 ];
 
-/// Endings of files that are made again.
+/// Endings of files that are recreated.
 const ENDINGS: [&str; 7] = [".DS_Store", ".class", ".eslintcache", ".o", ".pyc", ".pyo", ".swp"];
 
-/// How many are named.
+/// How many files are named.
 const NAMED: usize = 5;
 
-/// The most of a name that is told.
+/// The most characters of a name that are shown.
 const NAME: usize = 120;
 
-/// What is in the worktree at `folder` and not on its branch, once all else is.
+/// Returns the files in the worktree at `folder` that its branch lacks after the commit of the
+/// rest.
 pub(super) async fn kept(git: &Git<'_>, folder: &str) -> Result<Option<Kept>, String> {
     let folders = MADE_AGAIN.map(|name| format!("--exclude={name}/"));
     let endings = ENDINGS.map(|ending| format!("--exclude=*{ending}"));
@@ -75,7 +75,7 @@ pub(super) async fn kept(git: &Git<'_>, folder: &str) -> Result<Option<Kept>, St
     let paths = listed.split('\0').filter(|path| !path.is_empty());
     let mut found = Found { top: Path::new(folder), files: 0, names: Vec::new() };
     for path in paths.chain(links.iter().map(String::as_str)) {
-        // A repository ends with a slash.
+        // The path of a repository ends with a slash.
         found.look(path.trim_end_matches('/'));
     }
     let Found { files, names, .. } = found;
@@ -90,7 +90,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Counts what is at `path`; of a folder, what is in it.
+    /// Counts the file at `path`, or the files in the folder.
     fn look(&mut self, path: &str) {
         let mut ahead = vec![Path::new(path).to_owned()];
         while let Some(path) = ahead.pop() {
@@ -99,13 +99,13 @@ impl Found<'_> {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let is_made_again = match data.is_file() {
                 true => ENDINGS.iter().any(|ending| name.ends_with(ending)),
-                // A link to such a folder of another checkout is none to keep either.
+                // A link to such a folder of another checkout is not kept either.
                 false => MADE_AGAIN.contains(&&*name),
             };
             if is_made_again || name == ".git" {
                 continue;
             }
-            // What cannot be looked into may hold something.
+            // A folder that cannot be read may hold files.
             match data.is_dir().then(|| std::fs::read_dir(&whole)) {
                 Some(Ok(entries)) => {
                     let inside = entries.flatten().map(|entry| path.join(entry.file_name()));

@@ -16,7 +16,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// Puts one reply together from the events of its stream.
+/// Assembles one reply from the events of its stream.
 #[derive(Default)]
 pub struct Decoder {
     state: State,

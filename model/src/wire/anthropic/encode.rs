@@ -1,10 +1,10 @@
 //! Writes a request: borrowed from the transcript, keys in a fixed order, straight into bytes.
 //!
-//! Cache marks sit on the system prompt (which covers the tools before it; on the last tool when
-//! there is none) and on the last three turns of the user. The last mark of the request before is
-//! therefore still a mark, and each turn reads what the one before has written. Where the last turn
-//! ends with two texts, the first of them has the mark of the third turn: siblings that take over
-//! the same conversation share all up to there.
+//! Cache marks are on the system prompt (which covers the tools before it; on the last tool if
+//! there is no prompt) and on the last three turns of the user. So the last mark of the previous
+//! request is still a mark, and each turn reads the cache that the previous one wrote. If the last
+//! turn ends with two texts, the first of them has the mark of the third turn: siblings that
+//! continue the same conversation share everything up to there.
 
 use super::content::{Content, contents, is_reasoning};
 use super::schema::strict;
@@ -19,13 +19,13 @@ use serde_json::Value;
 /// The smallest number of tokens for thinking that the provider takes.
 const MIN_BUDGET: u64 = 1_024;
 
-/// The body of a request.
+/// Returns the body of a request.
 ///
-/// The same request gives the same bytes. Messages of the same role in a row become one; every call
-/// is followed by its result, and results come first. Left out are: text without a visible
-/// character, reasoning without a signature or with nothing after it, both of which the provider
-/// would refuse, and what only another provider understands. Arguments that are not an object,
-/// which the wire does not allow either, go back as `{"raw_input": …}`.
+/// The same request gives the same bytes. Consecutive messages of one role become one; every call
+/// is followed by its result, and results come first. Text without a visible character, and
+/// reasoning without a signature or with nothing after it, are left out, because the provider would
+/// refuse them. Content that only another provider understands is left out as well. Arguments that
+/// are not an object, which the wire does not allow either, are sent back as `{"raw_input": …}`.
 ///
 /// # Errors
 /// When a value has no JSON form.

@@ -14,7 +14,7 @@ use posse_agent::{DeltaSink, Reply};
 use posse_protocol::{Extra, Message, Part, Price, Stop, Usage};
 use serde_json::{Map, Value};
 
-/// Puts one reply together from the chunks of its stream.
+/// Assembles one reply from the chunks of its stream.
 #[derive(Default)]
 pub struct Decoder {
     content: Assembly,

@@ -15,11 +15,11 @@ use serde_json::Value;
 /// The smallest number of tokens for thinking that every model takes.
 const MIN_BUDGET: u64 = 512;
 
-/// The body of a request.
+/// Returns the body of a request.
 ///
-/// The same request gives the same bytes. Messages of the same role in a row become one; every call
-/// is followed by its result, in the order of the calls. Left out are text without a visible
-/// character, replies of reasoning alone, and what only another provider understands.
+/// The same request gives the same bytes. Consecutive messages of one role become one; every call
+/// is followed by its result, in the order of the calls. Text without a visible character, replies
+/// of reasoning alone, and content that only another provider understands are left out.
 ///
 /// # Errors
 /// When a value has no JSON form.

@@ -13,12 +13,12 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value;
 
-/// The body of a request.
+/// Returns the body of a request.
 ///
-/// The same request gives the same bytes. What stands in a row for one role becomes one message;
-/// the results of calls follow their calls, in the order of the calls. Text without a visible
-/// character and reasoning with nothing beside it are left out. Arguments that are not an object
-/// go back as `{"raw_input": …}`.
+/// The same request gives the same bytes. Consecutive messages of one role become one; the results
+/// of calls follow their calls, in the order of the calls. Text without a visible character is left
+/// out, and so is reasoning with nothing beside it. Arguments that are not an object are sent back
+/// as `{"raw_input": …}`.
 ///
 /// # Errors
 /// When a value has no JSON form.

@@ -23,7 +23,7 @@ use std::collections::HashSet;
 /// The most items one reply may have: every event looks for its own.
 const MAX_ITEMS: usize = 1_024;
 
-/// Puts one reply together from the events of its stream.
+/// Assembles one reply from the events of its stream.
 #[derive(Default)]
 pub struct Decoder {
     state: State,

@@ -17,13 +17,14 @@ use serde_json::Value;
 /// The fewest tokens that the wire takes for a cap.
 const MIN_OUTPUT_TOKENS: u64 = 16;
 
-/// The body of a request.
+/// Returns the body of a request.
 ///
 /// The same request gives the same bytes. Results of tools follow their calls, in the order of the
-/// calls; a call without one gets an output that says so, and a result without a call is shown for
-/// what it is. Left out are text without a visible character, unless the provider made an item of
-/// it, and reasoning that is not signed or has nothing after it. Encrypted reasoning is asked for
-/// only if the dialect has efforts for `reasoning`: models that do not reason refuse to be asked.
+/// calls. A call without a result gets an output that says so, and a result without a call is
+/// marked as such. Text without a visible character is left out, unless the provider made an item
+/// of it, and so is reasoning that is not signed or has nothing after it. The request asks for
+/// encrypted reasoning only if the dialect has efforts for `reasoning`: models that do not reason
+/// refuse that.
 ///
 /// # Errors
 /// When a value has no JSON form.

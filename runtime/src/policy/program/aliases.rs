@@ -1,10 +1,10 @@
-//! Other names for the commands of a program, so that a rule about one means the others.
+//! Aliases of subcommands, so that a rule about one also covers the others.
 
 use super::base;
 use super::commands::of_npm;
 use crate::policy::shell::Word;
 
-/// The program; the name of a command, then its others.
+/// Programs; the name of a subcommand, then its aliases.
 const ALIASES: [(&str, &str); 34] = [
     ("npm pnpm", "install i in ins inst insta instal isnt isnta isntal isntall add"),
     ("npm pnpm", "ci clean-install ic install-clean isntall-clean"),
@@ -42,7 +42,7 @@ const ALIASES: [(&str, &str); 34] = [
     ("pip pip3", "uninstall remove"),
 ];
 
-/// The name of a command of `program` that `word` stands for.
+/// Returns the subcommand of `program` that `word` stands for.
 pub(crate) fn command<'w>(program: &str, word: &'w str) -> &'w str {
     let has = |names: &str, name: &str| names.split(' ').any(|known| known == name);
     let mut known = ALIASES.iter().filter(|(programs, _)| has(programs, base(program)));
@@ -50,8 +50,8 @@ pub(crate) fn command<'w>(program: &str, word: &'w str) -> &'w str {
     found.and_then(|(_, names)| names.split(' ').next()).unwrap_or(word)
 }
 
-/// True when `word` may stand for the command `meant` of `program`, which takes the beginning of a
-/// name for the whole.
+/// True when `word` may stand for the subcommand `meant` of `program`, which also accepts
+/// abbreviations.
 pub(crate) fn may_mean(program: &str, word: &str, meant: &str) -> bool {
     match base(program) {
         "npm" => of_npm(&Word::Exact(word.to_owned())).contains(&meant),

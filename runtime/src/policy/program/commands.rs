@@ -1,14 +1,14 @@
-//! Commands of programs that have several, as `npm test` is one of npm: which of them a rule for the
-//! whole program leaves open, and which of them Posse offers a rule for.
+//! Subcommands, such as `test` of npm: which of them a rule for the whole program allows, and which
+//! of them Posse offers a rule for.
 
 use super::aliases::command as command_name;
 use super::table::LOOKING;
 use super::{Runs, base};
 use crate::policy::shell::Word;
 
-/// Programs; what may stand before their command and changes nothing; commands that a rule for the
-/// whole program allows. Of every other command nobody knows what it runs: `npm exe` is `npm exec`,
-/// `cargo watch` and `gh x` are whatever is installed under that name.
+/// Programs; words that may precede the subcommand without effect; subcommands that a rule for the
+/// whole program allows. Any other subcommand may run anything: `npm exe` is `npm exec`, `cargo
+/// watch` and `gh x` are whatever is installed under that name.
 const OPEN: [(&str, &str, &str); 7] = [
     (
         "npm",
@@ -67,8 +67,8 @@ const OPEN: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// Commands that Posse offers a rule for when it asks, by program: with other arguments they do
-/// nothing that is worse.
+/// Subcommands that Posse offers a rule for when it asks, by program: other arguments make them no
+/// more dangerous.
 const OFFERED: [(&str, &str); 15] = [
     ("git", LOOKING),
     ("git", "add commit fetch switch merge cherry-pick revert mv"),
@@ -87,18 +87,18 @@ const OFFERED: [(&str, &str); 15] = [
     ("glab", "mr issue release"),
 ];
 
-/// Commands of those of which a second word says what they do.
+/// Subcommands whose second word says what they do.
 const TWO: [&str; 10] =
     ["pr", "issue", "run", "repo", "release", "workflow", "search", "mr", "ci", "label"];
 
-/// Second words that only look.
+/// Second words that only read.
 const SECOND: &str = "view list diff status checks watch prs issues repos commits code";
 
 fn has(list: &str, name: &str) -> bool {
     list.split_whitespace().any(|known| known == name)
 }
 
-/// True when the words that a rule spells out, of which the program is the first, name a command.
+/// True when the words that a rule spells out, starting with the program, name a subcommand.
 fn says_command(spelled: &[Word]) -> bool {
     let is_option = |word: &&Word| word.start().starts_with('-');
     let is_open = |word: &&Word| is_option(word) && !word.start().contains('=');
@@ -106,8 +106,8 @@ fn says_command(spelled: &[Word]) -> bool {
     spelled.iter().filter(|word| !is_option(word)).count() > values
 }
 
-/// Which command of the program of `words` a rule leaves open that spells out the first `said` of
-/// them, if that is one of which nobody knows what it runs.
+/// Returns the subcommand of `words` that a rule leaves open if it spells out the first `said`
+/// words, if that subcommand may run anything.
 pub(super) fn left_open(words: &[Word], said: usize) -> Option<String> {
     let name = base(words.first()?.exact()?);
     let (_, before, known) = OPEN.iter().find(|(program, ..)| *program == name)?;
@@ -131,8 +131,8 @@ pub(super) fn left_open(words: &[Word], said: usize) -> Option<String> {
     None
 }
 
-/// How many words of `words` a rule spells out that Posse offers for commands like it: nothing when
-/// only the whole of it is like itself.
+/// Returns how many of `words` a rule spells out that Posse offers for similar commands; `None` if
+/// only the whole command is safe.
 pub(crate) fn offered(words: &[&str]) -> Option<usize> {
     let (name, command) = (*words.first()?, words.get(1).copied());
     if name.contains('/') {
@@ -142,7 +142,7 @@ pub(crate) fn offered(words: &[&str]) -> Option<usize> {
     if lists.peek().is_none() {
         return super::is_offered(name).then_some(1);
     }
-    // With a value, so that no option of it is taken for the command.
+    // The second word must be the subcommand itself: an option there may have a value.
     let command = command?;
     if !lists.any(|(_, known)| has(known, command)) {
         return None;
@@ -153,7 +153,7 @@ pub(crate) fn offered(words: &[&str]) -> Option<usize> {
     }
 }
 
-/// The commands that npm knows, with all their names. It takes a beginning of a name for the whole.
+/// The subcommands of npm with all their names. npm accepts abbreviations.
 const NPM: &str = "access adduser add-user login audit bugs issues cache ci clean-install ic \
      install-clean isntall-clean completion config c dedupe ddp deprecate diff dist-tag dist-tags \
      docs home doctor edit exec x explain why explore find-dupes fund get help hlep help-search \
@@ -164,7 +164,7 @@ const NPM: &str = "access adduser add-user login audit bugs issues cache ci clea
      stars start stop team test t tst token undeprecate uninstall unlink remove rm r un unpublish \
      unstar update up upgrade udpate version verison view info show v whoami";
 
-/// The commands of npm that `word` may stand for.
+/// Returns the subcommands of npm that `word` may stand for.
 pub(super) fn of_npm(word: &Word) -> Vec<&'static str> {
     let may_be = |name: &&str| match word.exact() {
         Some(text) => !text.is_empty() && name.starts_with(text),
@@ -178,7 +178,8 @@ pub(super) fn of_npm(word: &Word) -> Vec<&'static str> {
     names.into_iter().map(|name| command_name("npm", name)).collect()
 }
 
-/// What `words` run as a command of npm and its like that runs programs, by whatever name.
+/// Returns what `words` run, if they are a subcommand of npm or a similar program that runs
+/// programs.
 pub(super) fn runs(words: &[Word]) -> Option<Runs> {
     const RUNNING: [&str; 2] = ["exec", "explore"];
     let (head, rest) = words.split_first()?;
@@ -187,7 +188,7 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
     let first = rest.first()?;
     match name {
         "npm" => {
-            // What stands after an option may be its value.
+            // A word after an option may be its value.
             let many = if is_option(first) { 2 } else { 1 };
             let mut may_be = rest.iter().filter(|word| !is_option(word)).take(many);
             let running = may_be.find(|word| of_npm(word).iter().any(|it| RUNNING.contains(it)))?;
@@ -198,7 +199,7 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
             let exec = [head.clone(), Word::Exact("exec".to_owned())].into_iter();
             Some(super::runs(&exec.chain(rest[1..].iter().cloned()).collect::<Vec<_>>()))
         }
-        // What is none of their commands is a program.
+        // An unknown subcommand is a program.
         "pnpm" | "yarn" => {
             let command = first.exact().filter(|it| !it.starts_with('-'))?;
             let (.., known) = OPEN.iter().find(|(program, ..)| *program == name)?;
@@ -209,11 +210,11 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
     }
 }
 
-/// Commands of pnpm and yarn that npm has not.
+/// Subcommands of pnpm and yarn that npm lacks.
 const SPECIAL: &str = "dlx node workspace workspaces plugin patch patch-commit deploy env setup \
      recursive multi m self-update approve-builds unplug npm stage bin";
 
-/// True when the shell may make `text` of `word`: it is that, or a pattern for it.
+/// True when the shell may expand `word` to `text`: it is that text, or a pattern for it.
 pub(super) fn could_be(word: &Word, text: &str) -> bool {
     match word {
         Word::Exact(known) => known == text,

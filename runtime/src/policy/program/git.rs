@@ -1,12 +1,11 @@
-//! What git runs or writes besides what its command says.
+//! What git runs or writes in addition to its subcommand.
 
 use super::commands::could_be;
 use super::is_meant;
 use super::table::{GIT, GIT_SHORT, LOOKING};
 use crate::policy::shell::Word;
 
-/// Settings that do not change which programs git runs. One that ends with a dot means all settings
-/// below it.
+/// Settings that do not change which programs git runs. A name that ends with a dot means all settings below it.
 const HARMLESS: &str = "user.name user.email user.signingkey init.defaultbranch push.default \
      push.autosetupremote pull.rebase pull.ff fetch.prune color. advice. commit.gpgsign \
      tag.gpgsign core.autocrlf core.eol core.filemode core.ignorecase core.quotepath \
@@ -14,7 +13,7 @@ const HARMLESS: &str = "user.name user.email user.signingkey init.defaultbranch 
      merge.conflictstyle rebase.autosquash rebase.autostash diff.renames diff.algorithm log.date \
      http.postbuffer http.sslverify gc.auto maintenance.auto";
 
-/// Others, with the values that keep git from running something.
+/// Further settings, with the values that keep git from running something.
 const OFF: [(&str, &str); 3] =
     [("core.fsmonitor", "false"), ("protocol.allow", "never"), ("diff.external", "")];
 
@@ -29,8 +28,8 @@ fn is_harmless(key: &str, value: &str) -> bool {
     })
 }
 
-/// Where the command of git stands among `words`: after options that change nothing of what it runs.
-/// Those may be settings that are harmless, if `settings` says so.
+/// Returns the index of the subcommand in `words`: after options that do not change what git runs. Harmless settings
+/// count as such if `settings` is true.
 fn position(words: &[Word], settings: bool) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -52,7 +51,7 @@ fn position(words: &[Word], settings: bool) -> Option<usize> {
     }
 }
 
-/// What git runs or writes by words that do not stand among the first `said`.
+/// Returns what git runs or writes because of words after the first `said`.
 pub(super) fn runs_by(words: &[Word], said: usize) -> Option<String> {
     if said >= words.len() {
         return None;
@@ -60,7 +59,7 @@ pub(super) fn runs_by(words: &[Word], said: usize) -> Option<String> {
     let Some(at) = position(words, false) else { return Some("which command of git".to_owned()) };
     let command = words[at].exact()?;
     let looks = LOOKING.split(' ').any(|known| known == command);
-    // One of which the rule says nothing may only look, and no option before it may be left open.
+    // A subcommand that the rule leaves open must only read, and be the first word left open.
     if at >= said && (at > said || !looks) {
         return Some(format!("`git {command}`, which may do more than look,"));
     }
@@ -71,15 +70,15 @@ pub(super) fn runs_by(words: &[Word], said: usize) -> Option<String> {
     options(command, rest, |_| true)
 }
 
-/// What of these arguments makes a command of git run something. `talks` says whether a text with
-/// `::` may be an address.
+/// Returns the argument that makes a subcommand of git run something. `talks` says whether a text with `::` may be an
+/// address.
 fn options(command: &str, rest: &[Word], talks: impl Fn(&str) -> bool) -> Option<String> {
     let short = GIT_SHORT.iter().find(|(known, _)| *known == command).map_or("", |(_, it)| *it);
     for text in rest.iter().filter_map(Word::exact) {
         let long = GIT.split(' ').any(|option| is_meant(option, text));
         let cluster = text.starts_with('-') && !text.starts_with("--");
         let letter = cluster && text.chars().skip(1).any(|letter| short.contains(letter));
-        // `ext::` and its like name a program to talk to.
+        // `ext::` and similar prefixes name a program to connect to.
         let transport = (text.contains("::") || text.contains("://-")) && talks(text);
         if long || letter || transport {
             return Some(format!("`{}`", text.chars().take(60).collect::<String>()));
@@ -100,8 +99,8 @@ fn options(command: &str, rest: &[Word], talks: impl Fn(&str) -> bool) -> Option
     }
 }
 
-/// True when `git config` with these arguments reads: what it is to do stands first, or after options
-/// that say where and how. Elsewhere the same word is a name or a value.
+/// True when `git config` with these arguments reads: its action comes first, or after options that say where and how.
+/// Elsewhere the same word is a name or a value.
 fn only_reads(arguments: &[Word]) -> bool {
     let mut arguments = arguments.iter().map(Word::exact);
     if arguments.clone().next().flatten().is_some_and(|it| ["get", "list"].contains(&it)) {
@@ -144,11 +143,11 @@ fn only_sets(arguments: &[Word]) -> bool {
         first => first,
     };
     let only = arguments.len() == 0;
-    // A key alone is read.
+    // A key without a value is read.
     key.is_some_and(|key| is_harmless(key, "?") || only && !key.starts_with('-'))
 }
 
-/// True when git is told to run something, and not only to do what it does.
+/// True when the words make git run another program.
 pub(super) fn runs(words: &[Word]) -> bool {
     const TALKING: [&str; 9] = [
         "clone",
@@ -164,7 +163,7 @@ pub(super) fn runs(words: &[Word]) -> bool {
     if words.len() < 2 {
         return false;
     }
-    // With other options before its command, it is another git.
+    // Other options before the subcommand may change what git runs.
     let Some(at) = position(words, true) else { return true };
     let Some(command) = words[at].exact() else { return true };
     let rest = &words[at + 1..];
@@ -174,7 +173,7 @@ pub(super) fn runs(words: &[Word]) -> bool {
     options(command, rest, |_| TALKING.contains(&command)).is_some()
 }
 
-/// The command without the options that only say where git works.
+/// Returns the command without the options that only say where git works.
 pub(crate) fn without_places(words: &[Word]) -> Vec<Word> {
     let mut rest = words;
     loop {

@@ -1,10 +1,10 @@
-//! Code among the arguments of a program, or in its input: languages, make, databases.
+//! Code in the arguments or the input of a program: languages, make, databases.
 
 use super::{Runs, base, is_input, is_meant, is_one_of, may_be_input};
 use crate::policy::shell::Word;
 
-/// Languages: the letters after which code stands, or that make it read its input, and those after
-/// which another value stands.
+/// Languages: the letters of options that take code or read the input, and those of options with
+/// another value.
 const LANGUAGES: [(&str, &str, &str); 9] = [
     ("python", "ci", "WXQ"),
     ("pypy", "ci", "WXQ"),
@@ -17,7 +17,7 @@ const LANGUAGES: [(&str, &str, &str); 9] = [
     ("julia", "eEi", "pJL"),
 ];
 
-/// Options that say that code follows.
+/// Options that take code.
 const CODE: [&str; 9] = [
     "--interactive",
     "--eval",
@@ -42,14 +42,15 @@ const VALUED: [&str; 8] = [
     "--check-hash-based-pycs",
 ];
 
-/// Modules of python that run code of their arguments or their input.
+/// Python modules that run code from their arguments or their input.
 const MODULES: [&str; 9] =
     ["timeit", "code", "pdb", "asyncio", "pty", "idlelib", "IPython", "ptpython", "bpython"];
 
-/// Modules of python that run a file.
+/// Python modules that run a file.
 const RUNNERS: [&str; 6] = ["cProfile", "profile", "trace", "runpy", "coverage", "doctest"];
 
-/// What a language runs: a file, which is itself, or code that is not looked at.
+/// Returns what a language runs: a file, which counts as the program itself, or code, which Posse
+/// does not read.
 pub(super) fn language(words: &[Word]) -> Runs {
     let name = words[0].exact().map_or("", base);
     let plain = name.trim_end_matches(|char: char| char.is_ascii_digit() || char == '.');
@@ -116,11 +117,11 @@ pub(super) fn language(words: &[Word]) -> Runs {
                     _ => Runs::Anything,
                 };
             }
-            // The debugger reads its input, unless it is another one: `-d:NYTProf`.
+            // The debugger reads its input, unless the option names another debugger: `-d:NYTProf`.
             if kind == "perl" && letter == 'd' && !rest.starts_with(':') {
                 return Runs::Anything;
             }
-            // `-MList::Util=sum` names a module; with other signs it is code.
+            // `-MList::Util=sum` names a module; with other characters it is code.
             if kind == "perl" && "Mm".contains(letter) {
                 let plain = |it: char| it.is_ascii_alphanumeric() || "_:=,-".contains(it);
                 if !rest.chars().all(plain) {
@@ -143,7 +144,7 @@ pub(super) fn language(words: &[Word]) -> Runs {
     if is_test { Runs::Itself } else { Runs::Anything }
 }
 
-/// What make runs besides what its file says. Values of variables may be programs.
+/// Returns what make runs in addition to its file. Values of variables may be programs.
 pub(super) fn make(words: &[Word]) -> Runs {
     const PLACES: [&str; 9] =
         ["PREFIX", "prefix", "DESTDIR", "BUILDDIR", "BUILD_DIR", "O", "V", "VERSION", "JOBS"];
@@ -200,7 +201,7 @@ pub(super) fn make(words: &[Word]) -> Runs {
     Runs::Commands(commands, Vec::new())
 }
 
-/// True when a file that is named so is the input of the program itself, or may be.
+/// True when a file with this name is the input of the program itself, or may be.
 fn is_own(file: Option<&Word>) -> bool {
     let Some(file) = file else { return true };
     match file.exact() {
@@ -209,7 +210,7 @@ fn is_own(file: Option<&Word>) -> bool {
     }
 }
 
-/// What the command line of a database runs: statements that are shown there, or anything.
+/// Returns what the command line of a database runs: plain statements, or anything.
 pub(super) fn database(words: &[Word]) -> Runs {
     let name = words[0].exact().map_or("", base);
     let is_sqlite = name == "sqlite3";
@@ -258,7 +259,7 @@ pub(super) fn database(words: &[Word]) -> Runs {
     if statements == 0 { Runs::Anything } else { Runs::Itself }
 }
 
-/// True for statements that only the database itself carries out.
+/// True for statements that only the database itself executes.
 fn is_plain(statement: &str, is_sqlite: bool) -> bool {
     const DOTS: [&str; 12] = [
         ".tables",

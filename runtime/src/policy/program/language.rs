@@ -1,9 +1,9 @@
-//! Programs of sed and awk that only turn text into text. Anything that is not plainly so is not.
+//! Programs of sed and awk that only turn text into text. In doubt, a program may do more.
 
 use crate::policy::shell::Word;
 
-/// Why these arguments of sed may do more than print, if they may. A rule spells out the first `said`
-/// of them: a script among those is the one it means.
+/// Returns why these arguments of sed may do more than print; `None` if they only print. A rule spells out the first
+/// `said` of them, and accepts a script among those.
 pub(super) fn sed(arguments: &[Word], said: usize) -> Option<&'static str> {
     const MORE: &str = "what sed does beyond printing";
     let mut script = None;
@@ -37,8 +37,7 @@ pub(super) fn sed(arguments: &[Word], said: usize) -> Option<&'static str> {
     None
 }
 
-/// True when a script of sed consists of addresses with `p`, `d`, `q`, `=`, and of `s/a/b/` with
-/// flags that only print.
+/// True when a script of sed consists of addresses with `p`, `d`, `q`, `=`, and of `s/a/b/` with flags that only print.
 fn only_prints(code: &str) -> bool {
     let simple = |part: &str| {
         let part = part.trim();
@@ -66,8 +65,8 @@ fn only_prints(code: &str) -> bool {
     !code.is_empty() && code.split(';').all(simple)
 }
 
-/// Why these arguments of awk may do more than print, if they may. A rule spells out the first `said`
-/// of them: a program among those is the one it means.
+/// Returns why these arguments of awk may do more than print; `None` if they only print. A rule spells out the first
+/// `said` of them, and accepts a program among those.
 pub(super) fn awk(arguments: &[Word], said: usize) -> Option<&'static str> {
     const WORDS: [&str; 4] = ["system", "getline", "close", "fflush"];
     let risky = |code: &str| {
@@ -81,10 +80,10 @@ pub(super) fn awk_runs(arguments: &[Word]) -> bool {
     awk_with(arguments, 0, |code| awk_calls(code).is_none()).is_some()
 }
 
-/// Nothing when a program of awk has a pipe, calls `system`, loads something, or cannot be read: texts
-/// and patterns are passed over, if it is certain where they end.
+/// Returns `None` when an awk program has a pipe, calls `system`, loads something, or cannot be parsed. It skips texts
+/// and patterns, if their ends are certain.
 fn awk_calls(code: &str) -> Option<()> {
-    // After these a pattern may stand and no number: there `/` does not divide.
+    // After these characters a pattern may come but no number: there `/` does not divide.
     const OPENING: &str = "{}(,;!~&|=<>+-*%?:\n";
     let mut chars = code.chars().peekable();
     let mut before = '\n';
@@ -104,7 +103,7 @@ fn awk_calls(code: &str) -> Option<()> {
                 loop {
                     match chars.next()? {
                         '\\' => drop(chars.next()),
-                        // Some take `[/]` for a class, others for an end.
+                        // Some versions take `[/]` for a class, others for the end of the pattern.
                         '/' if in_class => return None,
                         '/' => break,
                         '[' => in_class = true,
@@ -114,7 +113,7 @@ fn awk_calls(code: &str) -> Option<()> {
                     }
                 }
             }
-            // After a word it may be either.
+            // After a word it may be a division or a pattern.
             '/' if before.is_ascii_alphabetic() || before == '_' => {
                 let rest: String = chars.clone().collect();
                 if rest.contains(['/', '"']) {
@@ -127,7 +126,7 @@ fn awk_calls(code: &str) -> Option<()> {
             '@' | '\\' => return None,
             _ => {}
         }
-        // Two of these are one sign, after which it may be either.
+        // Two of these are one operator, after which it may be a division or a pattern.
         before = match char {
             '+' | '-' if before == char => '_',
             ' ' | '\t' => before,

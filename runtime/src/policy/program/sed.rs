@@ -1,5 +1,5 @@
-//! Whether sed runs another program: by its command `e`, by the flag `e` of `s`, or by a script that
-//! is not shown. What is not understood may.
+//! Whether sed runs another program: by its command `e`, by the flag `e` of `s`, or by a script in
+//! a file. A script that cannot be parsed may.
 
 use crate::policy::shell::Word;
 use std::iter::Peekable;
@@ -10,7 +10,7 @@ pub(super) fn runs(arguments: &[Word]) -> bool {
     scripts(arguments).is_none_or(|code| understood(&code).is_none())
 }
 
-/// The script in these arguments of sed, if it is known.
+/// Returns the script in these arguments of sed, if it is known.
 fn scripts(arguments: &[Word]) -> Option<String> {
     let (mut named, mut first) = (Vec::new(), None);
     let mut arguments = arguments.iter();
@@ -18,7 +18,7 @@ fn scripts(arguments: &[Word]) -> Option<String> {
     while let Some(word) = arguments.next() {
         let Some(text) = word.code().filter(|_| word.exact().is_some() || !word.may_be_option())
         else {
-            // After the script these are files; before it, one may be the script.
+            // After the script, these are files; before it, one may be the script.
             if named.is_empty() && first.is_none() {
                 return None;
             }
@@ -44,7 +44,7 @@ fn scripts(arguments: &[Word]) -> Option<String> {
             for (at, letter) in text[1..].char_indices() {
                 match letter {
                     'n' | 'E' | 'r' | 's' | 'u' | 'z' | 'b' => {}
-                    // What follows is the ending of a copy.
+                    // The rest is the suffix of a backup copy.
                     'i' => break,
                     'e' => {
                         let code = &text[at + 2..];
@@ -62,7 +62,7 @@ fn scripts(arguments: &[Word]) -> Option<String> {
     }
 }
 
-/// Nothing when `code` runs something, or is not understood.
+/// Returns `None` when `code` runs something, or cannot be parsed.
 fn understood(code: &str) -> Option<()> {
     let mut code = code.chars().peekable();
     loop {
@@ -117,7 +117,7 @@ fn skip(code: &mut Code<'_>, mut fits: impl FnMut(char) -> bool) {
     while code.next_if(|it| fits(*it)).is_some() {}
 }
 
-/// Reads the lines that a command is for.
+/// Parses the address of a command.
 fn address(code: &mut Code<'_>) -> Option<()> {
     loop {
         match code.peek()? {
@@ -157,7 +157,7 @@ fn section(code: &mut Code<'_>, end: char) -> Option<String> {
     }
 }
 
-/// The same of a pattern, of which it must be clear where it ends: some take `[/]` for a class.
+/// Reads a pattern, whose end must be clear: some versions take `[/]` for a class.
 fn pattern(code: &mut Code<'_>, end: char) -> Option<()> {
     let text = section(code, end)?;
     let open = text.rsplit('[').next().filter(|rest| rest.len() < text.len());

@@ -1,24 +1,23 @@
-//! The table of programs: their names, what a rule has to say of them besides, and the options by
-//! which they run or write something that their other arguments do not show.
+//! The table of programs: their names, what a rule must spell out, and the options that make them run or write
+//! something that their other arguments do not show.
 
 use super::Open;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What is known of a program.
+/// A known program.
 pub(super) struct Program {
     /// The first of its names.
     pub(super) name: &'static str,
     pub(super) open: Open,
-    /// Of long options beginnings count, of short ones any letter of a group. With `=` before it a
-    /// word counts only as it is. With `>` before it, it only says where something is or is written.
+    /// Long options may be abbreviated; a short option may be in a group. With `=` before it, a word must match
+    /// exactly. With `>` before it, an option only says where something is or is written.
     pub(super) options: Vec<&'static str>,
 }
 
-/// Names of programs that are alike, what a rule has to say of them, and their options.
+/// Names of similar programs, what a rule must spell out for them, and their options.
 const PROGRAMS: [(&str, Open, &str); 40] = [
-    // Shells and languages: a script may be named, code may not be left open. Without either they
-    // do what their input says.
+    // Shells and languages: a rule may name a script, but not leave code open. Without either, they obey their input.
     ("sh bash rbash dash zsh ksh mksh lksh yash posh fish csh tcsh ash", Open::Name, ""),
     (
         "python python2 python3 pypy pypy3 perl ruby irb node nodejs deno bun php lua luajit \
@@ -26,7 +25,7 @@ const PROGRAMS: [(&str, Open, &str); 40] = [
         Open::Name,
         "",
     ),
-    // The same, but for the input.
+    // The same, but they do not read their input.
     (
         "java scala helm terraform",
         Open::Name,
@@ -34,14 +33,14 @@ const PROGRAMS: [(&str, Open, &str); 40] = [
     ),
     ("busybox toybox npx bunx pnpx uvx pipx uv ansible", Open::Name, ""),
     ("docker podman nerdctl kubectl", Open::Name, "--kubeconfig --config"),
-    // What has a language of its own, in which other programs are run.
+    // Programs with their own language, which can run other programs.
     (
         "gdb lldb ed ex vi vim view vimdiff nvim emacs m4 dc sqlite3 psql mysql mariadb gnuplot \
          octave at batch crontab ftp sftp telnet socat parallel",
         Open::Never,
         "",
     ),
-    // What runs its arguments, or its input.
+    // Programs that run their arguments, or their input.
     (
         "env nice nohup timeout time stdbuf setsid ionice chrt taskset sudo doas su \
          runuser setpriv chroot unshare nsenter bwrap xargs script watch flock strace ltrace \
@@ -58,7 +57,7 @@ const PROGRAMS: [(&str, Open, &str); 40] = [
         "",
     ),
     ("gcc cc g++ c++ clang clang++ ld as", Open::Never, "-wrapper -specs --specs"),
-    // What writes where its arguments say.
+    // Programs that write where their arguments say.
     (
         "cp mv dd install ln tee rm rmdir truncate shred chmod chown chgrp patch split \
          csplit cpio unzip 7z ar mknod mkfifo gzip gunzip bzip2 bunzip2 xz unxz zstd objcopy \
@@ -132,7 +131,7 @@ const PROGRAMS: [(&str, Open, &str); 40] = [
         "-C -o -exec -toolexec -overlay -vettool -compiler =generate =env =install",
     ),
     ("git", Open::Freely, ""),
-    // What prints and does nothing else, whatever its options are.
+    // Programs that only print, with any options.
     (
         "ls dir vdir cat tac head tail wc grep egrep fgrep zgrep cut tr nl paste join comm column fold \
          fmt rev echo pwd true false basename dirname realpath readlink stat du df ps pgrep id whoami \
@@ -142,9 +141,9 @@ const PROGRAMS: [(&str, Open, &str); 40] = [
         Open::Freely,
         "",
     ),
-    // What makes files and folders where its arguments say, and never more than that.
+    // Programs that only make files and folders where their arguments say.
     ("touch mkdir mktemp", Open::Freely, ""),
-    // What checks, tests or formats the project runs or obeys what is in it, whatever its options are.
+    // Programs that check, test or format a project run its code anyway, with any options.
     (
         "pytest py.test mypy ruff black isort flake8 pylint tsc eslint prettier jest vitest mocha \
          rustfmt gofmt goimports shellcheck hadolint yamllint",
@@ -153,18 +152,18 @@ const PROGRAMS: [(&str, Open, &str); 40] = [
     ),
 ];
 
-/// Commands of git that only look.
+/// Subcommands of git that only read.
 pub(crate) const LOOKING: &str = "status diff log show blame annotate shortlog describe rev-parse rev-list ls-files \
      ls-tree cat-file merge-base name-rev grep whatchanged count-objects show-ref \
      for-each-ref show-branch cherry diff-tree diff-index diff-files check-ignore \
      check-attr range-diff version --version";
 
-/// Options of git's commands by which it runs or writes something else.
+/// Options of git subcommands that run or write something else.
 pub(super) const GIT: &str = "--output --output-directory --ext-diff --open-files-in-pager --upload-pack \
      --receive-pack --exec --extcmd --exec-path --template --config --upload-archive \
      --textconv --show-signature --filters --sendmail-cmd --to-cmd --cc-cmd --header-cmd";
 
-/// Short ones, by command.
+/// Short options, by subcommand.
 pub(super) const GIT_SHORT: [(&str, &str); 7] = [
     ("grep", "O"),
     ("archive", "o"),
@@ -187,9 +186,9 @@ static KNOWN: LazyLock<HashMap<&'static str, Program>> = LazyLock::new(|| {
     known
 });
 
-/// The program that `name` is known as.
+/// Returns the program that `name` is known as.
 pub(super) fn find(name: &str) -> Option<&'static Program> {
-    // Wherever it lies.
+    // In any folder.
     let name = name.rsplit('/').next().unwrap_or_default();
     KNOWN.get(name).or_else(|| {
         // `python3.12`, `perl5.36`, `gcc-12`.

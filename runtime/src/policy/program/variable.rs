@@ -1,4 +1,4 @@
-//! Variables of the environment that decide what programs run.
+//! Environment variables that decide what programs run.
 
 use super::may_be_input;
 use crate::policy::shell::{Word, is_calculated, is_number};
@@ -6,22 +6,22 @@ use crate::policy::shell::{Word, is_calculated, is_number};
 /// What setting a variable makes programs run.
 pub(crate) enum Sets {
     Nothing,
-    /// Something that cannot be told.
+    /// Unknown.
     Anything,
-    /// This command, surely.
+    /// This command, certainly.
     Command(String),
-    /// This command, if the variable is about one at all.
+    /// This command, if the variable names a command at all.
     Perhaps(String),
-    /// This program with these options as well.
+    /// This program, with these additional options.
     Options(&'static str, String),
 }
 
-/// Variables whose value is a command, or a file of commands.
+/// Variables with a command, or a file of commands, as value.
 const COMMANDS: &str = "ENV BASH_ENV PS4 PROMPT_COMMAND SHELL PAGER EDITOR VISUAL BROWSER LESSOPEN \
      LESSCLOSE MANPAGER SSH_ASKPASS SUDO_ASKPASS RSYNC_RSH RUSTC RUSTDOC RUSTC_WRAPPER \
      RUSTC_WORKSPACE_WRAPPER CC CXX CPP LD AR npm_config_script_shell NPM_CONFIG_SCRIPT_SHELL";
 
-/// Variables that put programs in the place of others, or make them read their input.
+/// Variables that replace programs by others, or make them read their input.
 const DECIDING: &str = "SHELLOPTS BASHOPTS BASH_CMDS BASH_ALIASES PYTHONINSPECT";
 
 /// Variables that give options to a program.
@@ -36,17 +36,16 @@ const OPTIONS: [(&str, &str); 8] = [
     ("JAVA_TOOL_OPTIONS", "java"),
 ];
 
-/// What it means that the variable `name` gets `value`.
+/// Returns the effect of setting the variable `name` to `value`.
 pub(crate) fn sets(name: &str, value: &Word) -> Sets {
     if name == "PATH" {
-        // A program of another folder is that of a file there, as `./program` is. Where nobody
-        // looks first, `.` has no business.
+        // A program in another folder is a file there, like `./program`. Only `.` as a folder of
+        // the path, or an unknown value, may be an attack.
         let texts = match value {
             Word::Partly { start, end } => [start.as_str(), end.as_str()],
             known => [known.start(), ""],
         };
         let is_here = texts.iter().flat_map(|text| text.split(':')).any(|folder| folder == ".");
-        // Nobody but an attacker reads it from somewhere.
         let is_read = *value == Word::Unknown;
         return if is_here || is_read { Sets::Anything } else { Sets::Nothing };
     }

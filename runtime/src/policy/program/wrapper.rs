@@ -1,11 +1,10 @@
-//! Programs that run another one which stands among their arguments, where it is known which of them
-//! that is.
+//! Programs that run another program in their arguments, at a known position.
 
 use super::{Runs, base, may_be_input};
 use crate::policy::shell::Word;
 
-/// Names, with a word that has to follow some; options, with `=` where a value follows; how many
-/// words stand before the command.
+/// Names, some with a word that must follow; options, with `=` if a value follows; how many words
+/// precede the command.
 const WRAPPERS: [(&str, &str, usize); 60] = [
     ("env", "-i -0 -u= -C= --ignore-environment --unset= --chdir=", 0),
     ("nice", "-n= --adjustment=", 0),
@@ -73,14 +72,14 @@ const XARGS: &str = "-0 -r -t -x -n= -P= -L= -d= -s= -I= -a= --null --no-run-if-
 const UV: &str = "-q --dev --no-dev --frozen --locked --all-extras --isolated --no-sync \
      --no-project --with= --python= -p= --extra= --group= --directory= --project=";
 
-/// True when two words name such a program, whether it is understood or not.
+/// True when two words name such a program, whether its options are understood or not.
 pub(super) fn is_one(words: &[Word]) -> bool {
     let [Word::Exact(name), Word::Exact(command), ..] = words else { return false };
     let two = format!("{} {command}", base(name));
     WRAPPERS.iter().any(|(known, ..)| *known == two)
 }
 
-/// What `words` run, if they are such a program and everything before its command is understood.
+/// Returns what `words` run, if they are such a program and all words before the command are known.
 pub(super) fn runs(words: &[Word]) -> Option<Runs> {
     let name = base(words.first()?.exact()?);
     if name == "git" && super::is_one_of(words.get(1), &["bisect"]) {
@@ -96,7 +95,7 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
     while let Some(word) = words.get(at) {
         let text = match word {
             Word::Exact(text) => text.as_str(),
-            // What begins with a name and `=` is no program.
+            // A word that begins with a name and `=` is not a program.
             known if assigns && known.start().contains('=') => known.start(),
             _ => return None,
         };
@@ -121,7 +120,7 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
         let is_valued = takes(&format!("{option}="));
         let value = match value {
             Some(value) if is_valued => Some(value),
-            // Letters that stand together.
+            // Several letters in one group.
             Some(_) if text[1..].chars().all(|letter| takes(&format!("-{letter}"))) => None,
             Some(_) => return None,
             None if is_valued => {
@@ -149,7 +148,7 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
     Some(Runs::Commands(vec![command], settings))
 }
 
-/// A word in which another text stands in the place of `sign`.
+/// Returns the word with an unknown text in place of `sign`.
 fn without(word: &Word, sign: &str) -> Word {
     match word {
         Word::Exact(text) if !sign.is_empty() && text.contains(sign) => {
@@ -160,7 +159,7 @@ fn without(word: &Word, sign: &str) -> Word {
     }
 }
 
-/// What find runs: what stands between `-exec` or its like and `;` or `+`.
+/// Returns what find runs: the commands between `-exec` or similar and `;` or `+`.
 pub(super) fn find(words: &[Word]) -> Runs {
     let mut commands = Vec::new();
     let mut rest = &words[1..];
@@ -176,7 +175,7 @@ pub(super) fn find(words: &[Word]) -> Runs {
         commands.push(others[..end].iter().map(|word| without(word, "{}")).collect::<Vec<_>>());
         rest = &others[end..];
     }
-    // A word that nobody knows may be `-exec`; but then the command has to end somewhere.
+    // An unknown word may be `-exec`; but then the command must have an end.
     let ends = words.iter().any(|word| super::is_one_of(Some(word), &[";", "+"]));
     match unsure > 1 || unsure == 1 && ends || words.contains(&Word::Unknown) {
         true => Runs::Anything,
@@ -184,7 +183,7 @@ pub(super) fn find(words: &[Word]) -> Runs {
     }
 }
 
-/// What a shell runs: a file, its input, or the code after `-c`.
+/// Returns what a shell runs: a file, its input, or the code after `-c`.
 pub(super) fn shell(words: &[Word]) -> Runs {
     let (mut is_code, mut ended) = (false, false);
     let mut arguments = words[1..].iter();
@@ -200,12 +199,12 @@ pub(super) fn shell(words: &[Word]) -> Runs {
             _ if !ended && text.len() > 1 && text.starts_with(['-', '+']) => {
                 let letters = !text.starts_with("--");
                 is_code |= letters && text.contains('c');
-                // `-C` of fish is a command before all others.
+                // `-C` of fish runs a command before all others.
                 let asks = letters && text.contains(['s', 'C']);
                 if asks || text.starts_with("--init-command") || changes_reading(word) {
                     return Runs::Anything;
                 }
-                // With `nullglob` a pattern may be no word.
+                // With `nullglob`, a pattern may expand to no word.
                 let changes = |it: &Word| {
                     changes_reading(it) || may_be_input(it) || it.exact() == Some("nullglob")
                 };
@@ -221,8 +220,8 @@ pub(super) fn shell(words: &[Word]) -> Runs {
     Runs::Anything
 }
 
-/// True for an option of a shell with which it reads commands in another way: the history stands in
-/// for a line, arguments set variables.
+/// True for an option that changes how a shell reads commands: the history replaces a line,
+/// arguments set variables.
 pub(super) fn changes_reading(word: &Word) -> bool {
     const NAMES: [&str; 3] = ["history", "histexpand", "keyword"];
     let Some(text) = word.exact() else { return word.start().is_empty() };
@@ -230,7 +229,8 @@ pub(super) fn changes_reading(word: &Word) -> bool {
     NAMES.contains(&text) || letters && text.contains(['H', 'k'])
 }
 
-/// True when the value of a shell's option is the next word: `-o pipefail`, also in `-eo pipefail`.
+/// True when the value of an option of a shell is the next word: `-o pipefail`, also in `-eo
+/// pipefail`.
 fn is_valued(text: &str) -> bool {
     ["--rcfile", "--init-file"].contains(&text)
         || !text.starts_with("--") && text.ends_with(['o', 'O'])

@@ -1,11 +1,11 @@
-//! Compound commands with a grammar of their own: `case`, the head of `for`, `[[ ]]`.
+//! Compound commands with their own grammar: `case`, the head of `for`, `[[ ]]`.
 
 use super::parser::{Lost, Parser, Step, Until};
 use super::values::Value;
 use super::word::{Piece, is_variable};
 
 impl Parser<'_> {
-    /// What follows `case`, up to `esac`.
+    /// Parses the text after `case`, up to `esac`.
     pub(super) fn case(&mut self) -> Step<()> {
         self.skip_blanks();
         self.word()?;
@@ -44,7 +44,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows `for`, up to the first separator.
+    /// Parses the text after `for`, up to the first separator.
     pub(super) fn loop_head(&mut self) -> Step<()> {
         self.skip_blanks();
         if self.eat("((") {
@@ -67,7 +67,7 @@ impl Parser<'_> {
                 }
             }
         } else {
-            // One of what the function, or the script, was called with.
+            // The variable is one of the arguments of the function, or of the script.
             if !self.is_at_word("do") && self.peek() != Some(';') {
                 return Err(Lost);
             }
@@ -82,7 +82,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What follows `[[`, up to `]]`.
+    /// Parses the text after `[[`, up to `]]`.
     pub(super) fn test(&mut self) -> Step<()> {
         self.in_test = true;
         let (mut before, mut next_counts) = (String::new(), false);
@@ -114,7 +114,7 @@ impl Parser<'_> {
                 self.evaluate(operand);
             }
             match draft.bare() {
-                // These calculate.
+                // These operators calculate.
                 Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge") => {
                     self.evaluate(&before);
                     next_counts = true;

@@ -1,14 +1,14 @@
-//! Commands of the shell that set the variables they name, and variables whose values the shell
-//! calculates with.
+//! Shell commands that set the variables they name, and variables whose values the shell evaluates
+//! as arithmetic.
 
 use super::values::variables;
 use super::word::{Word, is_variable};
 
-/// Commands of the shell that take assignments as their arguments.
+/// Shell commands that take assignments as arguments.
 pub(super) const DECLARING: [&str; 5] = ["export", "declare", "typeset", "local", "readonly"];
 
 /// Each row: a command; the letters of its options that take the name of a variable; the letters of
-/// those that take another value; which of the other words are names.
+/// options that take another value; which of its other words are names.
 const NAMING: [(&str, &str, &str, Names); 7] = [
     ("read", "a", "dinNptu", Names::All),
     ("mapfile", "", "dnOsucC", Names::All),
@@ -26,7 +26,7 @@ enum Names {
     None,
 }
 
-/// Variables that the shell makes integers: it calculates every value that a script gives them.
+/// Integer variables of the shell: it evaluates every value that a script assigns to them.
 const CALCULATED: [&str; 11] = [
     "OPTIND",
     "RANDOM",
@@ -45,12 +45,12 @@ pub(crate) fn is_calculated(name: &str) -> bool {
     CALCULATED.contains(&name)
 }
 
-/// True when to calculate with this is harmless, whatever values variables have.
+/// True when evaluating this is harmless, whatever the values of variables.
 pub(crate) fn is_number(value: &Word) -> bool {
     value.code().and_then(variables).is_some_and(|names| names.is_empty())
 }
 
-/// The command without what only says that it is one of the shell.
+/// Returns the command without a prefix such as `command` or `builtin`.
 pub(super) fn own(words: &[Word]) -> &[Word] {
     let skipped = ["command", "builtin", "-p", "--"];
     let is_skipped = |word: &Word| word.exact().is_some_and(|text| skipped.contains(&text));
@@ -62,7 +62,7 @@ pub(super) fn own(words: &[Word]) -> &[Word] {
     }
 }
 
-/// The variables that the command `words` makes integers: what they are set to is calculated.
+/// Returns the variables that the command `words` makes integers: the shell evaluates their values.
 pub(super) fn integers(words: &[Word]) -> Vec<&str> {
     let Some((head, arguments)) = own(words).split_first() else { return Vec::new() };
     let is_option = |text: &&str| text.starts_with('-');
@@ -75,8 +75,8 @@ pub(super) fn integers(words: &[Word]) -> Vec<&str> {
     texts().filter(|text| !is_option(text)).map(|text| &text[..name(text)]).collect()
 }
 
-/// The variables that the command `words` of the shell sets, and their values; nothing when it may
-/// set others, or run something while it sets them.
+/// Returns the variables that the shell command `words` sets, with their values; `None` if it may
+/// set others, or run something in the process.
 pub(crate) fn settings(words: &[Word]) -> Option<Vec<(String, Word)>> {
     let (head, arguments) = words.split_first()?;
     let head = head.exact()?;
@@ -90,7 +90,7 @@ pub(crate) fn settings(words: &[Word]) -> Option<Vec<(String, Word)>> {
     }
 }
 
-/// The variables that `words` name in order to set them.
+/// Returns the variables that `words` name in order to set them.
 pub(super) fn named(words: &[Word]) -> Option<Vec<String>> {
     let Some((head, arguments)) = words.split_first() else { return Some(Vec::new()) };
     let known = NAMING.iter().find(|(known, ..)| Some(*known) == head.exact());
@@ -110,17 +110,17 @@ pub(super) fn named(words: &[Word]) -> Option<Vec<String>> {
             let value = if own.start().is_empty() { arguments.next() } else { Some(&own) };
             names.extend(value.filter(|_| naming.contains(letter)).cloned());
         } else if *which == Names::None {
-            // It may be the option, if it is not known; then a name follows.
+            // An unknown word may be the option; then a name follows.
             let next = arguments.clone().next().filter(|_| word.may_be_option());
             let is_name = |text: &str| is_variable(text) || text.contains('[');
             names.extend(next.filter(|next| next.exact().is_some_and(is_name)).cloned());
-            // What follows a format is no option.
+            // After a format there are no options.
             if *naming == "v" {
                 break;
             }
         } else {
             ended = true;
-            // It may be several words, or none.
+            // It may expand to several words, or none.
             if *word == Word::Unknown && *which == Names::Second && position < 2 {
                 return None;
             }
@@ -133,7 +133,7 @@ pub(super) fn named(words: &[Word]) -> Option<Vec<String>> {
     names.iter().map(|name| plain(name.exact()?).map(str::to_owned)).collect()
 }
 
-/// The name of a variable, without the number of its element.
+/// Returns the name of a variable, without an index.
 fn plain(text: &str) -> Option<&str> {
     let (name, index) = match text.split_once('[') {
         Some((name, rest)) => (name, rest.strip_suffix(']')?),
@@ -143,7 +143,7 @@ fn plain(text: &str) -> Option<&str> {
     (is_plain && index.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
 }
 
-/// What `declare` and its like set.
+/// Returns what `declare` and similar commands set.
 fn declared(head: &str, arguments: &[Word]) -> Option<Vec<(String, Word)>> {
     let is_export = head == "export";
     let options = || arguments.iter().filter(|word| word.may_be_option());
@@ -153,7 +153,7 @@ fn declared(head: &str, arguments: &[Word]) -> Option<Vec<(String, Word)>> {
     if options().any(is_code) {
         return None;
     }
-    // `export $(cat .env)` sets what a file says.
+    // `export $(cat .env)` sets variables from a file.
     if !is_export && (options().any(|word| word.code().is_none()) || has(&['n'])) {
         return None;
     }
@@ -168,7 +168,7 @@ fn declared(head: &str, arguments: &[Word]) -> Option<Vec<(String, Word)>> {
         };
         let name = plain(name.strip_suffix('+').unwrap_or(name))?;
         let Some(value) = value else { continue };
-        // A text in parentheses becomes an array, and what stands in it is expanded.
+        // A text in parentheses becomes an array, and the shell expands it.
         let expands = value.start().starts_with('(') || is_array && value.exact().is_none();
         if expands || is_integer && !is_number(&value) {
             return None;
@@ -178,7 +178,7 @@ fn declared(head: &str, arguments: &[Word]) -> Option<Vec<(String, Word)>> {
     Some(settings)
 }
 
-/// The word with another start.
+/// Returns the word with another start.
 fn with_start(word: &Word, start: &str) -> Word {
     let start = start.to_owned();
     match word {

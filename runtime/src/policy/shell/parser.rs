@@ -1,5 +1,5 @@
-//! The grammar: lists, pipelines, simple commands, redirections, words. Compound commands are taken
-//! apart into the simple ones within; their keywords only separate.
+//! The grammar: lists, pipelines, simple commands, redirections, words. Compound commands are split into their simple
+//! commands; their keywords only separate.
 
 use super::names::{DECLARING, integers, is_calculated};
 use super::scope::{Between, Scope};
@@ -13,21 +13,21 @@ use std::collections::HashSet;
 pub(super) enum Until {
     End,
     Parenthesis,
-    /// `;;`, or `esac`, which is left.
+    /// `;;`, or `esac`, which is not consumed.
     Clause,
 }
 
-/// What was read last.
+/// The kind of the last token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     Command,
-    /// After which nothing need come.
+    /// Nothing need follow.
     Separator,
-    /// After which a command has to come.
+    /// A command must follow.
     Operator,
 }
 
-/// Nothing more can be told of the text.
+/// The rest of the text cannot be parsed.
 pub(super) struct Lost;
 
 pub(super) type Step<T> = Result<T, Lost>;
@@ -38,39 +38,39 @@ pub(super) struct Parser<'t> {
     pub(super) depth: u32,
     pub(super) place: Place,
     pub(super) script: Script,
-    /// Its simple commands, before values are put in the place of variables.
+    /// Its simple commands, before variables are replaced by values.
     pub(super) drafts: Vec<Vec<Draft>>,
     pub(super) values: Values,
     pub(super) scope: Scope,
-    /// Variables whose values the shell calculates with.
+    /// Variables whose values the shell evaluates as arithmetic.
     pub(super) evaluated: Vec<String>,
-    /// Variables that are set, with their values and whether programs see them.
+    /// Assignments: the variable, its value, and whether programs see it.
     pub(super) settings: Vec<(String, Value, bool)>,
     pub(super) functions: HashSet<String>,
-    /// How many commands have ended otherwise than with a pipe.
+    /// How many commands ended without a pipe.
     pub(super) ended: usize,
-    /// Within `[[ ]]`, where parentheses part words.
+    /// Inside `[[ ]]`, where parentheses separate words.
     pub(super) in_test: bool,
-    /// Texts that begin after this line.
+    /// Here-documents that begin after this line.
     pub(super) pending: Vec<HereDocument>,
 }
 
-/// A text of several lines that is the input of a command.
+/// A here-document, the input of a command.
 pub(super) struct HereDocument {
     end: String,
-    /// Tabs may stand before its end.
+    /// Tabs may precede its end.
     is_indented: bool,
-    /// The shell puts values in the place of variables.
+    /// The shell expands variables in it.
     is_expanded: bool,
 }
 
-/// Words that stand where a command may begin and are none.
+/// Words at the beginning of a command that are not commands.
 const KEYWORDS: [&str; 13] = [
     "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "{", "}", "function",
     "coproc",
 ];
 
-/// Programs of whose output something is known: a function must not take their place.
+/// Programs with partly known output: a function must not replace them.
 pub(super) const TELLING: [&str; 12] = [
     "wc", "nproc", "date", "seq", "grep", "mktemp", "pwd", "git", "which", "command", "type", "cd",
 ];
@@ -95,14 +95,14 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads everything.
+    /// Parses the whole text.
     pub(super) fn all(&mut self) {
         if self.list(Until::End).is_err() {
             self.script.note_unclear("it is not understood");
         }
     }
 
-    /// Puts values in the place of variables.
+    /// Replaces variables by their values.
     pub(super) fn finish(mut self) -> Script {
         self.answer_arguments();
         for command in &self.drafts {
@@ -136,7 +136,7 @@ impl<'t> Parser<'t> {
         self.script
     }
 
-    /// Finds what functions run that run their arguments: whatever they are called with.
+    /// Resolves functions that run their arguments, by the arguments of their calls.
     fn answer_arguments(&mut self) {
         let is_answered = |command: &Vec<Draft>| {
             let pieces = command.first().map(|head| head.pieces.as_slice());
@@ -150,7 +150,7 @@ impl<'t> Parser<'t> {
         let mut answers = Vec::new();
         for command in &self.drafts {
             let Some((head, arguments)) = command.split_first() else { continue };
-            // What the shell alone knows may be `set` too.
+            // An unknown command may be `set`.
             let may_set = ["set", "command", "builtin"].contains(&head.text.as_str())
                 || head.word().is_none();
             if !self.functions.contains(&head.text) && !may_set {
@@ -164,7 +164,7 @@ impl<'t> Parser<'t> {
                     _ => arguments.len(),
                 };
                 let mut answer = [&arguments[at..end], &asked[1..]].concat();
-                // The parser has not read it as a command.
+                // The parser has not parsed it as a command.
                 answer[0].quote();
                 answers.push(answer);
             }
@@ -194,7 +194,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    /// Blanks, continued lines and comments.
+    /// Skips blanks, continued lines and comments.
     pub(super) fn skip_blanks(&mut self) {
         loop {
             match self.peek() {
@@ -209,7 +209,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Commands up to the end of what they stand in, which is read too.
+    /// Parses commands up to the end of their list, and consumes that end.
     pub(super) fn list(&mut self, until: Until) -> Step<()> {
         let mut last = Last::Separator;
         loop {
@@ -265,7 +265,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A list within another command.
+    /// Parses a list inside another command.
     pub(super) fn below(&mut self, until: Until) -> Step<()> {
         self.depth += 1;
         if self.depth > super::DEEPEST {
@@ -278,7 +278,7 @@ impl<'t> Parser<'t> {
         read
     }
 
-    /// True when this word stands here, and nothing else is part of it.
+    /// True when the next word is exactly `word`.
     pub(super) fn is_at_word(&self, word: &str) -> bool {
         let rest = self.rest().strip_prefix(word);
         rest.is_some_and(|it| {
@@ -315,10 +315,10 @@ impl<'t> Parser<'t> {
         Ok(Last::Separator)
     }
 
-    /// One simple command, with what stands around it.
+    /// Parses one simple command, with its assignments and redirections.
     fn simple(&mut self) -> Step<()> {
         let mut words: Vec<Draft> = Vec::new();
-        // Where the variables it sets stand, and whether it has done nothing else when it has.
+        // The indexes of its assignments, and whether the command consists only of them.
         let (mut set, mut is_plain): (Vec<usize>, bool) = (Vec::new(), true);
         loop {
             self.skip_blanks();
@@ -330,7 +330,7 @@ impl<'t> Parser<'t> {
                 None | Some('\n' | ';' | '|' | ')' | '&') => break,
                 Some('(') if words.is_empty() => break,
                 Some('(') if words.len() == 1 => {
-                    // A function: what it does is read like the rest.
+                    // A function: its body is parsed like the rest.
                     self.at += 1;
                     self.skip_blanks();
                     if !self.eat(")") {
@@ -381,7 +381,7 @@ impl<'t> Parser<'t> {
         }
         let declares = words.first().is_some_and(|head| DECLARING.contains(&head.text.as_str()));
         let is_exported = !words.is_empty();
-        // For `read` alone it parts nothing else.
+        // An `IFS` that is set only for `read` splits nothing else.
         let reads = words.first().is_some_and(|it| ["read", "mapfile"].contains(&&*it.text));
         for at in set {
             let (name, _, exported) = &mut self.settings[at];
@@ -403,7 +403,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Takes note of a function, whose name and parentheses were read.
+    /// Notes a function after its name and parentheses.
     fn define(&mut self, name: String) -> Step<()> {
         self.script.note_beyond("it defines a function");
         if TELLING.contains(&name.as_str()) {
@@ -416,22 +416,22 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// An argument of `declare` or its like that gives no value.
+    /// Notes an argument of `declare` or a similar command without a value.
     fn declare(&mut self, command: &str, draft: &Draft) {
         match draft.bare() {
-            // A name for another variable, or a value whose letters are changed when it is set.
+            // A reference to another variable, or a value whose case changes when it is set.
             Some(option) if option.starts_with(['-', '+']) => {
                 if option.contains(['n', 'l', 'u', 'c']) {
                     self.values.lose();
                 }
                 self.values.has_maps |= option.contains('A');
             }
-            // It has no value any more.
+            // The variable becomes empty.
             Some(name) if ["export", "readonly"].contains(&command) || !is_variable(name) => {}
             Some(name) => self.values.add(name, Value::Text(Draft::default())),
             None => {
                 self.values.lose();
-                // The name may be any that stands somewhere.
+                // The unknown name may be any name in the text.
                 if ["PS4", "BASH_ENV"].iter().any(|name| self.text.contains(name)) {
                     self.script.note_unclear("it sets a variable that decides what runs");
                 }
@@ -439,20 +439,19 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Takes note of a value that the assignment `draft`, which begins at `begin`, gives; an array is
-    /// read first.
+    /// Notes the value of the assignment `draft`, which begins at `begin`; parses an array first.
     fn assign(&mut self, draft: &Draft, begin: usize) -> Step<()> {
         let (name, index) = draft.assigned().ok_or(Lost)?;
         if index.is_some() {
             let raw = &self.text[begin..self.at];
             let raw = raw.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-            // Of another form it is not known where the value begins.
+            // In any other form, the beginning of the value is unknown.
             let is_plain = |after: &str| after.starts_with('=') || after.starts_with("+=");
             let index = raw.filter(|(index, after)| !index.contains('=') && is_plain(after));
             self.evaluate(index.map_or("[", |(index, _)| index));
         }
         let adds = draft.text.split('=').next().is_some_and(|name| name.ends_with('+'));
-        // Before `declare` is run, braces make several words of this.
+        // The braces become several words before `declare` runs.
         if draft.several {
             self.values.lose();
         }
@@ -471,7 +470,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// The elements of an array, up to its end.
+    /// Parses the elements of an array, up to its end.
     fn array(&mut self) -> Step<Vec<Draft>> {
         let mut elements = Vec::new();
         loop {
@@ -499,8 +498,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Takes note that the shell calculates what `expression` says. An index in it would be evaluated
-    /// by running what stands there.
+    /// Notes that the shell evaluates `expression` as arithmetic. For an index in it, the shell would run the commands
+    /// in its value.
     pub(super) fn evaluate(&mut self, expression: &str) {
         match variables(expression) {
             Some(names)
@@ -513,7 +512,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// True when `draft` stands where a command begins, and is not its name.
+    /// True when `draft` comes before a command, and is not its name.
     fn before_command(&mut self, draft: &Draft) -> Step<bool> {
         let Some(bare) = draft.bare() else { return Ok(false) };
         match bare {
@@ -574,7 +573,7 @@ impl<'t> Parser<'t> {
         Ok(true)
     }
 
-    /// True when a redirection stands here, which is read.
+    /// Parses a redirection, and returns true if there was one.
     fn redirection(&mut self) -> Step<bool> {
         let rest = self.rest();
         if rest.starts_with("<(") || rest.starts_with(">(") {
@@ -613,7 +612,7 @@ impl<'t> Parser<'t> {
         Ok(true)
     }
 
-    /// The texts that were announced on the line that has just ended.
+    /// Parses the here-documents of the line that has just ended.
     fn here_documents(&mut self) -> Step<()> {
         for document in std::mem::take(&mut self.pending) {
             let mut body = String::new();

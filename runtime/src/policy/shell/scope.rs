@@ -1,12 +1,12 @@
-//! Which variables a script has certainly set where it is read: in every way through it that leads
-//! there. Of another variable the value comes from the environment, and nobody knows it.
+//! Which variables a script has certainly set at a point: on every path that leads there. The value
+//! of any other variable comes from the environment and is unknown.
 
 use std::collections::HashSet;
 
-/// What is certain at a place.
+/// What is certain at a point.
 #[derive(Clone)]
 pub(super) struct Scope {
-    /// Commands that are nested in each other, outermost first.
+    /// Nested commands, outermost first.
     levels: Vec<Level>,
 }
 
@@ -14,21 +14,21 @@ pub(super) struct Scope {
 struct Level {
     /// Set for the rest of the level.
     certain: HashSet<String>,
-    /// Set in the list of `&&` and `||` that is being read; with whether it is before all of them.
+    /// Set in the current list of `&&` and `||`; true if the assignment comes before all of them.
     chain: Vec<(String, bool)>,
-    /// How long the chain was where its last pipeline began.
+    /// The length of the chain at the beginning of its last pipeline.
     before: usize,
     piped: bool,
-    /// An `||` stands before it in the list: `a || b && c` runs `c` without `b`.
+    /// The list had an `||` before: `a || b && c` runs `c` without `b`.
     after_or: bool,
-    /// Nothing but a first command was read of the list.
+    /// Only the first command of the list was parsed.
     first: bool,
-    /// Of `if`: what all its branches set that have ended.
+    /// For `if`: the variables that all finished branches set.
     branches: Option<HashSet<String>>,
     has_else: bool,
 }
 
-/// What stands between two commands.
+/// The token between two commands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Between {
     End,
@@ -43,19 +43,19 @@ impl Scope {
         Scope { levels: vec![Level { first: true, ..Level::default() }] }
     }
 
-    /// A compound command or a subshell begins.
+    /// Opens a compound command or a subshell.
     pub(super) fn open(&mut self) {
         self.levels.push(Level { first: true, ..Level::default() });
     }
 
-    /// `then`: what the condition sets is not counted.
+    /// Handles `then`: assignments in the condition do not count.
     pub(super) fn begin_branch(&mut self) {
         if let Some(level) = self.levels.last_mut() {
             *level = Level { first: true, branches: level.branches.take(), ..Level::default() };
         }
     }
 
-    /// `elif`, `else` and `fi`: a branch has ended.
+    /// Handles `elif`, `else` and `fi`: a branch has ended.
     fn end_branch(&mut self) {
         let Some(level) = self.levels.last_mut() else { return };
         let set = std::mem::take(&mut level.certain);
@@ -77,7 +77,7 @@ impl Scope {
         }
     }
 
-    /// The innermost one ends. What every branch of an `if` has set is set after it.
+    /// Closes the innermost level. Variables that every branch of an `if` sets are set after it.
     pub(super) fn close(&mut self) {
         if self.levels.len() < 2 {
             return;
@@ -91,7 +91,7 @@ impl Scope {
         }
     }
 
-    /// The variable is set by a command of its own.
+    /// Notes that a command of its own sets the variable.
     pub(super) fn set(&mut self, name: &str) {
         if let Some(level) = self.levels.last_mut().filter(|level| !level.piped && !level.after_or)
         {
@@ -99,7 +99,7 @@ impl Scope {
         }
     }
 
-    /// The variable is set for the rest of the level, as that of a loop is.
+    /// Notes that the variable is set for the rest of the level, like the variable of a loop.
     pub(super) fn hold(&mut self, name: &str) {
         if let Some(level) = self.levels.last_mut() {
             level.certain.insert(name.to_owned());
@@ -130,7 +130,7 @@ impl Scope {
         level.first = matches!(between, Between::End | Between::Background);
     }
 
-    /// True when the variable is set here.
+    /// True when the variable is certainly set here.
     pub(super) fn has(&self, name: &str) -> bool {
         let in_chain = |level: &Level| level.chain.iter().any(|(known, _)| known == name);
         self.levels.iter().any(|level| level.certain.contains(name) || in_chain(level))

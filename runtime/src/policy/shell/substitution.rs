@@ -1,15 +1,15 @@
-//! Words and what the shell puts in their place: quotes, variables, substitutions. What would run
-//! within a substitution is read like any other command.
+//! Words and what the shell replaces in them: quotes, variables, substitutions. Commands in a
+//! substitution are parsed like any other.
 
 use super::parser::{Lost, Parser, Step, Until};
 use super::values::Value;
 use super::word::{Draft, Piece, Quoted, Word, is_variable};
 
 impl Parser<'_> {
-    /// The word that begins here.
+    /// Parses the word that begins here.
     pub(super) fn word(&mut self) -> Step<Draft> {
         let mut draft = Draft::default();
-        // In the index of an array, bash takes blanks and operators for a part of the word.
+        // In the index of an array, blanks and operators are part of the word.
         let mut index = 0_usize;
         while let Some(char) = self.peek() {
             match char {
@@ -18,7 +18,7 @@ impl Parser<'_> {
                 }
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | ')' => break,
                 '(' => {
-                    // `a=(…)` is an array, `@(…)` a pattern of another kind.
+                    // `a=(…)` is an array, `@(…)` is a pattern.
                     let begins = |bare: &str| is_name(bare) || is_empty_assignment(bare);
                     match draft.begun && !self.in_test && !draft.bare().is_some_and(begins) {
                         true => return Err(Lost),
@@ -33,7 +33,7 @@ impl Parser<'_> {
                     self.at += 2;
                     self.script.note_beyond("it has a process substitution");
                     self.in_brackets(|it| it.below(Until::Parenthesis))?;
-                    // The path of a descriptor.
+                    // The result is the path of a descriptor.
                     draft.expansion(Piece::Hidden(Quoted::Double));
                 }
                 '\'' => {
@@ -84,7 +84,7 @@ impl Parser<'_> {
         self.quoted(draft, Some('"'))
     }
 
-    /// What is read as in double quotes, up to `end`, or the end of everything.
+    /// Parses text as in double quotes, up to `end`, or to the end of the text.
     fn quoted(&mut self, draft: &mut Draft, end: Option<char>) -> Step<()> {
         loop {
             match self.peek() {
@@ -181,7 +181,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads with the rules of commands again, also within a test.
+    /// Parses by the rules of commands, also inside a test.
     fn in_brackets<T>(&mut self, read: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
         let in_test = std::mem::take(&mut self.in_test);
         let read = read(self);
@@ -189,7 +189,7 @@ impl Parser<'_> {
         read
     }
 
-    /// What the variable `name`, or a parameter such as `@`, puts in its place.
+    /// Returns the replacement of the variable `name`, or of a parameter such as `@`.
     fn variable(&self, name: &str, quoted: Quoted) -> Piece {
         match (name, quoted) {
             ("#" | "?" | "$", _) => Piece::Number,
@@ -232,7 +232,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The rest of `${…}`, and what it puts in its place.
+    /// Parses the rest of `${…}` and returns its replacement.
     fn braced(&mut self, quoted: Quoted) -> Step<Piece> {
         let begin = self.at;
         let mut ignored = Draft::default();
@@ -240,7 +240,7 @@ impl Parser<'_> {
             match self.peek() {
                 None => return Err(Lost),
                 Some('}') => break,
-                // Within double quotes this quotes in some places only.
+                // In double quotes, this character quotes only in some places.
                 Some('\'') if quoted == Quoted::Double => return Err(Lost),
                 Some('\'') => {
                     self.at += 1;
@@ -268,7 +268,7 @@ impl Parser<'_> {
         Ok(self.parameter(body, quoted))
     }
 
-    /// What `${body}` puts in its place.
+    /// Returns the replacement of `${body}`.
     fn parameter(&mut self, body: &str, quoted: Quoted) -> Piece {
         const UNCLEAR: &str = "it evaluates a variable";
         let is_elements = |index: &str| ["@", "*"].contains(&index);
@@ -282,7 +282,8 @@ impl Parser<'_> {
             }
             return Piece::Number;
         }
-        // The indices of an array, the names of variables: otherwise it reads another variable.
+        // This lists the indexes of an array or names of variables. Any other form reads another
+        // variable.
         if let Some(named) = body.strip_prefix('!') {
             if named.strip_suffix("[@]").is_some_and(is_variable) {
                 return Piece::Indices;
@@ -332,14 +333,14 @@ impl Parser<'_> {
             | [b'-' | b'+' | b'?' | b'%' | b'#' | b'/' | b'^' | b',', ..] => {}
             [b':', ..] => self.evaluate(&rest[1..]),
             [b'@', kind] if *kind != b'P' => {}
-            // `@P` is expanded once more.
+            // The shell expands `@P` once more.
             _ => self.script.note_unclear(UNCLEAR),
         }
         let is_all = ["@", "*"].contains(&name) || several;
         Piece::Hidden(if is_all { Quoted::No } else { quoted })
     }
 
-    /// The rest of `$((…))` or `((…))`.
+    /// Parses the rest of `$((…))` or `((…))`.
     pub(super) fn arithmetic(&mut self) -> Step<()> {
         let (mut expression, mut open) = (String::new(), 0_usize);
         loop {
@@ -367,12 +368,12 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A text that the shell expands as it does within double quotes.
+    /// Parses a text that the shell expands like text in double quotes.
     pub(super) fn expanded(&mut self, body: &str) -> Step<()> {
         self.read_within(body, |it| it.quoted(&mut Draft::default(), None))
     }
 
-    /// Reads a text of which the shell runs parts where it stands, and takes over what is found.
+    /// Parses a text with parts that the shell runs, and adds them here.
     fn read_within<T>(
         &mut self,
         text: &str,
@@ -394,8 +395,8 @@ impl Parser<'_> {
     }
 }
 
-/// What a substitution puts in its place whose last command this is: of some programs it is known
-/// what they print.
+/// Returns the replacement for a substitution with this last command: for some programs the form of
+/// the output is known.
 fn output(command: &[Draft], quoted: Quoted) -> Piece {
     let words: Vec<Word> = command.iter().map(|it| it.word().unwrap_or(Word::Unknown)).collect();
     let texts: Option<Vec<&str>> = words.iter().map(Word::exact).collect();
@@ -424,7 +425,7 @@ fn output(command: &[Draft], quoted: Quoted) -> Piece {
     }
 }
 
-/// `name[index]`, taken apart.
+/// Splits `name[index]`.
 fn indexed(text: &str) -> (&str, Option<&str>) {
     let Some((name, rest)) = text.split_once('[') else { return (text, None) };
     let mut open = 1;
@@ -441,7 +442,7 @@ fn indexed(text: &str) -> (&str, Option<&str>) {
     (name, None)
 }
 
-/// `name=` or `name+=`, after which an array may stand.
+/// True for `name=` or `name+=`, which an array may follow.
 fn is_empty_assignment(text: &str) -> bool {
     let name = text.strip_suffix('=').map(|name| name.strip_suffix('+').unwrap_or(name));
     name.is_some_and(is_variable)

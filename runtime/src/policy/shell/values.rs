@@ -1,17 +1,17 @@
-//! The values that variables have in a script: all that it gives them anywhere, in whatever order.
-//! With them words are made of what stands in their place.
+//! The values of variables in a script: all values that it assigns anywhere, in any order. They
+//! replace the variables in words.
 
 use super::Place;
 use super::names::{is_calculated, named};
 use super::word::{Draft, Piece, Quoted, Word, is_variable};
 use std::collections::{HashMap, HashSet};
 
-/// More ways to read a command than this are not told apart.
+/// The most readings of a command that are distinguished.
 const MOST: usize = 24;
-/// How often a value may lead to another.
+/// How often a value may refer to another.
 const DEEPEST: u32 = 5;
 
-/// Variables that the shell sets by itself.
+/// Variables that the shell itself sets.
 const OWN: [&str; 14] = [
     "_",
     "REPLY",
@@ -29,7 +29,7 @@ const OWN: [&str; 14] = [
     "IFS",
 ];
 
-/// Commands of the shell that set the variables they name.
+/// Shell commands that set the variables they name.
 const SETTERS: [&str; 12] = [
     "read",
     "mapfile",
@@ -48,13 +48,13 @@ const SETTERS: [&str; 12] = [
 #[derive(Default)]
 pub(super) struct Values {
     set: HashMap<String, Vec<Value>>,
-    /// Any variable may be anything.
+    /// Any variable may have any value.
     lost: bool,
-    /// A pattern that means no file may be no word.
+    /// A pattern without matches may expand to no word.
     patterns_vanish: bool,
-    /// There are arrays whose indices are texts.
+    /// There are arrays with text as indexes.
     pub(super) has_maps: bool,
-    /// The script runs in another, which may have set variables for it.
+    /// The script runs inside another one, which may have set variables for it.
     nested: bool,
 }
 
@@ -62,10 +62,10 @@ pub(super) struct Values {
 #[derive(Clone)]
 pub(super) enum Value {
     Text(Draft),
-    /// One of the words that the shell makes of this.
+    /// One of the words that this expands to.
     Each(Draft),
     Array(Vec<Draft>),
-    /// What it was, and this after it.
+    /// The old value, with this appended.
     Added(Draft),
     Unknown,
 }
@@ -91,8 +91,8 @@ impl Values {
         }
     }
 
-    /// Takes note of what a command sets by itself. `others` says that any of its words may be a
-    /// command too.
+    /// Notes the variables that a command itself sets. `others` means that any of its words may be
+    /// a command too.
     pub(super) fn look_at(&mut self, command: &[Draft], others: bool) {
         let heads = if others { command.len() } else { 1 };
         for at in 0..heads.min(command.len()) {
@@ -112,7 +112,7 @@ impl Values {
                     }
                     _ => self.lose(),
                 },
-                // The parser has read what stands at the beginning.
+                // The parser has handled these at the beginning of a command.
                 "declare" | "typeset" | "local" | "export" | "readonly"
                     if at == 0 && command[0].bare().is_some() => {}
                 "shopt" => {
@@ -151,7 +151,7 @@ impl Values {
         }
     }
 
-    /// To be called when everything was read: a value may name a command that sets variables.
+    /// Must be called after everything was parsed: a value may name a command that sets variables.
     pub(super) fn settle(&mut self) {
         let names_one = |draft: &Draft| sets(&draft.text);
         let lost = self.set.values().flatten().any(|value| match value {
@@ -159,12 +159,12 @@ impl Values {
             Value::Array(drafts) => drafts.iter().any(names_one),
             Value::Unknown => false,
         });
-        // Values are parted where this says.
+        // The script changes how values are split.
         self.lost |= lost || self.set.contains_key("IFS");
     }
 
-    /// True when to calculate with the variable is harmless: its values are numbers, or expressions
-    /// of such variables, as far as the script sets it.
+    /// True when evaluating the variable is harmless: all values that the script assigns are
+    /// numbers, or expressions of such variables.
     pub(super) fn is_number(&self, name: &str) -> bool {
         let (mut seen, mut next) = (HashSet::new(), vec![name.to_owned()]);
         while let Some(name) = next.pop() {
@@ -185,7 +185,7 @@ impl Values {
                 for way in ways {
                     let text: Option<String> = way.iter().map(calculated).collect();
                     let Some(text) = text else { return false };
-                    // A digit after a name makes another name of it.
+                    // An appended digit can turn a name into another one.
                     let is_certain = match is_added {
                         true => text.bytes().all(|byte| byte.is_ascii_digit()),
                         false => !grows || !ends_with_name(&text),
@@ -201,7 +201,7 @@ impl Values {
         true
     }
 
-    /// Every way to read a command, as far as it can be told.
+    /// Returns every reading of a command, as far as it is known.
     pub(super) fn commands(&self, command: &[Draft]) -> Vec<Vec<Word>> {
         let ways: Vec<Vec<Vec<Word>>> = command.iter().map(|draft| self.words(draft, 0)).collect();
         let many = ways.iter().map(Vec::len).try_fold(1_usize, usize::checked_mul);
@@ -220,7 +220,7 @@ impl Values {
         all
     }
 
-    /// Every value that a variable is set to.
+    /// Returns every value that an assignment gives.
     pub(super) fn given(&self, value: &Value) -> Vec<Word> {
         match value {
             Value::Text(draft) | Value::Added(draft) => self.value(draft),
@@ -230,7 +230,7 @@ impl Values {
         }
     }
 
-    /// Every value that a variable is set to by `draft`, as one word.
+    /// Returns every value of `draft` as one word.
     fn value(&self, draft: &Draft) -> Vec<Word> {
         let one = |pieces: Vec<Piece>| {
             let mut words = parted(&put(pieces, Quoted::Double)).into_iter();
@@ -239,7 +239,7 @@ impl Values {
         self.expand(&draft.pieces, 0).into_iter().map(one).collect()
     }
 
-    /// Every way to read a word; it may be several words, or none.
+    /// Returns every reading of a word; each may be several words, or none.
     fn words(&self, draft: &Draft, depth: u32) -> Vec<Vec<Word>> {
         if let Some(word) = draft.word() {
             return vec![vec![word]];
@@ -265,7 +265,7 @@ impl Values {
         made.collect()
     }
 
-    /// Every way to put values in the place of variables.
+    /// Returns every replacement of variables by values.
     fn expand(&self, pieces: &[Piece], depth: u32) -> Vec<Vec<Piece>> {
         let mut all: Vec<Vec<Piece>> = vec![Vec::new()];
         for piece in pieces {
@@ -293,7 +293,7 @@ impl Values {
         all
     }
 
-    /// A path that the environment decides on, if the script does not. There may be none.
+    /// Returns a path from the environment, unless the script sets the variable. It may be empty.
     fn folder(&self, name: &str, quoted: Quoted) -> Vec<Vec<Piece>> {
         match self.lost || self.nested || self.set.contains_key(name) {
             true => vec![vec![Piece::Hidden(quoted)]],
@@ -301,7 +301,7 @@ impl Values {
         }
     }
 
-    /// The values of a variable.
+    /// Returns the values of a variable.
     fn scalars(&self, name: &str, depth: u32) -> Vec<Vec<Piece>> {
         let values = match self.set.get(name) {
             Some(values) if !self.lost && !is_own(name) && depth < DEEPEST => values,
@@ -312,7 +312,7 @@ impl Values {
         all
     }
 
-    /// What a variable may be that gets this value.
+    /// Returns what a variable with this value may contain.
     fn texts(&self, value: &Value, depth: u32) -> Vec<Vec<Piece>> {
         let texts = |draft: &Draft| match draft.word() {
             Some(Word::Exact(text)) => vec![vec![Piece::Text(text)]],
@@ -332,17 +332,17 @@ impl Values {
     }
 }
 
-/// True for a variable that the shell sets by itself.
+/// True for a variable that the shell itself sets.
 fn is_own(name: &str) -> bool {
     OWN.contains(&name) || name.starts_with("BASH")
 }
 
-/// One word that nobody knows.
+/// Returns one unknown word.
 fn hidden() -> Vec<Vec<Piece>> {
     vec![vec![Piece::Hidden(Quoted::Double)]]
 }
 
-/// True when a text may be a command that sets variables, or run one.
+/// True when a text may be a command that sets variables, or may run one.
 fn sets(text: &str) -> bool {
     let others = ["eval", "trap", "alias", "enable", "printf", "builtin", "command", "shopt"];
     let mut words = text.split(|it: char| it.is_whitespace() || ";&|(){}\"'".contains(it));
@@ -350,7 +350,7 @@ fn sets(text: &str) -> bool {
         || text.contains("((")
 }
 
-/// `{1..5}`.
+/// True for a range such as `{1..5}`.
 fn is_range(text: &str) -> bool {
     let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
     inner.is_some_and(|it| it.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
@@ -361,14 +361,14 @@ fn product<T: Clone>(all: &[Vec<T>], ways: &[Vec<T>]) -> Vec<Vec<T>> {
     all.iter().flat_map(|one| -> Vec<Vec<T>> { with(one) }).collect()
 }
 
-/// True when the last thing in an expression is the name of a variable.
+/// True when an expression ends with the name of a variable.
 fn ends_with_name(text: &str) -> bool {
     let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
     let before = text.trim_end_matches(is_name);
     is_variable(&text[before.len()..])
 }
 
-/// What the shell calculates of a piece.
+/// Returns the arithmetic text of a piece.
 fn calculated(piece: &Piece) -> Option<&str> {
     match piece {
         Piece::Text(text) | Piece::Split(text) => Some(text),
@@ -377,7 +377,7 @@ fn calculated(piece: &Piece) -> Option<&str> {
     }
 }
 
-/// A value where its variable stands.
+/// Returns a value as it appears in place of its variable.
 fn put(value: Vec<Piece>, quoted: Quoted) -> Vec<Piece> {
     let here = |piece| match (piece, quoted) {
         (Piece::Text(text), Quoted::No) => Piece::Split(text),
@@ -390,7 +390,7 @@ fn put(value: Vec<Piece>, quoted: Quoted) -> Vec<Piece> {
     value.into_iter().map(here).collect()
 }
 
-/// A word as the value of a variable.
+/// Returns a word as the value of a variable.
 fn pieces(word: Word) -> Vec<Piece> {
     let hidden = Piece::Hidden(Quoted::Double);
     match word {
@@ -402,13 +402,13 @@ fn pieces(word: Word) -> Vec<Piece> {
     }
 }
 
-/// A word that is put together.
+/// A word that is being assembled.
 #[derive(Default)]
 struct Joined {
     start: String,
     end: String,
     is_partly: bool,
-    /// Where its first number stands.
+    /// The position of its first number.
     number: Option<usize>,
     is_pattern: bool,
     begun: bool,
@@ -447,7 +447,7 @@ impl Joined {
     }
 }
 
-/// The words that the shell makes of pieces.
+/// Returns the words that the shell makes of pieces.
 fn parted(pieces: &[Piece]) -> Vec<Word> {
     let mut words = Vec::new();
     let mut word = Joined::default();
@@ -480,7 +480,7 @@ fn parted(pieces: &[Piece]) -> Vec<Word> {
                 word.add("0");
             }
             Piece::Hidden(Quoted::Double) => word.hole(),
-            // One of what a function was called with.
+            // One of the arguments of a function.
             Piece::Argument => word.hole(),
             _ => return vec![Word::Unknown],
         }
@@ -491,8 +491,8 @@ fn parted(pieces: &[Piece]) -> Vec<Word> {
     words
 }
 
-/// The variables in an expression that the shell calculates; nothing when more than that may happen
-/// in it.
+/// Returns the variables in an arithmetic expression; `None` if evaluating it may do more than read
+/// them.
 pub(super) fn variables(expression: &str) -> Option<Vec<String>> {
     let text = expression.replace("[@]", "").replace("[*]", "");
     let mut names = Vec::new();

@@ -1,22 +1,22 @@
-//! Words of a command: what is known of them before the shell expands them.
+//! Words of a command, and what is known of them before the shell expands them.
 
 /// A word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     /// The program sees exactly this.
     Exact(String),
-    /// The shell makes paths of it that begin like this: a pattern, or `~/`.
+    /// The shell expands it to paths that begin like this: a pattern, or `~/`.
     Begins(String),
-    /// One word, of which only the shell knows the middle.
+    /// One word with an unknown middle.
     Partly { start: String, end: String },
-    /// One word, with another number wherever `0` stands here.
+    /// One word with some number in place of each `0`.
     Numbered(String),
-    /// Only the shell knows: a variable, a substitution. It may be several words.
+    /// Unknown: a variable, a substitution. It may be several words.
     Unknown,
 }
 
 impl Word {
-    /// What the program sees, if that is known.
+    /// Returns the text that the program sees, if it is known.
     pub(crate) fn exact(&self) -> Option<&str> {
         match self {
             Word::Exact(text) => Some(text),
@@ -24,7 +24,7 @@ impl Word {
         }
     }
 
-    /// The same, where it does not matter which numbers it has.
+    /// Returns the text, if at most its numbers are unknown.
     pub(crate) fn code(&self) -> Option<&str> {
         match self {
             Word::Exact(text) | Word::Numbered(text) => Some(text),
@@ -32,7 +32,7 @@ impl Word {
         }
     }
 
-    /// The path of a program of which at least the name is known.
+    /// Returns the path of a program if at least its name is known.
     pub(crate) fn program(&self) -> Option<&str> {
         match self {
             Word::Exact(text) => Some(text),
@@ -41,7 +41,7 @@ impl Word {
         }
     }
 
-    /// How it begins, as far as that is known.
+    /// Returns its known beginning.
     pub(crate) fn start(&self) -> &str {
         match self {
             Word::Exact(text) | Word::Begins(text) => text,
@@ -51,11 +51,12 @@ impl Word {
         }
     }
 
-    /// True when it may be an option, or no word at all. The names of files that a pattern finds are taken for names.
+    /// True when it may be an option, or no word at all. Names of files that a pattern finds count
+    /// as names.
     pub(crate) fn may_be_option(&self) -> bool {
         match self {
             Word::Partly { start, .. } => start.is_empty() || start.starts_with('-'),
-            // A number alone may also be nothing at all.
+            // A number alone may also be empty.
             Word::Numbered(text) => text.starts_with('-') || text.chars().all(|it| it == '0'),
             Word::Unknown => true,
             known => known.start().starts_with('-'),
@@ -67,7 +68,7 @@ impl Word {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Text(String),
-    /// Here a pattern begins.
+    /// The beginning of a pattern.
     Pattern,
     /// The value of a variable that the script has set.
     Variable(String, Quoted),
@@ -75,32 +76,32 @@ pub(super) enum Piece {
     Array(String),
     /// The indices of an array.
     Indices,
-    /// What a function was called with: all of it, or one.
+    /// The arguments of a function: all, or one.
     Arguments,
     Argument,
-    /// A folder that the environment names.
+    /// A folder from the environment.
     Folder(String, Quoted),
-    /// Where a program is: the answer of `which`.
+    /// The path of a program: the output of `which`.
     Place(String),
-    /// A new file or folder: the answer of `mktemp`.
+    /// A new file or folder: the output of `mktemp`.
     Made(Quoted),
     /// An absolute path without blanks.
     Path,
     Number,
-    /// Only the shell knows.
+    /// Unknown.
     Hidden(Quoted),
-    /// The value of a variable outside of quotes: blanks in it part words.
+    /// The value of a variable outside quotes: blanks in it separate words.
     Split(String),
 }
 
-/// Whether a part of a word stands in double quotes, so that it stays one.
+/// Whether a part of a word is in double quotes, so that it stays one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quoted {
     No,
     Double,
 }
 
-/// A word while it is read.
+/// A word that is being parsed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
     pub(super) text: String,
@@ -108,16 +109,16 @@ pub(super) struct Draft {
     /// Where a pattern begins.
     pattern: Option<usize>,
     brace: Option<usize>,
-    /// Braces make several words of it.
+    /// Braces expand it to several words.
     pub(super) several: bool,
     expanded: bool,
     pub(super) quoted: bool,
-    /// A word is there, though it may be empty.
+    /// There is a word, though it may be empty.
     pub(super) begun: bool,
 }
 
 impl Draft {
-    /// A character as it stands.
+    /// Adds an unquoted character.
     pub(super) fn plain(&mut self, char: char) {
         self.begun = true;
         match char {
@@ -139,7 +140,7 @@ impl Draft {
         self.push(char);
     }
 
-    /// A character that a quote protects.
+    /// Adds a quoted character.
     pub(super) fn protected(&mut self, char: char) {
         self.begun = true;
         self.quoted = true;
@@ -165,12 +166,12 @@ impl Draft {
         self.pieces.push(piece);
     }
 
-    /// The text so far, if it is as it stands there.
+    /// Returns the text so far, if it is literal and unquoted.
     pub(super) fn bare(&self) -> Option<&str> {
         (!self.quoted && !self.expanded && !self.several).then_some(self.text.as_str())
     }
 
-    /// The variable that this would set, and its index if it has one.
+    /// Returns the variable that this would set, and its index if it has one.
     pub(super) fn assigned(&self) -> Option<(&str, Option<&str>)> {
         let (name, _) = self.text.split_once('=')?;
         let name = name.strip_suffix('+').unwrap_or(name);
@@ -181,7 +182,7 @@ impl Draft {
         is_variable(plain).then_some((plain, index))
     }
 
-    /// What follows the first `=`: the value that a variable is set to.
+    /// Returns the text after the first `=`: the value of an assignment.
     pub(super) fn value(&self) -> Draft {
         let mut pieces = self.pieces.iter();
         let mut rest = Vec::new();
@@ -193,7 +194,7 @@ impl Draft {
                 break;
             }
         }
-        // The shell makes no paths of a value.
+        // The shell does not expand a value to paths.
         rest.extend(pieces.filter(|piece| **piece != Piece::Pattern).cloned());
         let text = self.text.split_once('=').map_or("", |(_, value)| value);
         Draft {
@@ -205,14 +206,14 @@ impl Draft {
         }
     }
 
-    /// This text, as it stands.
+    /// Returns this text as a literal word.
     pub(super) fn of(text: &str) -> Draft {
         let mut draft = Draft::default();
         text.chars().for_each(|char| draft.protected(char));
         draft
     }
 
-    /// It where the shell neither parts it nor makes paths of it.
+    /// Returns the word as it is where the shell neither splits it nor expands it to paths.
     pub(super) fn whole(mut self) -> Draft {
         self.pieces.retain(|piece| *piece != Piece::Pattern);
         self.pattern = None;
@@ -229,7 +230,7 @@ impl Draft {
         self
     }
 
-    /// What is known of it by itself; nothing when it depends on what the shell puts in.
+    /// Returns what is known of the word alone; `None` if it depends on an expansion.
     pub(super) fn word(&self) -> Option<Word> {
         if self.several {
             return Some(Word::Unknown);
@@ -240,7 +241,7 @@ impl Draft {
         let text = || self.text.clone();
         Some(match self.pattern {
             None => Word::Exact(text()),
-            // A lone `[` is the program of that name, or an argument of it.
+            // A single `[` is the program of that name, or an argument of it.
             Some(at) if self.text[at..].starts_with('[') && !self.text.contains(']') => {
                 match self.text[at..].contains(['*', '?']) {
                     true => Word::Unknown,

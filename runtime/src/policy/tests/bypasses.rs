@@ -1,5 +1,5 @@
-//! Commands that must not run under a rule that seems to be about something else, and ordinary ones
-//! that must.
+//! Commands that must not run under a rule that seems to be about something else, and ordinary
+//! commands that must.
 #![allow(clippy::disallowed_methods, reason = "bash itself is what the parser is held against")]
 
 use super::*;
@@ -552,7 +552,7 @@ fn a34_commands_with_signs_that_nobody_sees_are_not_allowed() {
     check(&case.bash("r\u{200b}m x"), Kind::Deny);
 }
 
-/// True when bash itself finds nothing wrong with the form of `command`.
+/// True when bash itself can parse `command`.
 fn bash_reads(command: &str) -> bool {
     let mut child = Command::new("bash")
         .args(["--norc", "-n"])
@@ -565,7 +565,7 @@ fn bash_reads(command: &str) -> bool {
     child.wait().unwrap().success()
 }
 
-/// What bash makes of the words of a simple command.
+/// Returns the words of a simple command as bash expands them.
 fn bash_words(command: &str) -> Vec<String> {
     let script = format!("printf '%s\\0' {command}");
     let output = Command::new("bash").args(["--norc", "-c", &script]).output().unwrap();

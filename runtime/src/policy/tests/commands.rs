@@ -1,4 +1,4 @@
-//! Programs that have several commands: what a rule for one of them, or for all, leaves open.
+//! Programs with subcommands: what a rule for one of them, or for all, allows.
 
 use super::*;
 

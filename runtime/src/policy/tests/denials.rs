@@ -1,4 +1,4 @@
-//! Commands that a denial means, however they are written, and those it says nothing about.
+//! Commands that a denial matches in any spelling, and commands that it does not match.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn what_a_rule_denies_is_found_however_it_is_written() {
     ] {
         let case = Case::new().mode(Mode::Bypass).deny(&[rule]);
         assert_eq!(kind(&case.bash(command)), Kind::Deny, "{rule}: {command}");
-        // Where somebody can be asked, at least that happens.
+        // In an attended run, Posse at least asks.
         let asked = Case::new().mode(Mode::Bypass).deny(&[rule]).attended();
         assert_ne!(kind(&asked.bash(command)), Kind::Allow, "{rule}: {command}");
         let asked = Case::new().mode(Mode::Bypass).ask(&[rule]).attended();
@@ -175,7 +175,7 @@ fn a_denial_says_nothing_about_what_it_does_not_mean() {
     }
 }
 
-/// The number of ways to skip options and their values doubles with each of them.
+/// The number of ways to skip options and their values doubles with each option.
 #[test]
 fn a_command_of_very_many_options_is_judged() {
     let options = " -x --y".repeat(400);

@@ -1,8 +1,8 @@
-//! Commands that agents run every day, beside denials that have nothing to do with them.
+//! Commands that agents run every day, with unrelated denials.
 
 use super::*;
 
-/// Commands, a blank line between them.
+/// The commands, separated by blank lines.
 fn commands() -> Vec<&'static str> {
     let text = include_str!("../../../tests/data/everyday-commands.sh");
     let commands = text.split("\n\n").map(|it| it.trim_matches('\n'));

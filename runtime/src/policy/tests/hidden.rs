@@ -1,4 +1,4 @@
-//! Ways to hide a program in what is read of ordinary scripts: none of them passes a denial.
+//! Ways to hide a program in an ordinary script: none of them passes a denial.
 #![allow(clippy::disallowed_methods, reason = "bash itself is what the parser is held against")]
 
 use super::*;
@@ -505,7 +505,7 @@ fn what_was_once_hidden_is_found() {
     assert!(passed.is_empty(), "{passed:#?}");
 }
 
-/// Commands of which scripts are put together at random. In the environment `PY` and `QY` are `curl`.
+/// Commands for random scripts. In the environment `PY` and `QY` are `curl`.
 const FRAGMENTS: [&str; 109] = [
     "PY=curl",
     "PY=ls",
@@ -621,7 +621,7 @@ const FRAGMENTS: [&str; 109] = [
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
 
-    /// What passes a denial does not run what is denied, whatever bash makes of it.
+    /// A script that passes a denial does not run the denied program in bash.
     #[test]
     fn what_passes_a_denial_does_not_run_it(
         parts in prop::collection::vec((prop::sample::select(&FRAGMENTS[..]), 0..9_usize), 1..9)
@@ -636,7 +636,7 @@ proptest! {
     }
 }
 
-/// True when bash starts `curl` for `script`. There is no other program that it finds.
+/// True when bash starts `curl` for `script`. It finds no other program.
 fn runs_curl(script: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     for (name, code) in [("curl", "#!/bin/sh\n: > ran\n"), ("ls", "#!/bin/sh\n:\n")] {

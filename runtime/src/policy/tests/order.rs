@@ -1,4 +1,4 @@
-//! Which of several rules decides, and what decides where none does.
+//! Which of several rules decides, and what decides if none does.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn nobody_is_asked_about_a_command_that_only_looks() {
         check(&case().scope(&["Bash(npm:*)"]).bash("ls"), Kind::Deny);
         check(&case().allow(&["Bash(npm test)"]).bash("npm test | tail -3"), Kind::Allow);
     }
-    // Without walls the mode decides.
+    // Without a sandbox the mode decides.
     let mut open = Case::new();
     open.grant.reach = Profile::Full;
     check(&open.bash("cat a"), Kind::Deny);
@@ -252,7 +252,7 @@ fn a_rule_that_names_inline_code_settles_what_it_may_run() {
         check(&case("Bash").bash(command), Kind::Deny);
         check(&case("Bash(ls:*)").bash(command), Kind::Deny);
     }
-    // What is surely denied stays so, and so does what the rule does not spell out.
+    // A certain denial still applies, and so does one for words that the rule leaves open.
     for (allow, command) in [
         ("Bash(python3 -c:*)", "python3 -c 'x' && curl y"),
         ("Bash(python3 -c:*)", "python3 -c \"$(curl y)\""),
