@@ -46,7 +46,7 @@ const SECRET_FILES: [&str; 24] = [
 
 /// Where in a home folder these files are looked for. Commands see folders of programs there, in which others
 /// may lie deeper: those were fetched with the programs, and there are too many to look at for each command.
-const IN_HOME: [&str; 3] = ["~/", "~/*/", "~/*/*/"];
+const IN_HOME: [&str; 3] = ["/", "/*/", "/*/*/"];
 
 /// The rules that deny them, but for those that `allow` has, of all or of what is at the top.
 /// So are those in the rest of the checkout that `workspace` is a part of, which commands see, in the home
@@ -54,6 +54,7 @@ const IN_HOME: [&str; 3] = ["~/", "~/*/", "~/*/*/"];
 fn secret_files(
     allow: &[String],
     workspace: &str,
+    home: Option<&Path>,
     shown: &[PathBuf],
 ) -> impl Iterator<Item = String> {
     let rule = |folders: &str, name: &str| format!("{READ}({folders}{name})");
@@ -69,12 +70,13 @@ fn secret_files(
         };
         // So does who shows one of them by its name.
         let is_meant = shown.iter().any(|path| is_called(path, name));
-        let in_home = IN_HOME.iter().filter(|_| !is_meant && !is_allowed_at_top);
+        let home = home.filter(|_| !is_meant && !is_allowed_at_top);
+        let home = home.map(|home| escaped(&home.to_string_lossy()));
+        let in_home = home.into_iter().flat_map(|home| IN_HOME.map(|it| format!("/{home}{it}")));
         let around = |folder: &&PathBuf| Path::new(workspace).starts_with(folder);
         let folders = shown.iter().filter(|folder| !(is_allowed_at_top && around(folder)));
         let folders = folders.filter(|folder| !is_called(folder, name));
         let in_shown = folders.map(|it| format!("/{}/**/", escaped(&it.to_string_lossy())));
-        let in_home = in_home.map(|folders| (*folders).to_owned());
         let beside: Vec<String> = above.iter().cloned().chain(in_home).chain(in_shown).collect();
         beside.iter().map(|folders| rule(folders, name)).chain([inside]).collect()
     })
@@ -174,7 +176,12 @@ pub(crate) fn narrow(
         let mut shown: Vec<PathBuf> = shown.iter().cloned().chain(real).collect();
         shown.sort();
         shown.dedup();
-        denied.extend(secret_files(allow, &grant.workspace, &shown));
+        denied.extend(secret_files(
+            allow,
+            &grant.workspace,
+            config.permissions.home.as_deref(),
+            &shown,
+        ));
     }
     ask.extend(asked.permissions.ask.iter().cloned());
     denied.extend(asked.permissions.deny.iter().cloned());
