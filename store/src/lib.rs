@@ -16,6 +16,7 @@ mod chain;
 mod clock;
 pub mod conformance;
 mod delivery;
+mod engine;
 mod error;
 mod filter;
 mod leftover;
