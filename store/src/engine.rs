@@ -8,6 +8,7 @@ mod cells;
 mod codec;
 mod deliveries;
 mod hub;
+mod lease;
 mod looks;
 mod reads;
 mod recent;
@@ -22,6 +23,7 @@ pub(crate) use deliveries::{
     Change, Changed, bind_condemned, bind_delivery, bind_saved, delivery_row, listed, listing,
 };
 pub(crate) use hub::Hub;
+pub(crate) use lease::Lease;
 pub(crate) use looks::{MOST, bind_ahead, bind_ids, bind_of_each_root, cut, room_for};
 pub(crate) use reads::{
     FOUND, LIST, as_they_stand, bind_leftovers, bind_selection, bind_spending, ending, follow,

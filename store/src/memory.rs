@@ -14,6 +14,7 @@ use crate::clock::{Clock, MachineClock};
 use crate::delivery::{
     Delivery, DeliveryFilter, DeliveryState, Outbox, Revival, Settled, Settlement,
 };
+use crate::engine::Lease;
 use crate::error::StoreError;
 use crate::filter::Filter;
 use crate::leftover::Leftovers;
@@ -27,7 +28,7 @@ use hub::Hub;
 use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq, WorkerId};
 use state::State;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -65,10 +66,10 @@ impl Memory {
     pub fn open(&self) -> MemoryStore {
         let (worker, hub) = (WorkerId::new(), Arc::new(Hub::default()));
         self.lock().hubs.insert(worker, hub.clone());
-        let (until, lapses) = (AtomicU64::new(0), AtomicU64::new(0));
         let closed = AtomicBool::new(false);
         let scrub = self.0.scrub.clone();
-        MemoryStore { memory: self.clone(), worker, hub, until, lapses, closed, scrub }
+        let (memory, lease) = (self.clone(), Lease::default());
+        MemoryStore { memory, worker, hub, lease, closed, scrub }
     }
 
     /// Opens it like [`Memory::open`], for a worker that takes out what `scrub` says before it stores.
@@ -94,10 +95,7 @@ pub struct MemoryStore {
     memory: Memory,
     worker: WorkerId,
     hub: Arc<Hub>,
-    /// Until when the lease holds, in steady milliseconds.
-    until: AtomicU64,
-    /// How often it was over before it was renewed.
-    lapses: AtomicU64,
+    lease: Lease,
     closed: AtomicBool,
     /// Takes out what must not be stored.
     scrub: Option<Arc<dyn Scrub>>,
@@ -135,10 +133,7 @@ impl MemoryStore {
         if renew == Renew::Always || !state.knows(self.worker) {
             let until = self.clock().steady_ms() + self.memory.0.lease.as_millis() as u64;
             state.renew(self.worker, until);
-            if self.lease().is_none() {
-                self.lapses.fetch_add(1, Ordering::SeqCst);
-            }
-            self.until.fetch_max(until, Ordering::SeqCst);
+            self.lease.renewed(self.clock().steady_ms(), until);
         }
         Ok(state)
     }
@@ -286,8 +281,7 @@ impl Claims for MemoryStore {
     }
 
     fn lease(&self) -> Option<u64> {
-        let number = self.lapses.load(Ordering::SeqCst);
-        (self.clock().steady_ms() <= self.until.load(Ordering::SeqCst)).then_some(number)
+        self.lease.number(self.clock().steady_ms())
     }
 }
 

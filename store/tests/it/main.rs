@@ -1,4 +1,4 @@
-//! Tests of the SQLite store, from outside.
+//! Tests of the stores, from outside.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
 mod aging;
@@ -15,8 +15,10 @@ mod memory;
 mod mend;
 mod newer;
 mod opening;
+mod postgres;
 mod process;
 mod sample;
+mod server;
 mod wal;
 
 #[test]

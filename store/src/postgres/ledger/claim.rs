@@ -1,0 +1,91 @@
+//! Claims: a batch of runs that nobody else has locked.
+
+use super::{Done, Ledger, Patience, write};
+use crate::engine::{Bind, run_row};
+use crate::postgres::link::Trouble;
+use crate::postgres::message::{Message, Text};
+use crate::postgres::statements as pg;
+use crate::row::RunRow;
+use crate::sql::{self, Shape};
+use crate::transaction::{Changes, Rows};
+use crate::{StoreError, Wanted};
+use posse_protocol::SCHEMA_VERSION;
+use std::collections::HashSet;
+
+/// Runs named in one claim, at most; the others are claimed the next time.
+const NAMED: usize = 1_024;
+
+impl Ledger {
+    /// Takes runs for this worker, and before that gives back what the dead owned.
+    pub(in crate::postgres) async fn claim(&mut self, wanted: &Wanted) -> Result<Done, StoreError> {
+        let mut buried = false;
+        let mut patience = Patience::new();
+        loop {
+            let tried = self.attempt_claim(wanted, buried).await;
+            let Some(claimed) = self.judge(tried, &mut patience).await? else { continue };
+            match claimed {
+                Some(mut done) => {
+                    done.freed |= buried;
+                    return Ok(done);
+                }
+                None => {
+                    self.bury().await?;
+                    buried = true;
+                }
+            }
+        }
+    }
+
+    /// Nothing if somebody has died, which must be seen to first.
+    async fn attempt_claim(
+        &mut self,
+        wanted: &Wanted,
+        passes_over_the_dead: bool,
+    ) -> Result<Option<Done>, Trouble> {
+        let mut begin = Message::default();
+        let renewal = self.begin_writing(&mut begin, false);
+        let dead = begin.say(pg::DEAD);
+        let runs = &wanted.runs[..wanted.runs.len().min(NAMED)];
+        let shape =
+            Shape { ids: runs.len(), workspace: wanted.workspace.is_some(), only_to_stop: false };
+        let mut claim = Text::new(&pg::claimable_locked(shape)).number(i64::from(SCHEMA_VERSION));
+        for run in runs {
+            claim = claim.text(run.to_string());
+        }
+        if let Some(workspace) = &wanted.workspace {
+            claim = claim.text(workspace.clone());
+        }
+        let claim = claim.number(i64::try_from(wanted.limit).unwrap_or(i64::MAX));
+        let claim = begin.add(claim);
+        let stamp = begin.say(pg::NOW_AND_WHO);
+        let replies = self.link.send(begin).await?;
+        let (_, transaction) = self.stamp(&replies, stamp)?;
+        let mut end = Message::default();
+        if !passes_over_the_dead && !replies.rows(dead).is_empty() {
+            end.say("ROLLBACK");
+            self.link.send(end).await?;
+            return Ok(None);
+        }
+        if self.missing(&replies, &renewal) {
+            self.save_worker(&mut end);
+        }
+        let found: Vec<RunRow> = replies.rows(claim).iter().filter_map(run_row).collect();
+        let done = self.take(found, wanted.limit, &mut end);
+        self.finish(end, &transaction).await?;
+        self.renewed(&renewal);
+        Ok(Some(done))
+    }
+
+    fn take(&self, found: Vec<RunRow>, limit: usize, end: &mut Message) -> Done {
+        let stored: HashSet<_> = found.iter().map(|row| row.id).collect();
+        let (mut changes, mut rows) = (Changes::default(), Rows::new());
+        let taken = changes.claim(&mut rows, found, limit, self.presence.worker);
+        for (run, reason) in &taken.damaged {
+            end.add(Text::new(sql::MARK_DAMAGED).text(reason.clone()).text(run.to_string()));
+        }
+        write(end, &mut changes, &rows, &stored);
+        let mut done = Done::default();
+        done.answers.claimed.push(taken.claimed);
+        done
+    }
+}

@@ -1,0 +1,196 @@
+//! A private PostgreSQL server: Debian's package, a Unix socket in a folder of its own, no port.
+//!
+//! All tests of a run share one. It is started by the first who needs it, together with a keeper, a small
+//! shell that stops it and removes its folder soon after the last test that uses it has ended, however
+//! that ended: a test holds a lock on a file, and the keeper waits until it can have it alone.
+
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Starts the server, says that it is ready, and stops it when nobody holds the lock any more. `$1` is
+/// the folder, `$2` the folder of the server's programs.
+const KEEPER: &str = r#"
+set -u
+D=$1 B=$2
+as() {
+    if [ "$(id -u)" = 0 ]; then
+        exec setpriv --reuid=nobody --regid=nogroup --clear-groups --pdeathsig QUIT \
+            env HOME="$D" LC_ALL=C "$@"
+    else
+        exec env LC_ALL=C "$@"
+    fi
+}
+(as "$B/initdb" -D "$D/data" -U posse -A trust -E UTF8 --locale=C.UTF-8 --no-sync \
+    --no-instructions) >"$D/log" 2>&1 || { touch "$D/failed"; exit 1; }
+(as "$B/postgres" -D "$D/data" -k "$D" -c listen_addresses= -c fsync=off -c full_page_writes=off \
+    -c max_connections=300 -c autovacuum_naptime=10) >>"$D/log" 2>&1 &
+server=$!
+for _ in $(seq 600); do
+    if (as "$B/pg_isready" -q -h "$D" -U posse); then touch "$D/ready"; break; fi
+    sleep 0.05
+done
+free=0
+while kill -0 "$server" 2>/dev/null; do
+    sleep 0.5
+    if flock -n -x "$D/gate" flock -n -x "$D/users" true; then free=$((free + 1)); else free=0; fi
+    if [ "$free" -ge 6 ]; then
+        exec 8>"$D/gate" 9>"$D/users"
+        flock -x 8
+        if flock -n -x 9; then
+            kill -QUIT "$server"
+            wait "$server"
+            rm -rf "$D"
+            exit 0
+        fi
+        exec 8>&- 9>&-
+        free=0
+    fi
+done
+rm -rf "$D"
+"#;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The server, as long as somebody here uses it.
+pub struct Server {
+    folder: PathBuf,
+    /// Locked for as long as this lives.
+    _users: File,
+}
+
+/// A database of its own on the server, which is removed when this is dropped.
+pub struct Database {
+    server: Server,
+    name: String,
+}
+
+impl Server {
+    /// The server of this run of tests; started if it does not run.
+    pub fn shared() -> Self {
+        let folder = std::env::temp_dir().join("posse-pg");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            assert!(Instant::now() < deadline, "no PostgreSQL server: see {}", folder.display());
+            if let Some(users) = join(&folder) {
+                return Server { folder, _users: users };
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn url(&self, database: &str) -> String {
+        format!("postgres:///{database}?host={}&user=posse&sslmode=disable", self.folder.display())
+    }
+
+    /// Makes a database.
+    pub async fn database(self) -> Database {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let next = NEXT.fetch_add(1, Ordering::SeqCst);
+        let name = format!("t{}_{next}", std::process::id());
+        let database = Database { server: self, name };
+        let create = format!("CREATE DATABASE {} STRATEGY file_copy", database.name);
+        execute(&database.server.url("postgres"), &create).await;
+        database
+    }
+}
+
+impl Database {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A folder that the server can read.
+    pub fn folder(&self) -> &Path {
+        &self.server.folder
+    }
+
+    pub fn url(&self) -> String {
+        self.server.url(&self.name)
+    }
+
+    pub async fn execute(&self, statements: &str) {
+        execute(&self.url(), statements).await;
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // By a program: whoever drops this may be inside an executor.
+        let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+        let psql = Command::new(programs().join("psql"))
+            .args(["-q", "-X", "-h"])
+            .arg(&self.server.folder)
+            .args(["-U", "posse", "-d", "postgres", "-c", &drop])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        // What stays is removed with the server.
+        let _ = psql;
+    }
+}
+
+async fn execute(url: &str, statements: &str) {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    let statements = AssertSqlSafe(statements.to_owned());
+    sqlx::raw_sql(statements).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+/// Takes part in the use of the server in `folder`, and starts it if it does not run. Nothing if it is
+/// not ready, or about to be removed.
+fn join(folder: &Path) -> Option<File> {
+    let _ = std::fs::create_dir(folder);
+    let open = |name: &str| {
+        File::options().create(true).truncate(false).write(true).open(folder.join(name)).ok()
+    };
+    let gate = open("gate")?;
+    gate.lock().ok()?;
+    // Who had the gate before may have removed it with everything else.
+    let users = open("users")?;
+    if !folder.join("gate").exists() {
+        return None;
+    }
+    users.lock_shared().ok()?;
+    assert!(
+        !folder.join("failed").exists(),
+        "PostgreSQL cannot start: see {}/log",
+        folder.display()
+    );
+    if folder.join("ready").exists() {
+        return Some(users);
+    }
+    if !folder.join("begun").exists() {
+        start(folder);
+        std::fs::write(folder.join("begun"), "").ok()?;
+    }
+    None
+}
+
+fn start(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let programs = programs();
+    // The server may be another user's, who has to find the folder and to write there.
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    Command::new("setsid")
+        .args(["bash", "-c", KEEPER, "keeper"])
+        .args([folder, &programs])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+}
+
+/// Where Debian has the programs of the newest server that is installed.
+fn programs() -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions.map(|version| version.path().join("bin")).max();
+    newest.expect("install PostgreSQL: apt-get install postgresql")
+}
