@@ -4,6 +4,7 @@
 mod aging;
 mod budgets;
 mod checkpoint;
+mod cluster;
 mod conformance;
 mod damage;
 mod flaws;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A database of its own, with a schema for each name.
-struct Servers {
+pub struct Servers {
     database: Database,
     clock: Arc<MovableClock>,
     /// How many milliseconds the server's clock is ahead. The server reads it each time it is asked for
@@ -23,13 +23,17 @@ struct Servers {
 }
 
 impl Servers {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let database = Server::shared().database().await;
         let ahead = database.folder().join(format!("{}.clock", database.name()));
         std::fs::write(&ahead, "0").unwrap();
         let (schemas, workers) = (Mutex::default(), Workers::default());
         let (clock, passed) = (MovableClock::new(), Mutex::new(0));
         Servers { database, clock, ahead, passed, schemas, workers }
+    }
+
+    pub fn database(&self) -> &Database {
+        &self.database
     }
 
     fn schema(&self, name: &str) -> String {

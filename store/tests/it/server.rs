@@ -116,6 +116,13 @@ impl Database {
     pub async fn execute(&self, statements: &str) {
         execute(&self.url(), statements).await;
     }
+
+    /// The one text that `query` gives.
+    pub async fn text(&self, query: &str) -> String {
+        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
+        let query = AssertSqlSafe(query.to_owned());
+        sqlx::query_scalar(query).fetch_one(&mut connection).await.unwrap()
+    }
 }
 
 impl Drop for Database {

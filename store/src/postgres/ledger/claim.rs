@@ -2,7 +2,7 @@
 
 use super::{Done, Ledger, Patience, write};
 use crate::engine::{Bind, run_row};
-use crate::postgres::link::Trouble;
+use crate::postgres::link::{Replies, Trouble};
 use crate::postgres::message::{Message, Text};
 use crate::postgres::statements as pg;
 use crate::row::RunRow;
@@ -12,7 +12,7 @@ use crate::{StoreError, Wanted};
 use posse_protocol::SCHEMA_VERSION;
 use std::collections::HashSet;
 
-/// Runs named in one claim, at most; the others are claimed the next time.
+/// Runs named in one statement, at most.
 const NAMED: usize = 1_024;
 
 impl Ledger {
@@ -45,18 +45,7 @@ impl Ledger {
         let mut begin = Message::default();
         let renewal = self.begin_writing(&mut begin, false);
         let dead = begin.say(pg::DEAD);
-        let runs = &wanted.runs[..wanted.runs.len().min(NAMED)];
-        let shape =
-            Shape { ids: runs.len(), workspace: wanted.workspace.is_some(), only_to_stop: false };
-        let mut claim = Text::new(&pg::claimable_locked(shape)).number(i64::from(SCHEMA_VERSION));
-        for run in runs {
-            claim = claim.text(run.to_string());
-        }
-        if let Some(workspace) = &wanted.workspace {
-            claim = claim.text(workspace.clone());
-        }
-        let claim = claim.number(i64::try_from(wanted.limit).unwrap_or(i64::MAX));
-        let claim = begin.add(claim);
+        let claims = ask(&mut begin, wanted);
         let stamp = begin.say(pg::NOW_AND_WHO);
         let replies = self.link.send(begin).await?;
         let (_, transaction) = self.stamp(&replies, stamp)?;
@@ -69,8 +58,7 @@ impl Ledger {
         if self.missing(&replies, &renewal) {
             self.save_worker(&mut end);
         }
-        let found: Vec<RunRow> = replies.rows(claim).iter().filter_map(run_row).collect();
-        let done = self.take(found, wanted.limit, &mut end);
+        let done = self.take(found(&replies, &claims), wanted.limit, &mut end);
         self.finish(end, &transaction).await?;
         self.renewed(&renewal);
         Ok(Some(done))
@@ -88,4 +76,32 @@ impl Ledger {
         done.answers.claimed.push(taken.claimed);
         done
     }
+}
+
+/// Asks for what can be claimed, and locks it.
+fn ask(message: &mut Message, wanted: &Wanted) -> Vec<usize> {
+    let mut asked = Vec::new();
+    let mut rest = wanted.runs.as_slice();
+    loop {
+        let (runs, later) = rest.split_at(rest.len().min(NAMED));
+        let workspace = wanted.workspace.is_some();
+        let shape = Shape { ids: runs.len(), workspace, only_to_stop: false };
+        let mut claim = Text::new(&pg::claimable_locked(shape)).number(i64::from(SCHEMA_VERSION));
+        for run in runs {
+            claim = claim.text(run.to_string());
+        }
+        if let Some(workspace) = &wanted.workspace {
+            claim = claim.text(workspace.clone());
+        }
+        let limit = i64::try_from(wanted.limit).unwrap_or(i64::MAX);
+        asked.push(message.add(claim.number(limit)));
+        rest = later;
+        if rest.is_empty() {
+            return asked;
+        }
+    }
+}
+
+fn found(replies: &Replies, asked: &[usize]) -> Vec<RunRow> {
+    asked.iter().flat_map(|at| replies.rows(*at)).filter_map(run_row).collect()
 }
