@@ -73,10 +73,14 @@ pub(super) async fn prepare(link: &mut Link, schema: &str) -> Result<(), StoreEr
 /// What version the tables are; 0 if there are none.
 async fn version(link: &mut Link, schema: &str) -> Result<i64, StoreError> {
     let mut look = Message::default();
-    let there = look.say(&format!("SELECT CAST(to_regclass('\"{schema}\".marks') AS TEXT)"));
-    let replies = send(link, look).await?;
-    let table = replies.rows(there).first().and_then(|row| row.maybe_text(0).ok().flatten());
-    if table.is_none() {
+    // From the tables of the catalogue: what a session remembers of names may be out of date.
+    let there = Text::new(
+        "SELECT pg_class.relname FROM pg_class \
+         JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace \
+         WHERE pg_namespace.nspname = $1 AND pg_class.relname = 'marks'",
+    );
+    let there = look.add(there.text(schema.to_owned()));
+    if send(link, look).await?.rows(there).is_empty() {
         return Ok(0);
     }
     let mut read = Message::default();
