@@ -20,6 +20,11 @@ impl Lease {
         self.until.fetch_max(until, Ordering::SeqCst);
     }
 
+    /// Others have ended it, whatever this worker's clock says.
+    pub(crate) fn lost(&self) {
+        self.until.store(0, Ordering::SeqCst);
+    }
+
     /// A number that is the same as long as the lease has held; nothing when it is over.
     pub(crate) fn number(&self, now: u64) -> Option<u64> {
         let number = self.lapses.load(Ordering::SeqCst);

@@ -22,6 +22,7 @@ use crate::row::{Columns, RunRow};
 use crate::sql;
 use crate::transaction::{Changes, Loading, Rows, Stamp};
 use posse_protocol::{RunId, Seq, WorkerId};
+use sqlx::postgres::PgRow;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -177,7 +178,8 @@ impl Ledger {
         }
         let replies = self.link.send(begin).await?;
         let (at, transaction) = self.stamp(&replies, stamp)?;
-        let missing = self.missing(&replies, &renewal);
+        let mut end = Message::default();
+        let renewal = self.return_to_life(&replies, renewal, &mut end);
         // To renew the lease is one message.
         if is_alone {
             self.renewed(&renewal);
@@ -197,10 +199,6 @@ impl Ledger {
         }
         let mut changes = Changes::default();
         know_keys(&mut changes, &replies, &keys);
-        let mut end = Message::default();
-        if missing {
-            self.save_worker(&mut end);
-        }
         let stamp = Stamp { worker: self.presence.worker, at };
         let done = decide(work, changes, rows, stamp, &mut end);
         self.finish(end, &transaction).await?;
@@ -212,31 +210,48 @@ impl Ledger {
     /// lease.
     fn begin_writing(&mut self, message: &mut Message, renews: bool) -> Renewal {
         message.begin(&self.begin.writing, Begin::WRITING);
-        message.say(&pg::begun());
+        let begun = Text::new(&pg::begun()).text(self.presence.worker.to_string());
+        let at = message.add(begun);
         if renews || !self.registered {
-            // Taken before it is sent: to others the lease holds a little longer.
-            let until = self.presence.clock.steady_ms() + self.presence.lease.as_millis() as u64;
-            self.save_worker(message);
-            return Renewal::Sent { until };
+            return self.save_worker(message);
         }
-        let known = Text::new(pg::WORKER_KNOWN).text(self.presence.worker.to_string());
-        Renewal::Known { at: message.add(known) }
+        Renewal::Known { at }
     }
 
-    fn save_worker(&self, message: &mut Message) {
+    fn save_worker(&self, message: &mut Message) -> Renewal {
+        // Taken before it is sent: to others the lease holds a little longer.
+        let until = self.presence.clock.steady_ms() + self.presence.lease.as_millis() as u64;
         let save = Text::new(pg::WORKER_SAVE).text(self.presence.worker.to_string());
-        message.add(save.number(self.presence.lease_ms()));
+        Renewal::Sent { until, at: message.add(save.number(self.presence.lease_ms())) }
     }
 
-    /// Whether others have taken this worker for dead.
-    fn missing(&self, replies: &Replies, renewal: &Renewal) -> bool {
-        matches!(renewal, Renewal::Known { at } if replies.rows(*at).is_empty())
+    /// Makes this worker known with the rest of a transaction, if others have taken it for dead.
+    fn return_to_life(
+        &mut self,
+        replies: &Replies,
+        renewal: Renewal,
+        message: &mut Message,
+    ) -> Renewal {
+        match renewal {
+            Renewal::Known { at } if !is_one(replies.rows(at)) => {
+                self.presence.held.lost();
+                self.save_worker(message)
+            }
+            // Whoever was known is found, or was forgotten meanwhile.
+            Renewal::Sent { at, .. } if self.registered => {
+                if is_one(replies.rows(at)) {
+                    self.presence.held.lost();
+                }
+                renewal
+            }
+            renewal => renewal,
+        }
     }
 
     /// What is stored now says that this worker lives.
     fn renewed(&mut self, renewal: &Renewal) {
         self.registered = true;
-        if let Renewal::Sent { until } = renewal {
+        if let Renewal::Sent { until, .. } = renewal {
             self.presence.held.renewed(self.presence.clock.steady_ms(), *until);
             fail::fail_point!("store.renew");
         }
@@ -301,10 +316,14 @@ impl Ledger {
     }
 }
 
+fn is_one(rows: &[PgRow]) -> bool {
+    rows.first().is_some_and(|row| row.integer(0).is_ok_and(|number| number == 1))
+}
+
 /// How a transaction sees to it that this worker is known.
 enum Renewal {
     /// It said that it lives, until then.
-    Sent { until: u64 },
+    Sent { until: u64, at: usize },
     /// It asked.
     Known { at: usize },
 }

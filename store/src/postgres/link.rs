@@ -7,14 +7,14 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgRow};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Either, Error};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How long the server may take to let somebody in.
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long it may take to answer a message. It gives up waiting for a lock much earlier.
 const ANSWER: Duration = Duration::from_secs(60);
-/// How often a reader asks again whose connection has gone.
-const READS: u32 = 3;
+/// How long a reader tries again whose connection has gone: a server that starts again takes a while.
+const PATIENCE: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(20);
 
 /// Why a message was not answered as it should be.
@@ -168,7 +168,7 @@ pub(super) async fn read(
     place: &Place,
     message: impl Fn() -> Message,
 ) -> Result<Replies, StoreError> {
-    let mut tries = 0;
+    let (mut tries, deadline) = (0, Instant::now() + PATIENCE);
     loop {
         tries += 1;
         let answered = match pool.acquire().await {
@@ -184,10 +184,10 @@ pub(super) async fn read(
         match answered {
             Ok(replies) => return Ok(replies),
             Err(Trouble::Refused(error)) => return Err(error),
-            Err(Trouble::Lost(reason) | Trouble::Again(reason)) if tries >= READS => {
+            Err(Trouble::Lost(reason) | Trouble::Again(reason)) if Instant::now() >= deadline => {
                 return Err(place.unusable(reason));
             }
-            Err(_) => sleep(A_MOMENT * tries).await,
+            Err(_) => sleep(A_MOMENT * tries.min(20)).await,
         }
     }
 }

@@ -13,14 +13,33 @@ const FIRST: usize = 6;
 /// Text is ordered by its bytes, as everywhere in Posse.
 const TEXT: (&str, &str) = (" TEXT", " TEXT COLLATE \"C\"");
 
-/// What only this engine has: the one clock, numbers that everybody must know, and how tables are
-/// kept. Rows of runs and workers are written again and again: their pages have room for the next
-/// version beside the last, and what is dead is cleared away early.
+/// What only this engine has: the one clock, what begins a transaction, numbers that everybody must
+/// know, and how tables are kept. Functions are for what every transaction does: the server plans them
+/// once in a session, and planning is most of what they cost.
+/// Rows of runs and workers are written again and again: their pages have room for the next
+/// version beside the last, and what is dead is cleared away early. A step of a run changes no column
+/// of any index, so that no index is written with it; the index of calls that are under way would be.
 const ENGINE: &str = "
     CREATE TABLE marks (name TEXT COLLATE \"C\" PRIMARY KEY NOT NULL, number BIGINT NOT NULL);
     INSERT INTO marks (name, number) VALUES ('freed', 0), ('schema', 0);
     CREATE FUNCTION posse_now() RETURNS BIGINT LANGUAGE sql VOLATILE AS
         'SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)';
+    CREATE FUNCTION posse_begin(class INTEGER, worker TEXT) RETURNS BIGINT LANGUAGE plpgsql VOLATILE
+        AS $$ BEGIN
+            PERFORM pg_advisory_xact_lock_shared(class, CAST(posse_now() % 2147483648 AS INTEGER));
+            RETURN (SELECT count(*) FROM workers WHERE id = worker);
+        END $$;
+    CREATE FUNCTION posse_lock(wanted TEXT[]) RETURNS SETOF runs LANGUAGE plpgsql VOLATILE
+        AS $$ BEGIN
+            RETURN QUERY SELECT * FROM runs WHERE id = ANY (ARRAY(
+                WITH RECURSIVE above (id, account) AS (
+                    SELECT runs.id, runs.account FROM runs WHERE runs.id = ANY (wanted)
+                    UNION
+                    SELECT runs.id, runs.account FROM above JOIN runs ON runs.id = above.account
+                ) SELECT above.id FROM above
+            )) ORDER BY id FOR UPDATE;
+        END $$;
+    DROP INDEX runs_calling;
     ALTER TABLE runs SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.02);
     ALTER TABLE workers SET (fillfactor = 20, autovacuum_vacuum_scale_factor = 0.0,

@@ -39,10 +39,9 @@ impl Begin {
 }
 
 /// Says from when on this transaction may stamp what it writes, to whoever looks before it is over.
+/// Gives 1 if the worker is known, else 0. Binds: worker.
 pub(super) fn begun() -> String {
-    format!(
-        "SELECT pg_advisory_xact_lock_shared({CLASS}, CAST(posse_now() % 2147483648 AS INTEGER))"
-    )
+    format!("SELECT posse_begin({CLASS}, $1)")
 }
 
 /// From when on each transaction that is not over may have stamped what it writes, modulo
@@ -69,11 +68,11 @@ pub(super) const NOW_AND_WHO: &str = "SELECT posse_now(), CAST(pg_current_xact_i
 /// What became of a transaction; nothing if it is too long ago. Binds: which.
 pub(super) const BECAME: &str = "SELECT pg_xact_status(CAST($1 AS xid8))";
 
-/// Binds: id, milliseconds.
+/// Gives 1 if nobody knew the worker, else 0. Binds: id, milliseconds.
 pub(super) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until) \
     VALUES ($1, '', posse_now() + $2) \
-    ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until";
-pub(super) const WORKER_KNOWN: &str = "SELECT id FROM workers WHERE id = $1";
+    ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until \
+    RETURNING CAST(CASE WHEN xmax = 0 THEN 1 ELSE 0 END AS BIGINT)";
 pub(super) const LIVING: &str = "SELECT id FROM workers WHERE lease_until >= posse_now()";
 pub(super) const DEAD: &str = "SELECT id FROM workers WHERE lease_until < posse_now() LIMIT 1";
 /// The dead, and whether a session of each is left: then it is only silent. Nobody renews what is locked,
@@ -96,15 +95,9 @@ pub(super) const SOMETHING_WAITS: &str = "SELECT id FROM runs \
 /// Locks `count` runs and every account above them, in the order of their ids, and reads them. What a
 /// run draws on never changes, so that the chain is known before anything is locked.
 pub(super) fn lock_runs(count: usize) -> String {
-    format!(
-        "SELECT {RUN_COLUMNS} FROM runs WHERE id = ANY (ARRAY( \
-             WITH RECURSIVE above (id, account) AS ( \
-                 SELECT id, account FROM runs WHERE id IN {} \
-                 UNION SELECT runs.id, runs.account FROM above JOIN runs ON runs.id = above.account \
-             ) SELECT id FROM above \
-         )) ORDER BY id FOR UPDATE",
-        placeholders(1, count)
-    )
+    let list = placeholders(1, count);
+    let list = list.trim_matches(['(', ')']);
+    format!("SELECT {RUN_COLUMNS} FROM posse_lock(ARRAY[{list}])")
 }
 
 /// [`claimable`] runs that nobody else has locked.

@@ -325,3 +325,46 @@ async fn any_text_comes_back_as_it_was() {
     }
     store.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_and_a_lease_write_no_index() {
+    let database = database().await;
+    let store = open(&database).await;
+    let run = create(&*store, 2, Ownership::Mine).await;
+    for tokens in 1..=40 {
+        store.append(vec![step(run, 1, called(tokens))]).await.unwrap();
+        store.append(vec![step(run, 1, replied(tokens))]).await.unwrap();
+        posse_store::Claims::renew(&*store).await.unwrap();
+    }
+    // Sessions tell the numbers when they end, at the latest.
+    store.close().await;
+    let written = |table: &str| {
+        format!(
+            "SELECT n_tup_upd || ' ' || n_tup_hot_upd FROM pg_stat_user_tables \
+             WHERE schemaname = 'posse' AND relname = '{table}'"
+        )
+    };
+    for (table, expected) in [("runs", 80), ("workers", 40)] {
+        let told = || async {
+            let numbers = database.text(&written(table)).await;
+            let mut numbers = numbers.split(' ').map(|number| number.parse::<i64>().unwrap());
+            let (all, hot) = (numbers.next().unwrap(), numbers.next().unwrap());
+            // A page may be full while somebody still sees what is dead in it.
+            all >= expected && (all - hot) * 5 <= all
+        };
+        until(&format!("rows of {table} are updated in place"), told).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told_at_once_and_without_a_password() {
+    let url = "postgres://posse:hunter2@127.0.0.1:1/posse?sslmode=disable";
+    let begun = Instant::now();
+    let Err(error) = PostgresStore::open(PostgresOptions::new(url)).await else {
+        panic!("there is a server at port 1")
+    };
+    let told = format!("{error} {error:?}");
+    assert!(told.contains("postgres://posse@127.0.0.1:1/posse"), "{told}");
+    assert!(!told.contains("hunter2"), "{told}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}

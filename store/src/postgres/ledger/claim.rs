@@ -55,9 +55,7 @@ impl Ledger {
             self.link.send(end).await?;
             return Ok(None);
         }
-        if self.missing(&replies, &renewal) {
-            self.save_worker(&mut end);
-        }
+        let renewal = self.return_to_life(&replies, renewal, &mut end);
         let done = self.take(found(&replies, &claims), wanted.limit, &mut end);
         self.finish(end, &transaction).await?;
         self.renewed(&renewal);
