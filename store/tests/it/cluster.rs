@@ -3,7 +3,7 @@
 
 use crate::postgres::Servers;
 use crate::sample::*;
-use crate::server::{Database, Server};
+use crate::server::{Bouncer, Database, Server};
 use futures_util::future::join_all;
 use posse_protocol::{Event, RunId, Seq};
 use posse_store::conformance::Subject;
@@ -367,4 +367,59 @@ async fn a_server_that_is_not_there_is_told_at_once_and_without_a_password() {
     assert!(told.contains("postgres://posse@127.0.0.1:1/posse"), "{told}");
     assert!(!told.contains("hunter2"), "{told}");
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_that_keeps_no_sessions_is_no_obstacle() {
+    let database = database().await;
+    let Some(bouncer) = Bouncer::start(&database) else {
+        return skipped("PgBouncer is not installed: nothing was asked through it");
+    };
+    let options = || PostgresOptions {
+        bell: Bell::At(database.url()),
+        poll: Duration::from_secs(1),
+        ..PostgresOptions::new(bouncer.url(&database))
+    };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let near = loop {
+        match PostgresStore::open(options()).await {
+            Ok(store) => break store,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    let stores = [Arc::new(near), Arc::new(PostgresStore::open(options()).await.unwrap())];
+    let root = RunId::new();
+    let budget = json!({"cost": 1_000_000, "children": 1_000});
+    stores[0].append(vec![made(root, start(json!(null), budget))]).await.unwrap();
+    let tasks = (0..12).map(|task| {
+        let store = stores[task % 2].clone();
+        tokio::spawn(async move {
+            let (born, refused) = work(&store, root, 3).await;
+            assert_eq!((born.len(), refused), (3, 0));
+            for child in born {
+                assert_eq!(read(&*store, child).await.unwrap(), 9);
+            }
+        })
+    });
+    for task in join_all(tasks).await {
+        task.unwrap();
+    }
+    let account = row(&*stores[1], root).await;
+    assert_eq!(account.funds.drawn.unwrap().cost.0, 12 * 3 * 3 * (6 + 10 + 2));
+    create(&*stores[0], 2, Ownership::Queued).await;
+    assert_eq!(claim(&*stores[1], 9).await.len(), 1);
+    posse_store::Claims::renew(&*stores[0]).await.unwrap();
+    assert!(told_after(&stores[0], &stores[1]).await < Duration::from_secs(3));
+    for store in stores {
+        store.close().await;
+    }
+}
+
+/// Notes what this machine does not allow to test.
+fn skipped(what: &str) {
+    use std::io::Write;
+    let Ok(list) = std::env::var("POSSE_TEST_SKIPPED") else { return };
+    let mut list = std::fs::File::options().create(true).append(true).open(list).unwrap();
+    writeln!(list, "{what}").unwrap();
 }

@@ -63,6 +63,12 @@ pub struct Server {
     _users: File,
 }
 
+/// PgBouncer in transaction mode, before the server. It ends when this is dropped.
+pub struct Bouncer {
+    process: std::process::Child,
+    folder: PathBuf,
+}
+
 /// A database of its own on the server, which is removed when this is dropped.
 pub struct Database {
     server: Server,
@@ -123,6 +129,57 @@ impl Database {
         let query = AssertSqlSafe(query.to_owned());
         sqlx::query_scalar(query).fetch_one(&mut connection).await.unwrap()
     }
+}
+
+impl Bouncer {
+    /// Nothing where it is not installed.
+    pub fn start(database: &Database) -> Option<Self> {
+        use std::os::unix::fs::PermissionsExt;
+        let program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].map(PathBuf::from);
+        let named = std::env::var("POSSE_TEST_PGBOUNCER").ok().map(PathBuf::from);
+        let program = named.into_iter().chain(program).find(|program| program.exists())?;
+        let folder = database.folder().join(format!("{}.pool", database.name()));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let (pool, server) = (folder.display(), database.folder().display());
+        // Fewer connections than there are clients, so that each message may meet another session.
+        let settings = format!(
+            "[databases]\n* = host={server} user=posse\n[pgbouncer]\nlisten_addr =\n\
+             listen_port = 6432\nunix_socket_dir = {pool}\nauth_type = any\n\
+             pool_mode = transaction\ndefault_pool_size = 3\nmax_client_conn = 100\n"
+        );
+        let file = folder.join("settings.ini");
+        std::fs::write(&file, settings).unwrap();
+        let log = File::create(folder.join("log")).unwrap();
+        let mut command = match is_root() {
+            true => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"]);
+                command.args(["--pdeathsig", "KILL"]).arg(program);
+                command
+            }
+            false => Command::new(program),
+        };
+        command.arg(file).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        Some(Bouncer { process: command.spawn().unwrap(), folder })
+    }
+
+    pub fn url(&self, database: &Database) -> String {
+        let (folder, name) = (self.folder.display(), database.name());
+        format!("postgres:///{name}?host={folder}&port=6432&user=posse&sslmode=disable")
+    }
+}
+
+impl Drop for Bouncer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 impl Drop for Database {
