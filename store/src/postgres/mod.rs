@@ -1,7 +1,7 @@
 //! The store of many machines: a PostgreSQL database that any number of processes write to.
 //!
-//! [Decision 51](https://docs.rs/posse-store) says which rows a transaction locks, and why that is
-//! enough.
+//! Decision 51 (`docs/adr/0051-a-store-for-many-machines.md`) says which rows a transaction locks, and why
+//! that is enough.
 
 mod bell;
 mod ledger;

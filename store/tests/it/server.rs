@@ -6,7 +6,6 @@
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::fs::File;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,6 +36,8 @@ done
 free=0
 while kill -0 "$server" 2>/dev/null; do
     sleep 0.5
+    # Whoever removes the folder wants nothing of it any more.
+    [ -e "$D/users" ] || { kill -QUIT "$server"; break; }
     if flock -n -x "$D/gate" flock -n -x "$D/users" true; then free=$((free + 1)); else free=0; fi
     if [ "$free" -ge 6 ]; then
         exec 8>"$D/gate" 9>"$D/users"
@@ -241,15 +242,14 @@ fn start(folder: &Path) {
     let programs = programs();
     // The server may be another user's, who has to find the folder and to write there.
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
-    Command::new("setsid")
-        .args(["bash", "-c", KEEPER, "keeper"])
+    let started = Command::new("setsid")
+        .args(["--fork", "bash", "-c", KEEPER, "keeper"])
         .args([folder, &programs])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .unwrap();
+        .status();
+    assert!(started.unwrap().success(), "no keeper for the server");
 }
 
 /// Where Debian has the programs of the newest server that is installed.
