@@ -60,6 +60,8 @@ pub(super) struct Ledger {
     presence: Arc<Presence>,
     /// Others know this worker, unless they have taken it for dead since.
     registered: bool,
+    /// How many transactions it has finished, stored or not.
+    number: i64,
 }
 
 /// What a transaction did.
@@ -116,7 +118,7 @@ impl Patience {
 
 impl Ledger {
     pub(super) fn new(link: Link, begin: Arc<Begin>, presence: Arc<Presence>) -> Self {
-        Ledger { link, begin, presence, registered: false }
+        Ledger { link, begin, presence, registered: false, number: 0 }
     }
 
     fn place(&self) -> &Place {
@@ -265,6 +267,13 @@ impl Ledger {
 
     /// Says the rest of a transaction and commits it. If the answer is lost, finds out what became of it.
     async fn finish(&mut self, mut end: Message, transaction: &str) -> Result<(), Trouble> {
+        if end.statements() == 0 {
+            end.say("COMMIT");
+            return self.link.send(end).await.map(|_| ());
+        }
+        self.number += 1;
+        let worker = self.presence.worker.to_string();
+        end.add(Text::new(pg::MARK).text(worker).number(self.number));
         end.say("COMMIT");
         fail::fail_point!("store.commit.before");
         let lost = match self.link.send(end).await {
@@ -281,21 +290,29 @@ impl Ledger {
         }
     }
 
-    /// What became of a transaction whose end nobody heard of.
+    /// What became of the last transaction, whose end nobody heard of: it is stored if its number is, once
+    /// it is not under way any more.
     async fn became(&mut self, transaction: &str) -> Result<End, Trouble> {
         let mut patience = Patience::new();
         let mut last = "its end is not known".to_owned();
         loop {
             let mut ask = Message::default();
-            let at = ask.add(Text::new(pg::BECAME).text(transaction.to_owned()));
+            ask.begin(&self.begin.writing, Begin::WRITING);
+            // In this order: what is over now is seen afterwards.
+            let under_way = ask.add(Text::new(pg::UNDER_WAY).text(transaction.to_owned()));
+            let marked = Text::new(pg::MARKED).text(self.presence.worker.to_string());
+            let marked = ask.add(marked);
+            ask.say("COMMIT");
             match self.link.send(ask).await {
                 Ok(replies) => {
-                    let row = replies.rows(at).first();
-                    match row.and_then(|row| row.maybe_text(0).ok().flatten()).as_deref() {
-                        Some("committed") => return Ok(End::Stored),
-                        Some("aborted") => return Ok(End::Undone),
-                        // The server has not noticed yet that nobody listens.
-                        _ => {}
+                    let status = replies.rows(under_way).first();
+                    let status = status.and_then(|row| row.maybe_text(0).ok().flatten());
+                    // Until the server has noticed that nobody listens.
+                    if status.as_deref() != Some("in progress") {
+                        let number = replies.rows(marked).first();
+                        let number = number.and_then(|row| row.integer(0).ok());
+                        let is_stored = number == Some(self.number);
+                        return Ok(if is_stored { End::Stored } else { End::Undone });
                     }
                 }
                 Err(Trouble::Lost(reason) | Trouble::Again(reason)) => last = reason,

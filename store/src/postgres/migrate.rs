@@ -22,6 +22,8 @@ const TEXT: (&str, &str) = (" TEXT", " TEXT COLLATE \"C\"");
 const ENGINE: &str = "
     CREATE TABLE marks (name TEXT COLLATE \"C\" PRIMARY KEY NOT NULL, number BIGINT NOT NULL);
     INSERT INTO marks (name, number) VALUES ('freed', 0), ('schema', 0);
+    CREATE TABLE commits (worker TEXT COLLATE \"C\" PRIMARY KEY NOT NULL, number BIGINT NOT NULL,
+        at BIGINT NOT NULL);
     CREATE FUNCTION posse_now() RETURNS BIGINT LANGUAGE sql VOLATILE AS
         'SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)';
     CREATE FUNCTION posse_begin(class INTEGER, worker TEXT) RETURNS BIGINT LANGUAGE plpgsql VOLATILE
@@ -43,6 +45,8 @@ const ENGINE: &str = "
     ALTER TABLE runs SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.02);
     ALTER TABLE workers SET (fillfactor = 20, autovacuum_vacuum_scale_factor = 0.0,
+        autovacuum_vacuum_threshold = 200);
+    ALTER TABLE commits SET (fillfactor = 20, autovacuum_vacuum_scale_factor = 0.0,
         autovacuum_vacuum_threshold = 200);
     ALTER TABLE deliveries SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
     ALTER TABLE events SET (autovacuum_vacuum_insert_scale_factor = 0.05);

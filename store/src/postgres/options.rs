@@ -58,7 +58,7 @@ pub enum Bell {
     /// By notifications, on a connection to this address: where the other one leads through a pooler that
     /// keeps no sessions, such as PgBouncer in transaction mode.
     At(String),
-    /// Not at all.
+    /// Not at all. Others are not told of what is stored here either: they find it when they look.
     Off,
 }
 

@@ -65,8 +65,20 @@ pub(super) fn migrating() -> String {
 pub(super) const NOW: &str = "SELECT posse_now()";
 /// What time it is, and which transaction this is.
 pub(super) const NOW_AND_WHO: &str = "SELECT posse_now(), CAST(pg_current_xact_id() AS TEXT)";
-/// What became of a transaction; nothing if it is too long ago. Binds: which.
-pub(super) const BECAME: &str = "SELECT pg_xact_status(CAST($1 AS xid8))";
+/// Notes, with all else that a transaction writes, which one of this worker's it is. Binds: worker, number.
+pub(super) const MARK: &str = "INSERT INTO commits (worker, number, at) \
+    VALUES ($1, $2, posse_now()) \
+    ON CONFLICT (worker) DO UPDATE SET number = excluded.number, at = excluded.at";
+/// The last one of this worker's that was stored. Binds: worker.
+pub(super) const MARKED: &str = "SELECT number FROM commits WHERE worker = $1";
+pub(super) const UNMARK: &str = "DELETE FROM commits WHERE worker = $1";
+/// Nobody asks any more what became of the last words of workers that have long been dead.
+pub(super) const UNMARK_THE_DEAD: &str = "DELETE FROM commits \
+    WHERE at < posse_now() - 86400000 AND worker NOT IN (SELECT id FROM workers)";
+/// Whether a transaction is still under way. That it is not does not say whether it was stored: a server
+/// that crashed may use its number again. One that never had it knows nothing of it. Binds: which.
+pub(super) const UNDER_WAY: &str = "SELECT CASE WHEN given.id > pg_current_xact_id() THEN 'unknown' \
+    ELSE pg_xact_status(given.id) END FROM (SELECT CAST($1 AS xid8) AS id) AS given";
 
 /// Gives 1 if nobody knew the worker, else 0. Binds: id, milliseconds.
 pub(super) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until) \

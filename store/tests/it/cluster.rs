@@ -204,6 +204,47 @@ async fn what_is_stored_when_a_connection_breaks_is_stored_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_answered_outlives_a_server_that_is_killed() {
+    let database = Server::alone().database().await;
+    let stores = [open(&database).await, open(&database).await];
+    let runs: Vec<RunId> =
+        join_all((0..6).map(|_| create(&*stores[0], 1, Ownership::Queued))).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers = runs.iter().enumerate().map(|(index, run)| {
+        let (store, run, stop) = (stores[index % 2].clone(), *run, stop.clone());
+        tokio::spawn(async move {
+            let mut last = Seq(1);
+            while !stop.load(Ordering::SeqCst) {
+                let guard = Guard::Anyone { last: Some(last) };
+                let append = Append { guard, ..Append::by_anyone(run, message("on and on")) };
+                last = store.append(vec![append]).await.unwrap()[0].last;
+            }
+            last
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::task::block_in_place(|| database.server().kill());
+        // Whoever reads waits for the server too.
+        read(&*stores[0], runs[0]).await.unwrap();
+    }
+    stop.store(true, Ordering::SeqCst);
+    let mut stored = 0;
+    for (writer, run) in writers.into_iter().zip(&runs) {
+        let last = writer.await.unwrap();
+        assert_eq!(read(&*stores[1], *run).await.unwrap() as u64, last.0, "{run}");
+        stored += last.0;
+    }
+    println!("{stored} events");
+    let claimed = claim(&*stores[0], 9).await.len() + claim(&*stores[1], 9).await.len();
+    assert_eq!(claimed, 6);
+    for store in stores {
+        store.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_who_open_a_new_database_at_once_make_it_once() {
     let database = database().await;
     let stores = join_all((0..8).map(|_| open(&database))).await;

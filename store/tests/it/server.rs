@@ -26,15 +26,28 @@ as() {
 }
 (as "$B/initdb" -D "$D/data" -U posse -A trust -E UTF8 --locale=C.UTF-8 --no-sync \
     --no-instructions) >"$D/log" 2>&1 || { touch "$D/failed"; exit 1; }
-(as "$B/postgres" -D "$D/data" -k "$D" -c listen_addresses= -c fsync=off -c full_page_writes=off \
-    -c max_connections=300 -c autovacuum_naptime=10) >>"$D/log" 2>&1 &
-server=$!
-for _ in $(seq 600); do
-    if (as "$B/pg_isready" -q -h "$D" -U posse); then touch "$D/ready"; break; fi
-    sleep 0.05
-done
+# What one that was killed leaves may be in the way for a moment.
+serve() {
+    for _ in $(seq 100); do
+        (as "$B/postgres" -D "$D/data" -k "$D" -c listen_addresses= -c fsync=off \
+            -c full_page_writes=off -c max_connections=300 -c autovacuum_naptime=10) \
+            >>"$D/log" 2>&1 &
+        server=$!
+        while kill -0 "$server" 2>/dev/null; do
+            if (as "$B/pg_isready" -q -h "$D" -U posse); then touch "$D/ready"; return; fi
+            sleep 0.05
+        done
+        sleep 0.1
+    done
+}
+serve
 free=0
-while kill -0 "$server" 2>/dev/null; do
+while :; do
+    if ! kill -0 "$server" 2>/dev/null; then
+        [ -e "$D/again" ] || break
+        rm -f "$D/again"
+        serve
+    fi
     sleep 0.5
     # Whoever removes the folder wants nothing of it any more.
     [ -e "$D/users" ] || { kill -QUIT "$server"; break; }
@@ -79,13 +92,37 @@ pub struct Database {
 impl Server {
     /// The server of this run of tests; started if it does not run.
     pub fn shared() -> Self {
-        let folder = std::env::temp_dir().join("posse-pg");
+        Server::of(std::env::temp_dir().join("posse-pg"))
+    }
+
+    /// A server that no other test uses, and that can be killed.
+    pub fn alone() -> Self {
+        Server::of(std::env::temp_dir().join(format!("posse-pg-{}", std::process::id())))
+    }
+
+    fn of(folder: PathBuf) -> Self {
         let deadline = Instant::now() + PATIENCE;
         loop {
             assert!(Instant::now() < deadline, "no PostgreSQL server: see {}", folder.display());
             if let Some(users) = join(&folder) {
                 return Server { folder, _users: users };
             }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills it (`kill -9`), and has it start again. Returns when it is ready.
+    pub fn kill(&self) {
+        let file = |name: &str| self.folder.join(name);
+        let text = std::fs::read_to_string(file("data/postmaster.pid")).unwrap();
+        let pid: i32 = text.lines().next().unwrap().trim().parse().unwrap();
+        std::fs::write(file("again"), "").unwrap();
+        std::fs::remove_file(file("ready")).unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while !file("ready").exists() {
+            assert!(Instant::now() < deadline, "the server does not come back");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -109,6 +146,10 @@ impl Server {
 impl Database {
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    pub fn server(&self) -> &Server {
+        &self.server
     }
 
     /// A folder that the server can read.

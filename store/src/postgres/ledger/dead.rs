@@ -52,6 +52,7 @@ impl Ledger {
         }
         end.say(sql::DISOWN);
         end.say(pg::FREED);
+        end.say(pg::UNMARK_THE_DEAD);
         self.finish(end, &transaction).await?;
         fail::fail_point!("store.dead.freed");
         Ok(())
@@ -75,6 +76,7 @@ impl Ledger {
         let mut message = Message::default();
         message.begin(&self.begin.writing, Begin::WRITING);
         message.add(Text::new(sql::WORKER_DELETE).text(self.presence.worker.to_string()));
+        message.add(Text::new(pg::UNMARK).text(self.presence.worker.to_string()));
         message.say(pg::LOST_LOCKED);
         message.say(sql::DISOWN);
         message.say(pg::FREED);
