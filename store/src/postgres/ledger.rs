@@ -255,7 +255,6 @@ impl Ledger {
         self.registered = true;
         if let Renewal::Sent { until, .. } = renewal {
             self.presence.held.renewed(self.presence.clock.steady_ms(), *until);
-            fail::fail_point!("store.renew");
         }
     }
 
@@ -275,12 +274,8 @@ impl Ledger {
         let worker = self.presence.worker.to_string();
         end.add(Text::new(pg::MARK).text(worker).number(self.number));
         end.say("COMMIT");
-        fail::fail_point!("store.commit.before");
         let lost = match self.link.send(end).await {
-            Ok(_) => {
-                fail::fail_point!("store.commit.after");
-                return Ok(());
-            }
+            Ok(_) => return Ok(()),
             Err(Trouble::Lost(reason)) => reason,
             Err(trouble) => return Err(trouble),
         };

@@ -54,13 +54,11 @@ impl Ledger {
         end.say(pg::FREED);
         end.say(pg::UNMARK_THE_DEAD);
         self.finish(end, &transaction).await?;
-        fail::fail_point!("store.dead.freed");
         Ok(())
     }
 
     /// Gives up every claim. What cannot be written is freed all the same, when the lease is over.
     pub(in crate::postgres) async fn depart(&mut self) {
-        fail::fail_point!("store.depart.begun");
         let mut patience = Patience::new();
         while self.registered {
             let tried = self.attempt_departure().await;
@@ -69,7 +67,6 @@ impl Ledger {
                 Ok(Some(())) | Err(_) => break,
             }
         }
-        fail::fail_point!("store.depart.left");
     }
 
     async fn attempt_departure(&mut self) -> Result<(), Trouble> {
