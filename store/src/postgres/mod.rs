@@ -106,7 +106,7 @@ impl PostgresStore {
             hub: hub.clone(),
             bell: bell.clone(),
             channel: channel.clone(),
-            poll: options.poll(),
+            poll: options.poll_at_most(),
             tells: listen.is_some(),
             closing: closed.clone(),
         };

@@ -82,7 +82,7 @@ impl PostgresOptions {
         }
     }
 
-    pub(super) fn poll(&self) -> Duration {
+    pub(super) fn poll_at_most(&self) -> Duration {
         self.poll.clamp(Duration::from_millis(1), LONGEST_POLL)
     }
 
