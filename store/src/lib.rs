@@ -5,7 +5,7 @@
 //! whole or not at all, and lets one worker at a time own a run: what an owner appends carries
 //! the epoch of its claim, which is checked in the same transaction.
 //!
-//! [`SqliteStore`] is the store of one machine. Any other implementation must pass
+//! [`SqliteStore`] is the store of one machine, [`PostgresStore`] that of many. Any other implementation must pass
 //! [`conformance`]. A store holds no policy: what may follow what in a log, and what a transaction
 //! decides, are pure functions, the same for all of them: [`transaction`].
 
@@ -16,10 +16,12 @@ mod chain;
 mod clock;
 pub mod conformance;
 mod delivery;
+mod engine;
 mod error;
 mod filter;
 mod leftover;
 mod memory;
+mod postgres;
 mod projection;
 mod queue;
 mod reckoning;
@@ -42,6 +44,7 @@ pub use error::StoreError;
 pub use filter::{Background, Filter, Kin, Label, Unfinished};
 pub use leftover::{Leftover, Leftovers};
 pub use memory::{Memory, MemoryStore};
+pub use postgres::{Bell, PostgresOptions, PostgresStore, ServerIdentity};
 pub use projection::Projection;
 pub use queue::{Claimed, Look, Passed, Queue, Queued, Wanted};
 pub use reckoning::Reckoning;

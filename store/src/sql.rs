@@ -238,17 +238,32 @@ pub(crate) fn save_runs(count: usize, columns: Columns) -> String {
     }
 }
 
+/// Those of the columns that can change.
+fn changing() -> impl Iterator<Item = (usize, &'static str)> {
+    let columns = (1..).zip(RUN_COLUMNS.split(", ").map(str::trim));
+    columns.filter(|(_, column)| !CONSTANT.contains(column))
+}
+
 fn put_runs(count: usize) -> String {
-    let updates: Vec<String> = RUN_COLUMNS
-        .split(", ")
-        .map(str::trim)
-        .filter(|column| !CONSTANT.contains(column))
-        .map(|column| format!("{column} = excluded.{column}"))
-        .collect();
+    let updates: Vec<String> =
+        changing().map(|(_, column)| format!("{column} = excluded.{column}")).collect();
+    format!("{} ON CONFLICT (id) DO UPDATE SET {}", insert_runs(count), updates.join(", "))
+}
+
+/// Inserts up to `count` runs, none of which may be there. Where others write at the same time, a run
+/// that came first must not be overwritten.
+pub(crate) fn insert_runs(count: usize) -> String {
+    format!("INSERT INTO runs ({RUN_COLUMNS}) {}", given_rows(of_runs(Columns::All), count))
+}
+
+/// Writes up to `count` rows of known runs, with all columns that can change.
+pub(crate) fn change_runs(count: usize) -> String {
+    let updates: Vec<String> =
+        changing().map(|(index, column)| format!("{column} = given.column{index}")).collect();
     format!(
-        "INSERT INTO runs ({RUN_COLUMNS}) {} ON CONFLICT (id) DO UPDATE SET {}",
-        given_rows(of_runs(Columns::All), count),
-        updates.join(", ")
+        "UPDATE runs SET {} FROM (VALUES {}) AS given WHERE runs.id = given.column1",
+        updates.join(", "),
+        rows_of(of_runs(Columns::All), count)
     )
 }
 

@@ -17,6 +17,8 @@ const COSTLIEST: &str = "9 DESC, 4 DESC, 1 DESC";
 
 /// Sums up model calls: what is known, and what those that were cut short or are under way may have
 /// spent besides.
+/// A run that has ended has no call under way: an engine that keeps no index of calls finds them among
+/// the runs that have not.
 /// Binds: tree; workspace, since, until; the same three again; limit.
 pub(crate) fn spending(ask: Ask) -> String {
     let mut next = 1;
@@ -85,7 +87,7 @@ pub(crate) fn spending(ask: Ask) -> String {
          THEN 1 ELSE 0 END AS unanswered FROM model_calls{settled} \
          UNION ALL SELECT id, updated_at, root, agent, calling, label, 1, 0, 0, 0, 0, 0, 0, \
          reserved_input, reserved_output, reserved_cost, 1 \
-         FROM runs WHERE calling IS NOT NULL{open}) AS made \
+         FROM runs WHERE calling IS NOT NULL AND outcome IS NULL{open}) AS made \
          GROUP BY 1 ORDER BY {order} LIMIT {}",
         bind()
     )

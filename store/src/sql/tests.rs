@@ -60,8 +60,18 @@ fn all() -> Vec<String> {
     }
     for count in [1, 2, 64] {
         all.extend(
-            [insert_events, insert_calls, save_all, save_moving, runs_by_id, tails, runs_by_key]
-                .map(|it| it(count)),
+            [
+                insert_events,
+                insert_calls,
+                insert_runs,
+                change_runs,
+                save_all,
+                save_moving,
+                runs_by_id,
+                tails,
+                runs_by_key,
+            ]
+            .map(|it| it(count)),
         );
     }
     for ids in [0, 1, 64] {

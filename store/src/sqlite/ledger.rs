@@ -8,14 +8,14 @@
 mod write;
 
 use super::checkpoint;
-use super::codec::{run_row, to_sql, worker_row};
+use super::codec::worker_row;
 use super::deliveries;
 use super::engine_error;
 use super::migrate::Connected;
 use super::place::Place;
 use super::presence::Presence;
 use super::text::{Texts, Then, bare};
-use super::work::{Answers, Work};
+use crate::engine::{Answers, Work, run_row, to_sql};
 use crate::row::{NO_PROGRESS, RunRow};
 use crate::sql::{self, Shape};
 use crate::transaction::{Changes, Loading, Rows, Stamp};

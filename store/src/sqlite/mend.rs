@@ -4,13 +4,13 @@
 
 mod rows;
 
-use super::codec::to_sql;
 use super::header;
 use super::migrate;
 use super::presence::{Company, company};
 use super::wal::{self, beside};
 use super::{Options, connect_options, engine_error};
 use crate::StoreError;
+use crate::engine::to_sql;
 use crate::sql::{MENDED_TABLES, MIGRATIONS, WHOLE};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteLockingMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};

@@ -6,7 +6,6 @@ mod checkpoint;
 mod codec;
 mod deliveries;
 mod header;
-mod hub;
 mod inspect;
 mod ledger;
 mod media;
@@ -16,23 +15,21 @@ mod place;
 mod presence;
 mod queue;
 mod reader;
-mod recent;
 mod reserve;
 mod text;
 mod wal;
-mod work;
 mod writer;
 
 use crate::Scrub;
 use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
+use crate::engine::{Hub, Reply, Request};
 use crate::{
     Append, Appended, Claimed, Claims, Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look,
     Queue, RunRow, Spending, SpendingQuery, Store, StoreError, Wanted,
 };
 use async_trait::async_trait;
 use calendar::Calendar;
-use hub::Hub;
 use ledger::Ledger;
 pub use mend::{Mended, rebuild, restore};
 use place::Place;
@@ -50,7 +47,6 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
-use work::{Reply, Request};
 use writer::Writer;
 
 /// How a database is opened.

@@ -4,6 +4,7 @@
 
 use super::wal::beside;
 use crate::clock::Clock;
+use crate::engine::Lease;
 use posse_protocol::WorkerId;
 use std::collections::HashSet;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -11,7 +12,6 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub(super) struct Presence {
@@ -21,10 +21,7 @@ pub(super) struct Presence {
     folder: PathBuf,
     /// Locked as long as the worker lives; nothing for one that only reads.
     lock: Option<File>,
-    /// Until when the lease holds, as it was last stored.
-    until: AtomicU64,
-    /// How often it was over before it was renewed.
-    lapses: AtomicU64,
+    held: Lease,
 }
 
 /// Who has had a database open, as far as their files tell.
@@ -87,8 +84,7 @@ impl Presence {
     /// One that others do not know of: a reader that can write nothing.
     pub(super) fn unannounced(database: &Path, clock: Arc<dyn Clock>, lease: Duration) -> Self {
         let (worker, folder) = (WorkerId::new(), folder(database));
-        let (until, lapses) = (AtomicU64::new(0), AtomicU64::new(0));
-        Presence { worker, clock, lease, folder, lock: None, until, lapses }
+        Presence { worker, clock, lease, folder, lock: None, held: Lease::default() }
     }
 
     pub(super) fn clock(&self) -> &dyn Clock {
@@ -106,16 +102,12 @@ impl Presence {
 
     /// The lease was stored, and holds until then.
     pub(super) fn renewed(&self, until: u64) {
-        if self.lease_number().is_none() {
-            self.lapses.fetch_add(1, Ordering::SeqCst);
-        }
-        self.until.fetch_max(until, Ordering::SeqCst);
+        self.held.renewed(self.clock.steady_ms(), until);
     }
 
     /// A number that is the same as long as the lease has held; nothing when it is over.
     pub(super) fn lease_number(&self) -> Option<u64> {
-        let number = self.lapses.load(Ordering::SeqCst);
-        (self.clock.steady_ms() <= self.until.load(Ordering::SeqCst)).then_some(number)
+        self.held.number(self.clock.steady_ms())
     }
 
     /// The workers whose locks are free. Call this before you take the snapshot that the workers are

@@ -1,9 +1,12 @@
 //! Looking at runs that wait, beside the writer.
 
-use super::codec::{queued_row, to_sql, worker_row};
+use super::codec::worker_row;
 use super::engine_error;
 use super::reader::Reader;
-use super::text::{bare, room_for};
+use super::text::bare;
+use crate::engine::{
+    MOST, bind_ahead, bind_ids, bind_of_each_root, cut, queued_row, room_for, to_sql,
+};
 use crate::sql;
 use crate::{Look, Passed, Queue, Queued, StoreError};
 use posse_protocol::{RunId, SCHEMA_VERSION};
@@ -11,13 +14,6 @@ use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 use sqlx::{AssertSqlSafe, Row};
 use std::collections::{HashMap, HashSet};
-
-/// Runs that one look shows, but for those of every root.
-const MOST: usize = 1_024;
-/// Roots of which some are shown, whatever stands before them.
-const ROOTS: u32 = 256;
-/// How many of each.
-const EACH: u32 = 64;
 
 /// What a look at those that wait came to.
 pub(super) enum Glance {
@@ -81,18 +77,19 @@ async fn glance(from: &mut SqliteConnection, look: &Look) -> Result<Queue, sqlx:
     let until = latest.unwrap_or(0);
     let seen = match look {
         Look::Ahead { workspace } => {
-            let mut runs = ahead(from, workspace.as_deref(), &Passed::default()).await?;
+            let first = bind_ahead(query, workspace.as_deref(), &Passed::default());
+            let mut runs = fetch(from, first).await?;
             let more = runs.len() >= MOST;
             if more {
                 let known: HashSet<RunId> = runs.iter().map(|run| run.id).collect();
-                let others = of_each_root(from, workspace.as_deref()).await?;
+                let others = fetch(from, bind_of_each_root(query, workspace.as_deref())).await?;
                 runs.extend(others.into_iter().filter(|run| !known.contains(&run.id)));
             }
             let cut = if more { cut(&runs) } else { HashSet::new() };
             Queue { runs, more, cut, ..Queue::default() }
         }
         Look::Past { workspace, passed } => {
-            let runs = ahead(from, workspace.as_deref(), passed).await?;
+            let runs = fetch(from, bind_ahead(query, workspace.as_deref(), passed)).await?;
             Queue { more: runs.len() >= MOST, runs, ..Queue::default() }
         }
         Look::Since(moment) => {
@@ -117,57 +114,6 @@ async fn glance(from: &mut SqliteConnection, look: &Look) -> Result<Queue, sqlx:
     Ok(Queue { until, ..seen })
 }
 
-async fn ahead(
-    from: &mut SqliteConnection,
-    workspace: Option<&str>,
-    passed: &Passed,
-) -> Result<Vec<Queued>, sqlx::Error> {
-    let room = |count: usize| room_for(count).1;
-    let (agents, models, parents) = (&passed.agents, &passed.models, &passed.parents);
-    let shape = sql::Passed {
-        workspace: workspace.is_some(),
-        agents: room(agents.len()),
-        models: room(models.len()),
-        parents: room(parents.len()),
-    };
-    let mut ahead = query(&sql::queue_ahead(shape)).bind(i64::from(SCHEMA_VERSION));
-    if let Some(workspace) = workspace {
-        ahead = ahead.bind(workspace.to_owned());
-    }
-    let parents: Vec<String> = parents.iter().map(RunId::to_string).collect();
-    let lists = [(agents, shape.agents), (models, shape.models), (&parents, shape.parents)];
-    for (texts, room) in lists {
-        // Nothing is called like this; what finds no room is not passed over.
-        let filled = texts.iter().cloned().chain(std::iter::repeat(String::new()));
-        for text in filled.take(room) {
-            ahead = ahead.bind(text);
-        }
-    }
-    fetch(from, ahead.bind(to_sql(MOST as u64))).await
-}
-
-async fn of_each_root(
-    from: &mut SqliteConnection,
-    workspace: Option<&str>,
-) -> Result<Vec<Queued>, sqlx::Error> {
-    let shape = sql::Passed { workspace: workspace.is_some(), ..sql::Passed::default() };
-    let mut of_each =
-        query(&sql::queue_by_root(shape)).bind(i64::from(ROOTS)).bind(i64::from(SCHEMA_VERSION));
-    if let Some(workspace) = workspace {
-        of_each = of_each.bind(workspace.to_owned());
-    }
-    fetch(from, of_each.bind(i64::from(EACH))).await
-}
-
-/// Roots of which as many were seen as are shown of each: there may be more.
-fn cut(runs: &[Queued]) -> HashSet<RunId> {
-    let mut counts: HashMap<RunId, u32> = HashMap::new();
-    for run in runs {
-        *counts.entry(run.root).or_default() += 1;
-    }
-    counts.into_iter().filter(|(_, count)| *count >= EACH).map(|(root, _)| root).collect()
-}
-
 fn query(statement: &str) -> Statement {
     sqlx::query(AssertSqlSafe(bare(statement)))
 }
@@ -188,14 +134,4 @@ fn pieces(
         rest = later;
         (room > 0).then(|| (statement(room), now))
     })
-}
-
-fn bind_ids(mut query: Statement, ids: &[RunId], room: usize) -> Statement {
-    for id in ids {
-        query = query.bind(id.to_string());
-    }
-    for _ in ids.len()..room {
-        query = query.bind(None::<String>);
-    }
-    query
 }

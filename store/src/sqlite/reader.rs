@@ -1,22 +1,23 @@
 //! Reading beside the writer. Every log that is read is checked against its hashes.
 
 use super::calendar::Calendar;
-use super::codec::{
-    Statement, event_row, is_erased, ledger_row, run_row, spending_row, tail_row, to_sql,
-    worker_row,
-};
+use super::codec::{Statement, worker_row};
 use super::deliveries;
 use super::engine_error;
 use super::presence::{Presence, WorkerRow};
 use super::text::bare;
-use super::work::Request;
-use crate::selection::{self, Selection};
-use crate::spending::{By, Spending, SpendingQuery, date};
-use crate::sql::{self, Ask};
+use crate::engine::{
+    self, FOUND, LIST, Request, as_they_stand, bind_leftovers, bind_selection, bind_spending,
+    event_row, follow, found, is_a_piece, is_erased, ledger_row, name_days, spending_row, tail_row,
+    to_sql,
+};
+use crate::selection;
+use crate::spending::{Spending, SpendingQuery};
+use crate::sql;
 use crate::{Delivery, DeliveryFilter, Filter, LedgerRow, Leftovers, RunRow, StoreError, chain};
-use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq, WorkerId};
+use posse_protocol::{Record, RunId, Seq, WorkerId};
 use sqlx::sqlite::{
-    Sqlite, SqliteConnectOptions, SqliteLockingMode, SqlitePool, SqlitePoolOptions, SqliteRow,
+    Sqlite, SqliteConnectOptions, SqliteLockingMode, SqlitePool, SqlitePoolOptions,
 };
 use sqlx::{AssertSqlSafe, Transaction};
 use std::collections::HashSet;
@@ -37,13 +38,6 @@ pub(super) struct Reader {
 const READERS: u32 = 4;
 /// How long a reader waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Runs in a list whose length nobody set.
-const LIST: usize = 100;
-/// Runs that are found by a part of their ids, at most.
-const FOUND: i64 = 1_000;
-/// Characters of an id's end by which runs are found.
-const ENDING: usize = 4;
-
 impl Reader {
     pub(super) fn new(
         options: SqliteConnectOptions,
@@ -238,47 +232,26 @@ impl Reader {
         let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
         let living = self.presence.living(workers.iter().filter_map(worker_row), &fallen);
         let workers: Vec<String> = living.iter().map(ToString::to_string).collect();
-        let Selection { statement, texts, limit } = selection::select(filter, &workers);
-        let mut query = sqlx::query(AssertSqlSafe(bare(&statement)));
-        for text in texts {
-            query = query.bind(text);
-        }
-        let query = query.bind(to_sql(limit));
+        let query = bind_selection(statement, selection::select(filter, &workers));
         let rows = query.fetch_all(&mut *snapshot).await.map_err(engine)?;
         snapshot.rollback().await.map_err(engine)?;
         let mut rows = as_they_stand(&rows, &living);
-        // An index that leads astray leads nobody in circles who asks for page after page.
-        let mut last = filter.after.or(filter.before);
-        rows.retain(|row| {
-            let follows = match (filter.after, last) {
-                (_, None) => true,
-                (Some(_), Some(last)) => row.id > last,
-                (None, Some(last)) => row.id < last,
-            };
-            last = if follows { Some(row.id) } else { last };
-            follows
-        });
+        follow(&mut rows, filter);
         Ok(rows)
     }
 
     /// The runs whose ids begin or end with `part`, or else hold it near their end, the newest first.
     pub(super) async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
-        let Some(ending) = part.len().checked_sub(ENDING).and_then(|at| part.get(at..)) else {
-            return Ok(Vec::new());
-        };
-        let (begins, ends) = (bare(&sql::runs_by_beginning()), bare(&sql::runs_by_ending()));
+        let Some(ending) = engine::ending(part) else { return Ok(Vec::new()) };
         let greatest = format!("{part:z<26}");
-        let begins = sqlx::query(AssertSqlSafe(begins)).bind(part.to_owned()).bind(greatest);
-        let mut found = self.standing(begins.bind(FOUND)).await?;
-        let ends = sqlx::query(AssertSqlSafe(ends)).bind(ending.to_owned()).bind(FOUND);
-        let ends = self.standing(ends).await?;
-        found.extend(ends.into_iter().filter(|row| row.id.to_string().ends_with(part)));
-        found.sort_by_key(|row| std::cmp::Reverse(row.id));
-        found.dedup_by_key(|row| row.id);
-        if !found.is_empty() || !part.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        let begins = statement(&sql::runs_by_beginning()).bind(part.to_owned()).bind(greatest);
+        let begin = self.standing(begins.bind(FOUND)).await?;
+        let ends = statement(&sql::runs_by_ending()).bind(ending.to_owned()).bind(FOUND);
+        let found = found(part, begin, self.standing(ends).await?);
+        if !found.is_empty() || !is_a_piece(part) {
             return Ok(found);
         }
-        let holds = sqlx::query(AssertSqlSafe(bare(&sql::runs_by_piece())));
+        let holds = statement(&sql::runs_by_piece());
         self.standing(holds.bind(format!("%{part}%")).bind(FOUND)).await
     }
 
@@ -289,9 +262,8 @@ impl Reader {
         let newest: Option<i64> = newest.map_err(|error| engine_error(error, &self.path))?;
         let newest = || newest.and_then(|at| u64::try_from(at).ok());
         let latest = self.calendar.now_ms(newest).saturating_sub(long);
-        let query = sqlx::query(AssertSqlSafe(bare(&sql::leftovers(wanted.which))));
-        let query = query.bind(to_sql(latest)).bind(i64::from(SCHEMA_VERSION));
-        self.standing(query.bind(to_sql(wanted.limit as u64))).await
+        let query = statement(&sql::leftovers(wanted.which));
+        self.standing(bind_leftovers(query, latest, wanted.limit)).await
     }
 
     /// The sums that `query` asks for.
@@ -300,43 +272,17 @@ impl Reader {
         query: &SpendingQuery,
     ) -> Result<Vec<Spending>, StoreError> {
         let engine = |error| engine_error(error, &self.path);
-        let SpendingQuery { by, tree, workspace, since, until, limit } = query;
-        let ask = Ask {
-            by: *by,
-            tree: tree.is_some(),
-            workspace: workspace.is_some(),
-            since: since.is_some(),
-            until: until.is_some(),
-        };
-        let mut statement = sqlx::query(AssertSqlSafe(bare(&sql::spending(ask))));
-        if let Some(tree) = tree {
-            statement = statement.bind(tree.to_string());
-        }
-        // Once for the calls that are settled, once for those that are not.
-        for _ in 0..2 {
-            if let Some(workspace) = workspace {
-                statement = statement.bind(workspace.clone());
-            }
-            for time in [since, until].into_iter().flatten() {
-                statement = statement.bind(to_sql(*time));
-            }
-        }
-        let limit = if *limit == 0 { usize::MAX } else { *limit };
-        let statement = statement.bind(to_sql(limit as u64));
+        let statement = bind_spending(statement, query);
         let rows = statement.fetch_all(&self.pool).await.map_err(engine)?;
         let mut sums =
             rows.iter().map(spending_row).collect::<Result<Vec<_>, _>>().map_err(engine)?;
-        if *by == By::Day {
-            for sum in &mut sums {
-                sum.key = date(sum.key.parse().unwrap_or_default());
-            }
-        }
+        name_days(query.by, &mut sums);
         Ok(sums)
     }
 
     /// The rows of the ledger that `run` has.
     pub(super) async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError> {
-        let statement = sqlx::query(AssertSqlSafe(bare(&sql::calls_of_a_run())));
+        let statement = statement(&sql::calls_of_a_run());
         let rows = statement.bind(run.to_string()).fetch_all(&self.pool).await;
         let rows = rows.map_err(|error| engine_error(error, &self.path))?;
         Ok(rows.iter().map(ledger_row).collect())
@@ -386,11 +332,6 @@ impl Reader {
     }
 }
 
-/// The runs of `rows`, and where each stands, given which workers are alive.
-fn as_they_stand(rows: &[SqliteRow], living: &HashSet<WorkerId>) -> Vec<RunRow> {
-    let status = |mut row: RunRow| {
-        row.status = row.status_given(row.work.owner.is_some_and(|owner| living.contains(&owner)));
-        row
-    };
-    rows.iter().filter_map(run_row).map(status).collect()
+fn statement(text: &str) -> Statement<'static> {
+    sqlx::query(AssertSqlSafe(bare(text)))
 }

@@ -21,17 +21,6 @@ pub(super) fn bare(sql: &str) -> String {
     out
 }
 
-/// Rows that one statement has room for. Few sizes, so that few statements are prepared; what is
-/// left empty costs little.
-const ROOMS: [usize; 5] = [1, 4, 16, 64, 256];
-
-/// The rows that the next statement takes of `left`, and the room it has for them.
-pub(super) fn room_for(left: usize) -> (usize, usize) {
-    let most = ROOMS[ROOMS.len() - 1];
-    let room = ROOMS.into_iter().find(|room| *room >= left).unwrap_or(most);
-    (left.min(room), if left == 0 { 0 } else { room })
-}
-
 /// What one message to the engine does: it goes to another thread and back, so that everything
 /// that can be said at once is. Several statements in one that is prepared: SQLite takes that, and hardly
 /// another engine does.
@@ -106,14 +95,5 @@ mod tests {
         assert!(Arc::ptr_eq(&text(4, Then::Commit), &text(4, Then::Commit)));
         assert_ne!(text(4, Then::Commit), text(4, Then::GoOn));
         assert!(text(4, Then::Commit).ends_with("; COMMIT"));
-    }
-
-    #[test]
-    fn there_is_room_for_every_row() {
-        for left in 0..2_000 {
-            let (taken, room) = room_for(left);
-            assert!(taken <= room && taken <= left && (taken > 0 || left == 0), "{left}");
-            assert!(taken == left || taken == 256, "{left}");
-        }
     }
 }

@@ -7,10 +7,9 @@
 //! fills the disk, it is brought into the file and cut off.
 
 use super::checkpoint::Checkpoints;
-use super::hub::Hub;
 use super::ledger::{Done, Failure, Ledger};
 use super::reserve::{Shrinking, SpaceReserve};
-use super::work::{Claims, Request, Work};
+use crate::engine::{Claims, Hub, Request, Work};
 use crate::{Claimed, StoreError};
 use std::sync::Arc;
 use std::time::Duration;

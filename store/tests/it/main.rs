@@ -1,9 +1,10 @@
-//! Tests of the SQLite store, from outside.
+//! Tests of the stores, from outside.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
 mod aging;
 mod budgets;
 mod checkpoint;
+mod cluster;
 mod conformance;
 mod damage;
 mod flaws;
@@ -15,8 +16,10 @@ mod memory;
 mod mend;
 mod newer;
 mod opening;
+mod postgres;
 mod process;
 mod sample;
+mod server;
 mod wal;
 
 // For `memory`, whose store is a source of the crate.

@@ -2,11 +2,11 @@
 
 use super::{BEGIN, Group, Ledger};
 use crate::StoreError;
+use crate::engine::{bind_call, bind_event, bind_moving, bind_nothing, bind_run, room_for};
 use crate::row::{Columns, RunRow};
 use crate::sql;
-use crate::sqlite::codec::{bind_call, bind_event, bind_moving, bind_nothing, bind_run};
 use crate::sqlite::engine_error;
-use crate::sqlite::text::{Message, Then, room_for};
+use crate::sqlite::text::{Message, Then};
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::sync::Arc;
 

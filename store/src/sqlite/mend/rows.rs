@@ -3,13 +3,13 @@
 use super::{Mended, most};
 use crate::chain::StoredEvent;
 use crate::chain::{self, Tail};
+use crate::engine::{bind_call, bind_run, event_row, ledger_row, run_row};
 use crate::projection::Projection;
 use crate::reckoning::Reckoning;
 use crate::row::Columns;
 use crate::row::RunRow;
 use crate::spending::ModelCall;
 use crate::sql;
-use crate::sqlite::codec::{bind_call, bind_run, event_row, ledger_row, run_row};
 use crate::sqlite::text::bare;
 use posse_protocol::{Amount, Record, RunId, Seq};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};

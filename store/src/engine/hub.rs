@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// Tells watchers in this process where logs end and that runs have become claimable.
-pub(super) struct Hub {
+pub(crate) struct Hub {
     tails: Mutex<Tails>,
     ready: watch::Sender<u64>,
 }
@@ -49,7 +49,7 @@ impl Default for Hub {
 }
 
 impl Hub {
-    pub(super) fn watch(&self, run: RunId) -> watch::Receiver<Seq> {
+    pub(crate) fn watch(&self, run: RunId) -> watch::Receiver<Seq> {
         let mut tails = self.lock();
         if tails.closed {
             return watch::channel(Seq::ZERO).1;
@@ -65,12 +65,12 @@ impl Hub {
         watched.tail.subscribe()
     }
 
-    pub(super) fn ready(&self) -> watch::Receiver<u64> {
+    pub(crate) fn ready(&self) -> watch::Receiver<u64> {
         self.ready.subscribe()
     }
 
     /// Tells the watchers of each run where its log ends.
-    pub(super) fn moved(&self, tails: impl IntoIterator<Item = (RunId, Seq)>) {
+    pub(crate) fn moved(&self, tails: impl IntoIterator<Item = (RunId, Seq)>) {
         let known = self.lock();
         for (run, seq) in tails {
             let Some(watched) = known.watched.get(&run) else { continue };
@@ -84,7 +84,7 @@ impl Hub {
 
     /// Keeps events that were just stored, if somebody follows their run. To be called before the
     /// watchers are told.
-    pub(super) fn keep(&self, stored: impl IntoIterator<Item = (RunId, Stored)>) {
+    pub(crate) fn keep(&self, stored: impl IntoIterator<Item = (RunId, Stored)>) {
         let mut tails = self.lock();
         for (run, stored) in stored {
             if tails.watched.get(&run).is_none_or(|watched| !watched.followed) {
@@ -107,7 +107,7 @@ impl Hub {
 
     /// What follows `after` in the log of `run`, if this process has stored all of it a moment ago.
     /// Whoever asks follows the run: what is stored from now on is kept for the next time.
-    pub(super) fn recent(&self, run: RunId, after: Seq, limit: usize) -> Option<Vec<Record>> {
+    pub(crate) fn recent(&self, run: RunId, after: Seq, limit: usize) -> Option<Vec<Record>> {
         let mut tails = self.lock();
         let watched = tails.watched.get_mut(&run)?;
         if !std::mem::replace(&mut watched.followed, true) {
@@ -124,19 +124,19 @@ impl Hub {
     }
 
     /// Tells workers that there may be something to claim.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.ready.send_modify(|count| *count += 1);
     }
 
     /// Nothing moves any more: whoever watches, or will, is told by the loss of the channel.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut tails = self.lock();
         tails.closed = true;
         tails.watched.clear();
     }
 
     /// The runs somebody watches.
-    pub(super) fn watched(&self) -> Vec<RunId> {
+    pub(crate) fn watched(&self) -> Vec<RunId> {
         let mut tails = self.lock();
         tails.sweep();
         tails.watched.keys().copied().collect()

@@ -8,15 +8,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Bytes of events that are kept in all, at most, as they are stored.
-pub(super) const MOST_BYTES: usize = 32 << 20;
+pub(crate) const MOST_BYTES: usize = 32 << 20;
 
 /// Events that were stored together.
-pub(super) struct Stored {
-    pub(super) first: Seq,
-    pub(super) at: u64,
-    pub(super) events: Arc<[Event]>,
+pub(crate) struct Stored {
+    pub(crate) first: Seq,
+    pub(crate) at: u64,
+    pub(crate) events: Arc<[Event]>,
     /// Their size in the database.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Stored {
@@ -27,18 +27,18 @@ impl Stored {
 
 /// The last events of one run, without a gap.
 #[derive(Default)]
-pub(super) struct Recent {
+pub(crate) struct Recent {
     stored: VecDeque<Stored>,
     bytes: usize,
 }
 
 impl Recent {
     /// Their size in the database.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(super) fn push(&mut self, stored: Stored) {
+    pub(crate) fn push(&mut self, stored: Stored) {
         if stored.events.is_empty() {
             return;
         }
@@ -50,13 +50,13 @@ impl Recent {
         self.stored.push_back(stored);
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Recent::default();
     }
 
     /// At most `limit` events after `after`, if they are here. Those before are forgotten: whoever
     /// follows a run does not go back.
-    pub(super) fn read(&mut self, run: RunId, after: Seq, limit: usize) -> Option<Vec<Record>> {
+    pub(crate) fn read(&mut self, run: RunId, after: Seq, limit: usize) -> Option<Vec<Record>> {
         while let Some(read) = self.stored.pop_front_if(|stored| stored.last() <= after) {
             self.bytes -= read.bytes;
         }

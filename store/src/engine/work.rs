@@ -8,9 +8,9 @@ use posse_protocol::{RunId, Seq};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-pub(super) enum Request {
+pub(crate) enum Request {
     Append { batch: Vec<Draft>, reply: Reply<Vec<Appended>> },
     Claim { wanted: Wanted, reply: Reply<Vec<Claimed>> },
     GiveBack { claimed: Vec<Claimed> },
@@ -23,20 +23,20 @@ pub(super) enum Request {
 
 /// What is done in one transaction. Requests that wait side by side have no order among them.
 #[derive(Default)]
-pub(super) struct Work {
-    pub(super) appends: Vec<(Vec<Draft>, Reply<Vec<Appended>>)>,
-    pub(super) claims: Vec<(Wanted, Reply<Vec<Claimed>>)>,
-    pub(super) deliveries: Vec<(Change, Reply<Changed>)>,
-    pub(super) renewals: Vec<Reply<()>>,
-    pub(super) damages: Vec<(RunId, String, Reply<()>)>,
-    pub(super) erasures: Vec<(RunId, Seq, Reply<()>)>,
+pub(crate) struct Work {
+    pub(crate) appends: Vec<(Vec<Draft>, Reply<Vec<Appended>>)>,
+    pub(crate) claims: Vec<(Wanted, Reply<Vec<Claimed>>)>,
+    pub(crate) deliveries: Vec<(Change, Reply<Changed>)>,
+    pub(crate) renewals: Vec<Reply<()>>,
+    pub(crate) damages: Vec<(RunId, String, Reply<()>)>,
+    pub(crate) erasures: Vec<(RunId, Seq, Reply<()>)>,
     /// Of the runs that could be claimed, only those are that were told to stop.
-    pub(super) only_to_stop: bool,
+    pub(crate) only_to_stop: bool,
 }
 
 /// Whether claims are made while the disk is full.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Claims {
+pub(crate) enum Claims {
     /// Of runs that were told to stop: whoever claims them brings them to their end.
     ToStop,
     /// Nobody is to be stopped.
@@ -45,11 +45,11 @@ pub(super) enum Claims {
 
 /// What a transaction answers, each list in the order of the work.
 #[derive(Default)]
-pub(super) struct Answers {
-    pub(super) appended: Vec<Result<Vec<Appended>, StoreError>>,
-    pub(super) claimed: Vec<Vec<Claimed>>,
-    pub(super) deliveries: Vec<Changed>,
-    pub(super) erased: Vec<Result<(), StoreError>>,
+pub(crate) struct Answers {
+    pub(crate) appended: Vec<Result<Vec<Appended>, StoreError>>,
+    pub(crate) claimed: Vec<Vec<Claimed>>,
+    pub(crate) deliveries: Vec<Changed>,
+    pub(crate) erased: Vec<Result<(), StoreError>>,
 }
 
 impl FromIterator<Request> for Work {
@@ -77,7 +77,7 @@ impl FromIterator<Request> for Work {
 
 impl Work {
     /// Gives back runs whose claimers went away before they heard of it.
-    pub(super) fn giving_back(claimed: Vec<Claimed>) -> Self {
+    pub(crate) fn giving_back(claimed: Vec<Claimed>) -> Self {
         let give_back = |claimed: Claimed| {
             let guard = Guard::Owner { epoch: claimed.epoch, last: None, then: Ownership::Queued };
             let run = claimed.row.id;
@@ -88,17 +88,17 @@ impl Work {
         Work { appends: claimed.into_iter().map(give_back).collect(), ..Work::default() }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         let marks = self.renewals.len() + self.damages.len() + self.erasures.len();
         self.appends.len() + self.claims.len() + self.deliveries.len() + marks
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The events that were stored, by run.
-    pub(super) fn stored(&self, answers: &Answers) -> impl Iterator<Item = (RunId, Stored)> {
+    pub(crate) fn stored(&self, answers: &Answers) -> impl Iterator<Item = (RunId, Stored)> {
         let appended = self.appends.iter().zip(&answers.appended);
         appended.filter_map(|((batch, _), result)| Some((batch, result.as_ref().ok()?))).flat_map(
             |(batch, appended)| {
@@ -116,7 +116,7 @@ impl Work {
     }
 
     /// Answers everyone. Returns the runs that were claimed for someone who no longer waits.
-    pub(super) fn answer(self, answers: Answers) -> Vec<Claimed> {
+    pub(crate) fn answer(self, answers: Answers) -> Vec<Claimed> {
         // Whoever else no longer waits for an answer does not need it.
         for ((_, reply), result) in self.appends.into_iter().zip(answers.appended) {
             let _ = reply.send(result);
@@ -139,7 +139,7 @@ impl Work {
     }
 
     /// Answers everyone with `error`.
-    pub(super) fn refuse(self, error: &StoreError) {
+    pub(crate) fn refuse(self, error: &StoreError) {
         for (_, reply) in self.appends {
             let _ = reply.send(Err(error.clone()));
         }
@@ -157,7 +157,7 @@ impl Work {
     }
 
     /// Keeps what may use the reserve and refuses the rest for want of space.
-    pub(super) fn keep_urgent(mut self, claims: Claims) -> Work {
+    pub(crate) fn keep_urgent(mut self, claims: Claims) -> Work {
         for reply in self.renewals.drain(..) {
             // Nobody can take over either: there is no space for that.
             let _ = reply.send(Ok(()));
@@ -173,7 +173,7 @@ impl Work {
     }
 
     /// Each request by itself.
-    pub(super) fn apart(self) -> impl Iterator<Item = Work> {
+    pub(crate) fn apart(self) -> impl Iterator<Item = Work> {
         let appends =
             self.appends.into_iter().map(|it| Work { appends: vec![it], ..Work::default() });
         let claims = self.claims.into_iter().map(|it| Work { claims: vec![it], ..Work::default() });

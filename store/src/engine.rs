@@ -1,0 +1,32 @@
+//! What engines share: rows to and from our types, what a writer is asked for, what is told to whoever
+//! watches.
+//!
+//! Nothing here runs a statement. An engine has rows that implement [`Cells`] and statements that
+//! implement [`Bind`]; everything else is written once.
+
+mod cells;
+mod codec;
+mod deliveries;
+mod hub;
+mod lease;
+mod looks;
+mod reads;
+mod recent;
+mod work;
+
+pub(crate) use cells::{Bind, Cells, Given, number, to_sql};
+pub(crate) use codec::{
+    bind_call, bind_event, bind_moving, bind_nothing, bind_run, event_row, is_erased, ledger_row,
+    queued_row, run_row, spending_row, tail_row,
+};
+pub(crate) use deliveries::{
+    Change, Changed, bind_condemned, bind_delivery, bind_saved, delivery_row, listed, listing,
+};
+pub(crate) use hub::Hub;
+pub(crate) use lease::Lease;
+pub(crate) use looks::{MOST, bind_ahead, bind_ids, bind_of_each_root, cut, room_for};
+pub(crate) use reads::{
+    FOUND, LIST, as_they_stand, bind_leftovers, bind_selection, bind_spending, ending, follow,
+    found, is_a_piece, name_days,
+};
+pub(crate) use work::{Answers, Claims, Reply, Request, Work};

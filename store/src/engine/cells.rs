@@ -1,0 +1,71 @@
+//! The two sides of a statement: what it binds, and the rows it gives.
+
+use sqlx::Error;
+use std::sync::Arc;
+
+/// A statement that takes values, in the order of its placeholders.
+pub(crate) trait Bind: Sized {
+    /// Binds text, or that there is none.
+    fn text(self, text: impl Into<Given>) -> Self;
+
+    /// Binds a number, or that there is none.
+    fn number(self, number: impl Into<Option<i64>>) -> Self;
+}
+
+/// Text to bind.
+pub(crate) enum Given {
+    Nothing,
+    Owned(String),
+    Shared(Arc<str>),
+    Word(&'static str),
+}
+
+impl From<String> for Given {
+    fn from(text: String) -> Self {
+        Given::Owned(text)
+    }
+}
+
+impl From<Option<String>> for Given {
+    fn from(text: Option<String>) -> Self {
+        text.map_or(Given::Nothing, Given::Owned)
+    }
+}
+
+impl From<Arc<str>> for Given {
+    fn from(text: Arc<str>) -> Self {
+        Given::Shared(text)
+    }
+}
+
+impl From<&'static str> for Given {
+    fn from(text: &'static str) -> Self {
+        Given::Word(text)
+    }
+}
+
+/// A row, by the numbers of its columns.
+pub(crate) trait Cells {
+    fn text(&self, index: usize) -> Result<String, Error>;
+    fn maybe_text(&self, index: usize) -> Result<Option<String>, Error>;
+    fn integer(&self, index: usize) -> Result<i64, Error>;
+    fn maybe_integer(&self, index: usize) -> Result<Option<i64>, Error>;
+}
+
+/// An engine's numbers have a sign. What is larger than they hold is a count gone mad.
+pub(crate) fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn number(row: &impl Cells, index: usize) -> Result<u64, Error> {
+    u64::try_from(row.integer(index)?).map_err(|error| Error::Decode(Box::new(error)))
+}
+
+pub(crate) fn maybe_number(row: &impl Cells, index: usize) -> Result<Option<u64>, Error> {
+    let unsigned = row.maybe_integer(index)?.map(u64::try_from).transpose();
+    unsigned.map_err(|error| Error::Decode(Box::new(error)))
+}
+
+pub(crate) fn small(row: &impl Cells, index: usize) -> Result<u32, Error> {
+    u32::try_from(number(row, index)?).map_err(|error| Error::Decode(Box::new(error)))
+}

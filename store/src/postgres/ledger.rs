@@ -1,0 +1,460 @@
+//! The writing connection: transactions in which everything is decided in memory
+//! ([`crate::transaction`]) on rows that are locked meanwhile.
+//!
+//! Several processes write at once. Whatever a decision rests on is locked first, always in the same
+//! order: rows of workers, then rows of runs, each by id. Nothing is kept in memory for the next
+//! transaction.
+
+mod claim;
+mod dead;
+mod deliver;
+
+use super::link::{Link, Place, Replies, Trouble};
+use super::message::{Message, Text};
+use super::statements::{self as pg, Begin};
+use crate::StoreError;
+use crate::clock::Clock;
+use crate::engine::{
+    Answers, Bind, Cells, Lease, Work, bind_call, bind_delivery, bind_event, bind_moving, bind_run,
+    run_row,
+};
+use crate::row::{Columns, RunRow};
+use crate::sql;
+use crate::transaction::{Changes, Loading, Rows, Stamp};
+use posse_protocol::{RunId, Seq, WorkerId};
+use sqlx::postgres::PgRow;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long it is tried to reach the server, and to get past others.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a group is tried in which others were in the way. Then each request is tried by itself.
+const TRIES: u32 = 6;
+/// Rows of one statement, at most.
+const ROWS: usize = 256;
+
+/// Who this worker is, and until when others believe that it lives.
+pub(super) struct Presence {
+    pub(super) worker: WorkerId,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) lease: Duration,
+    pub(super) held: Lease,
+}
+
+impl Presence {
+    /// From memory: see [`crate::Claims::lease`].
+    pub(super) fn lease_number(&self) -> Option<u64> {
+        self.held.number(self.clock.steady_ms())
+    }
+
+    fn lease_ms(&self) -> i64 {
+        i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX / 4)
+    }
+}
+
+pub(super) struct Ledger {
+    link: Link,
+    begin: Arc<Begin>,
+    presence: Arc<Presence>,
+    /// Others know this worker, unless they have taken it for dead since.
+    registered: bool,
+    /// How many transactions it has finished, stored or not.
+    number: i64,
+}
+
+/// What a transaction did.
+#[derive(Default)]
+pub(super) struct Done {
+    pub(super) answers: Answers,
+    /// Where the logs end that were appended to.
+    pub(super) tails: Vec<(RunId, Seq)>,
+    /// Some run may have become claimable.
+    pub(super) freed: bool,
+}
+
+/// Why a transaction did nothing.
+pub(super) enum Failure {
+    /// No request is to blame.
+    Everyone(StoreError),
+    /// One of the requests may be: each is to be tried by itself.
+    Someone(StoreError),
+}
+
+/// What was said last in a transaction.
+enum End {
+    /// It was committed.
+    Stored,
+    /// It was not, and nothing of it is left.
+    Undone,
+}
+
+/// How long something is tried again.
+struct Patience {
+    until: Instant,
+    tries: u32,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Patience { until: Instant::now() + PATIENCE, tries: 0 }
+    }
+
+    /// Waits for a moment, a little longer each time; says no when it is over.
+    async fn wait(&mut self) -> bool {
+        self.tries += 1;
+        if Instant::now() >= self.until {
+            return false;
+        }
+        // Those who met are not to meet again: the fraction of a moment is anybody's.
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let chance = now.map_or(0, |now| now.subsec_nanos() / 64);
+        let most_us = 1_000_u64 << self.tries.min(8);
+        sleep(Duration::from_micros(500 + u64::from(chance) % most_us)).await;
+        true
+    }
+}
+
+impl Ledger {
+    pub(super) fn new(link: Link, begin: Arc<Begin>, presence: Arc<Presence>) -> Self {
+        Ledger { link, begin, presence, registered: false, number: 0 }
+    }
+
+    fn place(&self) -> &Place {
+        self.link.place()
+    }
+
+    /// Does what is appended, erased, marked and renewed in `work`, each request as if it were alone, or
+    /// nothing.
+    pub(super) async fn transact(&mut self, work: &Work) -> Result<Done, Failure> {
+        let mut patience = Patience::new();
+        loop {
+            match self.attempt(work).await {
+                Ok(done) => return Ok(done),
+                Err(Trouble::Refused(error)) => return Err(Failure::Someone(error)),
+                Err(Trouble::Again(reason)) => {
+                    let together = work.len() > 1 && patience.tries >= TRIES;
+                    if together || !patience.wait().await {
+                        return Err(Failure::Someone(self.place().unusable(reason)));
+                    }
+                }
+                Err(Trouble::Lost(reason)) => {
+                    if !patience.wait().await {
+                        return Err(Failure::Everyone(self.place().unusable(reason)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What was tried, or nothing if it is to be tried again.
+    async fn judge<T>(
+        &self,
+        tried: Result<T, Trouble>,
+        patience: &mut Patience,
+    ) -> Result<Option<T>, StoreError> {
+        match tried {
+            Ok(done) => Ok(Some(done)),
+            Err(Trouble::Refused(error)) => Err(error),
+            Err(Trouble::Again(reason) | Trouble::Lost(reason)) => match patience.wait().await {
+                true => Ok(None),
+                false => Err(self.place().unusable(reason)),
+            },
+        }
+    }
+
+    async fn attempt(&mut self, work: &Work) -> Result<Done, Trouble> {
+        let mut loading = loading(work);
+        let mut rows = Rows::new();
+        let mut wanted = loading.next(&rows);
+        wanted.extend(work.damages.iter().map(|it| it.0));
+        let is_alone = wanted.is_empty();
+        let mut begin = Message::default();
+        let renewal = self.begin_writing(&mut begin, !work.renewals.is_empty());
+        let locked = lock(&mut begin, &wanted);
+        let keys = ask_for_keys(&mut begin, &loading);
+        let stamp = begin.say(pg::NOW_AND_WHO);
+        if is_alone {
+            begin.say("COMMIT");
+        }
+        let replies = self.link.send(begin).await?;
+        let (at, transaction) = self.stamp(&replies, stamp)?;
+        let mut end = Message::default();
+        let renewal = self.return_to_life(&replies, renewal, &mut end);
+        // To renew the lease is one message.
+        if is_alone {
+            self.renewed(&renewal);
+            return Ok(Done::default());
+        }
+        take(&mut rows, &replies, &locked);
+        // What is above is locked with it; this is for what came in between.
+        loop {
+            let more = loading.next(&rows);
+            if more.is_empty() {
+                break;
+            }
+            let mut message = Message::default();
+            let locked = lock(&mut message, &more);
+            let replies = self.link.send(message).await?;
+            take(&mut rows, &replies, &locked);
+        }
+        let mut changes = Changes::default();
+        know_keys(&mut changes, &replies, &keys);
+        let stamp = Stamp { worker: self.presence.worker, at };
+        let done = decide(work, changes, rows, stamp, &mut end);
+        self.finish(end, &transaction).await?;
+        self.renewed(&renewal);
+        Ok(done)
+    }
+
+    /// Begins a transaction that writes: makes this worker known if it is not, or if it is to renew its
+    /// lease.
+    fn begin_writing(&mut self, message: &mut Message, renews: bool) -> Renewal {
+        message.begin(&self.begin.writing, Begin::WRITING);
+        let begun = Text::new(&pg::begun()).text(self.presence.worker.to_string());
+        let at = message.add(begun);
+        if renews || !self.registered {
+            return self.save_worker(message);
+        }
+        Renewal::Known { at }
+    }
+
+    fn save_worker(&self, message: &mut Message) -> Renewal {
+        // Taken before it is sent: to others the lease holds a little longer.
+        let until = self.presence.clock.steady_ms() + self.presence.lease.as_millis() as u64;
+        let save = Text::new(pg::WORKER_SAVE).text(self.presence.worker.to_string());
+        Renewal::Sent { until, at: message.add(save.number(self.presence.lease_ms())) }
+    }
+
+    /// Makes this worker known with the rest of a transaction, if others have taken it for dead.
+    fn return_to_life(
+        &mut self,
+        replies: &Replies,
+        renewal: Renewal,
+        message: &mut Message,
+    ) -> Renewal {
+        match renewal {
+            Renewal::Known { at } if !is_one(replies.rows(at)) => {
+                self.presence.held.lost();
+                self.save_worker(message)
+            }
+            // Whoever was known is found, or was forgotten meanwhile.
+            Renewal::Sent { at, .. } if self.registered => {
+                if is_one(replies.rows(at)) {
+                    self.presence.held.lost();
+                }
+                renewal
+            }
+            renewal => renewal,
+        }
+    }
+
+    /// What is stored now says that this worker lives.
+    fn renewed(&mut self, renewal: &Renewal) {
+        self.registered = true;
+        if let Renewal::Sent { until, .. } = renewal {
+            self.presence.held.renewed(self.presence.clock.steady_ms(), *until);
+        }
+    }
+
+    fn stamp(&self, replies: &Replies, at: usize) -> Result<(u64, String), Trouble> {
+        let row = replies.rows(at).first().ok_or(sqlx::Error::RowNotFound);
+        let read = row.and_then(|row| Ok((crate::engine::number(row, 0)?, row.text(1)?)));
+        read.map_err(|error| self.place().strange(&error))
+    }
+
+    /// Says the rest of a transaction and commits it. If the answer is lost, finds out what became of it.
+    async fn finish(&mut self, mut end: Message, transaction: &str) -> Result<(), Trouble> {
+        if end.statements() == 0 {
+            end.say("COMMIT");
+            return self.link.send(end).await.map(|_| ());
+        }
+        self.number += 1;
+        let worker = self.presence.worker.to_string();
+        end.add(Text::new(pg::MARK).text(worker).number(self.number));
+        end.say("COMMIT");
+        let lost = match self.link.send(end).await {
+            Ok(_) => return Ok(()),
+            Err(Trouble::Lost(reason)) => reason,
+            Err(trouble) => return Err(trouble),
+        };
+        match self.became(transaction).await? {
+            End::Stored => Ok(()),
+            End::Undone => Err(Trouble::Lost(lost)),
+        }
+    }
+
+    /// What became of the last transaction, whose end nobody heard of: it is stored if its number is, once
+    /// it is not under way any more.
+    async fn became(&mut self, transaction: &str) -> Result<End, Trouble> {
+        let mut patience = Patience::new();
+        let mut last = "its end is not known".to_owned();
+        loop {
+            let mut ask = Message::default();
+            ask.begin(&self.begin.writing, Begin::WRITING);
+            // In this order: what is over now is seen afterwards.
+            let under_way = ask.add(Text::new(pg::UNDER_WAY).text(transaction.to_owned()));
+            let marked = Text::new(pg::MARKED).text(self.presence.worker.to_string());
+            let marked = ask.add(marked);
+            ask.say("COMMIT");
+            match self.link.send(ask).await {
+                Ok(replies) => {
+                    let status = replies.rows(under_way).first();
+                    let status = status.and_then(|row| row.maybe_text(0).ok().flatten());
+                    // Until the server has noticed that nobody listens.
+                    if status.as_deref() != Some("in progress") {
+                        let number = replies.rows(marked).first();
+                        let number = number.and_then(|row| row.integer(0).ok());
+                        let is_stored = number == Some(self.number);
+                        return Ok(if is_stored { End::Stored } else { End::Undone });
+                    }
+                }
+                Err(Trouble::Lost(reason) | Trouble::Again(reason)) => last = reason,
+                Err(refused) => return Err(refused),
+            }
+            if !patience.wait().await {
+                let reason = format!(
+                    "the connection broke while something was stored, and whether it was is not \
+                     known: {last}"
+                );
+                return Err(Trouble::Refused(self.place().unusable(reason)));
+            }
+        }
+    }
+
+    pub(super) async fn close(self) {
+        self.link.close().await;
+    }
+}
+
+fn is_one(rows: &[PgRow]) -> bool {
+    rows.first().is_some_and(|row| row.integer(0).is_ok_and(|number| number == 1))
+}
+
+/// How a transaction sees to it that this worker is known.
+enum Renewal {
+    /// It said that it lives, until then.
+    Sent { until: u64, at: usize },
+    /// It asked.
+    Known { at: usize },
+}
+
+/// Decides on everything that is asked, and says what is to be written.
+fn decide(
+    work: &Work,
+    mut changes: Changes,
+    mut rows: Rows,
+    stamp: Stamp,
+    end: &mut Message,
+) -> Done {
+    let stored: HashSet<RunId> = rows.keys().copied().collect();
+    let mut done = Done::default();
+    for (run, reason, _) in &work.damages {
+        end.add(Text::new(sql::MARK_DAMAGED).text(reason.clone()).text(run.to_string()));
+        // What is appended in the same transaction comes afterwards, and finds it damaged.
+        if let Some(row) = rows.get_mut(run) {
+            row.log.damaged = Some(reason.clone());
+        }
+    }
+    for (run, last, _) in &work.erasures {
+        let erased = changes.erase(&mut rows, *run, *last);
+        if erased.is_ok() {
+            end.add(Text::new(sql::ERASE).text(run.to_string()));
+        }
+        done.answers.erased.push(erased);
+    }
+    for (batch, _) in &work.appends {
+        done.answers.appended.push(changes.admit(&mut rows, batch, stamp));
+    }
+    let tail = |run: &RunId| rows.get(run).map(|row| (*run, row.log.last_seq));
+    done.tails = changes.rows.keys().filter_map(tail).collect();
+    done.freed = changes.freed;
+    write(end, &mut changes, &rows, &stored);
+    done
+}
+
+fn loading(work: &Work) -> Loading {
+    let drafts = work.appends.iter().flat_map(|(batch, _)| batch);
+    Loading::of(drafts, work.erasures.iter().map(|it| it.0))
+}
+
+/// Asks whose the keys are that new runs want.
+fn ask_for_keys(message: &mut Message, loading: &Loading) -> Vec<usize> {
+    let keys: Vec<&String> = loading.keys().iter().collect();
+    let mut asked = Vec::new();
+    for keys in keys.chunks(ROWS) {
+        let ask = Text::new(&sql::runs_by_key(keys.len()));
+        asked.push(message.add(keys.iter().fold(ask, |ask, key| ask.text((*key).clone()))));
+    }
+    asked
+}
+
+fn know_keys(changes: &mut Changes, replies: &Replies, asked: &[usize]) {
+    for row in asked.iter().flat_map(|at| replies.rows(*at)) {
+        let (Ok(key), Ok(run)) = (row.text(0), row.text(1)) else { continue };
+        if let Ok(run) = run.parse() {
+            changes.know_key(key, run);
+        }
+    }
+}
+
+/// Locks runs and what is above them. In one statement: several would lock in another order.
+fn lock(message: &mut Message, runs: &BTreeSet<RunId>) -> Option<usize> {
+    if runs.is_empty() {
+        return None;
+    }
+    let lock = Text::new(&pg::lock_runs(runs.len()));
+    Some(message.add(runs.iter().fold(lock, |lock, run| lock.text(run.to_string()))))
+}
+
+fn take(rows: &mut Rows, replies: &Replies, locked: &Option<usize>) {
+    let found = locked.iter().flat_map(|at| replies.rows(*at)).filter_map(run_row);
+    rows.extend(found.map(|row| (row.id, Box::new(row))));
+}
+
+/// Puts what was decided into statements, each for many rows. `stored` are the runs that are there.
+fn write(message: &mut Message, changes: &mut Changes, rows: &Rows, stored: &HashSet<RunId>) {
+    for events in chunks(std::mem::take(&mut changes.events)) {
+        let insert = Text::new(&sql::insert_events(events.len()));
+        message.add(events.into_iter().fold(insert, bind_event));
+    }
+    for calls in chunks(std::mem::take(&mut changes.calls)) {
+        let insert = Text::new(&sql::insert_calls(calls.len()));
+        message.add(calls.into_iter().fold(insert, bind_call));
+    }
+    let changed = std::mem::take(&mut changes.rows);
+    let (mut new, mut all, mut moving): (Vec<&RunRow>, Vec<&RunRow>, Vec<&RunRow>) =
+        Default::default();
+    for (run, columns) in &changed {
+        let Some(row) = rows.get(run) else { continue };
+        match columns {
+            _ if !stored.contains(run) => new.push(row),
+            Columns::All => all.push(row),
+            Columns::Moving => moving.push(row),
+        }
+    }
+    for rows in new.chunks(ROWS) {
+        let insert = Text::new(&sql::insert_runs(rows.len()));
+        message.add(rows.iter().fold(insert, |insert, row| bind_run(insert, row)));
+    }
+    for rows in all.chunks(ROWS) {
+        let change = Text::new(&sql::change_runs(rows.len()));
+        message.add(rows.iter().fold(change, |change, row| bind_run(change, row)));
+    }
+    for rows in moving.chunks(ROWS) {
+        let change = Text::new(&sql::save_runs(rows.len(), Columns::Moving));
+        message.add(rows.iter().fold(change, |change, row| bind_moving(change, row)));
+    }
+    for delivery in std::mem::take(&mut changes.deliveries) {
+        message.add(bind_delivery(Text::new(sql::DELIVERY_INSERT), delivery));
+    }
+}
+
+fn chunks<T>(mut all: Vec<T>) -> impl Iterator<Item = Vec<T>> {
+    std::iter::from_fn(move || {
+        let rest = all.split_off(all.len().min(ROWS));
+        let chunk = std::mem::replace(&mut all, rest);
+        (!chunk.is_empty()).then_some(chunk)
+    })
+}

@@ -1,0 +1,135 @@
+//! The schema on a server: made, brought up to date, or refused.
+
+use super::link::{Link, Place, Replies, Trouble};
+use super::message::{Message, Text};
+use super::statements;
+use crate::StoreError;
+use crate::engine::{Bind, Cells};
+use crate::sql::{MIGRATIONS, WHOLE};
+
+/// The first version that there was on PostgreSQL. What came before was made at once.
+const FIRST: usize = 6;
+
+/// Text is ordered by its bytes, as everywhere in Posse.
+const TEXT: (&str, &str) = (" TEXT", " TEXT COLLATE \"C\"");
+
+/// What only this engine has: the one clock, what begins a transaction, numbers that everybody must
+/// know, and how tables are kept. Functions are for what every transaction does: the server plans them
+/// once in a session, and planning is most of what they cost.
+/// Rows of runs and workers are written again and again: their pages have room for the next
+/// version beside the last, and what is dead is cleared away early. A step of a run changes no column
+/// of any index, so that no index is written with it; the index of calls that are under way would be.
+const ENGINE: &str = "
+    CREATE TABLE marks (name TEXT COLLATE \"C\" PRIMARY KEY NOT NULL, number BIGINT NOT NULL);
+    INSERT INTO marks (name, number) VALUES ('freed', 0), ('schema', 0);
+    CREATE TABLE commits (worker TEXT COLLATE \"C\" PRIMARY KEY NOT NULL, number BIGINT NOT NULL,
+        at BIGINT NOT NULL);
+    CREATE FUNCTION posse_now() RETURNS BIGINT LANGUAGE sql VOLATILE AS
+        'SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)';
+    CREATE FUNCTION posse_begin(class INTEGER, worker TEXT) RETURNS BIGINT LANGUAGE plpgsql VOLATILE
+        AS $$ BEGIN
+            PERFORM pg_advisory_xact_lock_shared(class, CAST(posse_now() % 2147483648 AS INTEGER));
+            RETURN (SELECT count(*) FROM workers WHERE id = worker);
+        END $$;
+    CREATE FUNCTION posse_lock(wanted TEXT[]) RETURNS SETOF runs LANGUAGE plpgsql VOLATILE
+        AS $$ BEGIN
+            RETURN QUERY SELECT * FROM runs WHERE id = ANY (ARRAY(
+                WITH RECURSIVE above (id, account) AS (
+                    SELECT runs.id, runs.account FROM runs WHERE runs.id = ANY (wanted)
+                    UNION
+                    SELECT runs.id, runs.account FROM above JOIN runs ON runs.id = above.account
+                ) SELECT above.id FROM above
+            )) ORDER BY id FOR UPDATE;
+        END $$;
+    DROP INDEX runs_calling;
+    ALTER TABLE runs SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02,
+        autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.02);
+    ALTER TABLE workers SET (fillfactor = 20, autovacuum_vacuum_scale_factor = 0.0,
+        autovacuum_vacuum_threshold = 200);
+    ALTER TABLE commits SET (fillfactor = 20, autovacuum_vacuum_scale_factor = 0.0,
+        autovacuum_vacuum_threshold = 200);
+    ALTER TABLE deliveries SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+    ALTER TABLE events SET (autovacuum_vacuum_insert_scale_factor = 0.05);
+";
+
+/// Brings the tables of `schema` up to date, or finds that they are.
+pub(super) async fn prepare(link: &mut Link, schema: &str) -> Result<(), StoreError> {
+    let known = MIGRATIONS.len() as i64;
+    let found = version(link, schema).await?;
+    check(found, known, link.place())?;
+    if found == known {
+        return Ok(());
+    }
+    // Another process may be doing the same: the version is read again under the lock.
+    let mut begin = Message::default();
+    begin.say("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
+    begin.say(&statements::migrating());
+    send(link, begin).await?;
+    let found = version(link, schema).await?;
+    let mut change = Message::default();
+    let is_refused = check(found, known, link.place()).err();
+    if is_refused.is_some() || found == known {
+        change.say("ROLLBACK");
+        send(link, change).await?;
+        return is_refused.map_or(Ok(()), Err);
+    }
+    change.say(&format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\""));
+    change.say(&format!("SET LOCAL search_path = \"{schema}\""));
+    // A new database is made at once, an old one step by step.
+    match found {
+        0 => {
+            change.say(&WHOLE.replace(TEXT.0, TEXT.1));
+            change.say(ENGINE);
+        }
+        _ => {
+            for step in MIGRATIONS.iter().skip(found as usize) {
+                change.say(&step.replace(TEXT.0, TEXT.1));
+            }
+        }
+    }
+    change.add(Text::new("UPDATE marks SET number = $1 WHERE name = 'schema'").number(known));
+    change.say("COMMIT");
+    send(link, change).await?;
+    Ok(())
+}
+
+/// What version the tables are; 0 if there are none.
+async fn version(link: &mut Link, schema: &str) -> Result<i64, StoreError> {
+    let mut look = Message::default();
+    // From the tables of the catalogue: what a session remembers of names may be out of date.
+    let there = Text::new(
+        "SELECT pg_class.relname FROM pg_class \
+         JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace \
+         WHERE pg_namespace.nspname = $1 AND pg_class.relname = 'marks'",
+    );
+    let there = look.add(there.text(schema.to_owned()));
+    if send(link, look).await?.rows(there).is_empty() {
+        return Ok(0);
+    }
+    let mut read = Message::default();
+    let number = read.say(&format!("SELECT number FROM \"{schema}\".marks WHERE name = 'schema'"));
+    let replies = send(link, read).await?;
+    let number = replies.rows(number).first().and_then(|row| row.integer(0).ok());
+    number.ok_or_else(|| link.place().unusable("what version its schema is cannot be read"))
+}
+
+/// Refuses what a newer version has made, and what none has.
+fn check(found: i64, known: i64, place: &Place) -> Result<(), StoreError> {
+    match found {
+        found if found > known => {
+            Err(StoreError::NewerDatabase { path: place.0.to_string(), found, known })
+        }
+        found if found != 0 && found < FIRST as i64 => {
+            Err(place
+                .unusable(format!("its schema has the version {found}, which there never was")))
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn send(link: &mut Link, message: Message) -> Result<Replies, StoreError> {
+    link.send(message).await.map_err(|trouble| match trouble {
+        Trouble::Refused(error) => error,
+        Trouble::Lost(reason) | Trouble::Again(reason) => link.place().unusable(reason),
+    })
+}

@@ -1,0 +1,360 @@
+//! The store of many machines: a PostgreSQL database that any number of processes write to.
+//!
+//! Decision 51 (`docs/adr/0051-a-store-for-many-machines.md`) says which rows a transaction locks, and why
+//! that is enough.
+
+mod bell;
+mod ledger;
+mod link;
+mod message;
+mod migrate;
+mod options;
+mod queue;
+mod reader;
+mod statements;
+mod writer;
+
+pub use options::{Bell, PostgresOptions, ServerIdentity};
+
+use crate::append::Draft;
+use crate::delivery::{Delivery, DeliveryFilter, Outbox, Revival, Settled, Settlement};
+use crate::engine::{Change, Changed, Hub, Lease, Reply, Request, listed};
+use crate::{
+    Append, Appended, Claimed, Claims, Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look,
+    Queue, RunRow, Scrub, Spending, SpendingQuery, Store, StoreError, Wanted, sql,
+};
+use async_trait::async_trait;
+use bell::Outside;
+use ledger::{Ledger, Presence};
+use link::{Link, Place};
+use posse_protocol::{Record, RunId, Seq, WorkerId};
+use queue::Glance;
+use reader::Reader;
+use sqlx::postgres::PgPoolOptions;
+use statements::Begin;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::TaskTracker;
+use writer::{Writer, closed};
+
+/// Requests that may wait for the writer.
+const QUEUE: usize = 16_384;
+/// Bells that may wait to be looked after.
+const HEARD: usize = 1_024;
+/// How long a reader waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Logs in a PostgreSQL database, which other processes on other machines may have open too.
+///
+/// ```no_run
+/// # async fn open() -> Result<(), posse_store::StoreError> {
+/// use posse_store::{PostgresOptions, PostgresStore};
+/// let options = PostgresOptions::new("postgres://posse@db.example/posse");
+/// let store = PostgresStore::open(options).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct PostgresStore {
+    requests: mpsc::Sender<Request>,
+    reader: Arc<Reader>,
+    hub: Arc<Hub>,
+    tasks: TaskTracker,
+    closing: watch::Sender<bool>,
+    scrub: Option<Arc<dyn Scrub>>,
+}
+
+impl PostgresStore {
+    /// Opens the database, and makes its tables if there are none.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or does not prove who it is, or when the tables were made by a
+    /// newer version: they are then left untouched.
+    pub async fn open(options: PostgresOptions) -> Result<Self, StoreError> {
+        let worker = WorkerId::new();
+        // Others look for this name when the worker falls silent.
+        let name = format!("posse {worker}");
+        let connect = options.connect(&name)?;
+        let listen = options.listen(&name)?;
+        let place = Place(options::place(&connect).into());
+        let begin = Arc::new(Begin::of(&options.schema));
+        let mut link = Link::new(connect.clone(), place.clone());
+        migrate::prepare(&mut link, &options.schema).await?;
+        let presence = Arc::new(Presence {
+            worker,
+            clock: options.clock.clone(),
+            lease: options.lease,
+            held: Lease::default(),
+        });
+        let (hub, bell) = (Arc::new(Hub::default()), Arc::new(bell::Bell::default()));
+        let (requests, inbox) = mpsc::channel(QUEUE);
+        let (closing, closed) = watch::channel(false);
+        let (told, heard) = mpsc::channel(HEARD);
+        let tasks = TaskTracker::new();
+        let pool = PgPoolOptions::new()
+            .max_connections(options.readers.max(1))
+            .acquire_timeout(PATIENCE)
+            .test_before_acquire(false)
+            .connect_lazy_with(connect.clone());
+        let channel = format!("posse_{}", options.schema);
+        let outside = Outside {
+            link: Link::new(connect, place.clone()),
+            begin: begin.clone(),
+            worker,
+            hub: hub.clone(),
+            bell: bell.clone(),
+            channel: channel.clone(),
+            poll: options.poll_at_most(),
+            tells: listen.is_some(),
+            closing: closed.clone(),
+        };
+        let ledger = Ledger::new(link, begin.clone(), presence.clone());
+        let writer = Writer { ledger, hub: hub.clone(), bell };
+        if let Some(listen) = listen {
+            let listening = bell::listen(listen, channel, worker, told, closed);
+            #[expect(clippy::disallowed_methods, reason = "ends with the store; awaited by close")]
+            tokio::spawn(tasks.track_future(listening));
+        }
+        #[expect(clippy::disallowed_methods, reason = "ends with the store; awaited by close")]
+        tokio::spawn(tasks.track_future(outside.run(heard)));
+        #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
+        tokio::spawn(tasks.track_future(writer.run(inbox)));
+        let freed = AtomicI64::new(0);
+        let reader = Reader { pool, place, begin, presence, requests: requests.clone(), freed };
+        let reader = Arc::new(reader);
+        Ok(PostgresStore { requests, reader, hub, tasks, closing, scrub: options.scrub })
+    }
+
+    /// Has the reader do `work`, which goes on even when its caller does not look at it for a while:
+    /// it holds one of a few connections that others wait for.
+    async fn look<T, W>(&self, work: impl FnOnce(Arc<Reader>) -> W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        self.check()?;
+        let work = self.tasks.track_future(work(self.reader.clone()));
+        #[expect(clippy::disallowed_methods, reason = "a read of a moment; awaited by close")]
+        let looking = tokio::spawn(work).await;
+        match looking {
+            Ok(found) => found,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(StoreError::Closed),
+        }
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if self.reader.pool.is_closed() { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(make(reply)).await.map_err(closed)?;
+        answer.await.map_err(closed)?
+    }
+
+    async fn change(&self, change: Change) -> Result<Changed, StoreError> {
+        self.ask(|reply| Request::Deliveries { change, reply }).await
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn close(&self) {
+        self.reader.pool.close().await;
+        // The writer may be gone already.
+        let _ = self.requests.send(Request::Close).await;
+        // It gives up its claims, and then others are told.
+        self.requests.closed().await;
+        self.closing.send_replace(true);
+        self.tasks.close();
+        self.tasks.wait().await;
+        // Last: until then the writer tells what it stores.
+        self.hub.close();
+    }
+}
+
+#[async_trait]
+impl Logs for PostgresStore {
+    async fn append(&self, batch: Vec<Append>) -> Result<Vec<Appended>, StoreError> {
+        let draft = |append| Draft::new(append, self.scrub.as_deref());
+        let batch = batch.into_iter().map(draft).collect::<Result<_, _>>()?;
+        self.ask(|reply| Request::Append { batch, reply }).await
+    }
+
+    async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError> {
+        self.check()?;
+        if let Some(recent) = self.hub.recent(run, after, limit) {
+            return Ok(recent);
+        }
+        self.look(move |reader| async move { reader.read(run, after, limit).await }).await
+    }
+
+    async fn hashes(
+        &self,
+        run: RunId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        self.look(move |reader| async move { reader.hashes(run, after, limit).await }).await
+    }
+
+    fn watch(&self, run: RunId) -> watch::Receiver<Seq> {
+        self.hub.watch(run)
+    }
+
+    async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError> {
+        self.ask(|reply| Request::Erase { run, last, reply }).await
+    }
+
+    async fn now(&self) -> Result<u64, StoreError> {
+        self.look(|reader| async move { reader.now().await }).await
+    }
+}
+
+#[async_trait]
+impl Claims for PostgresStore {
+    fn worker(&self) -> WorkerId {
+        self.reader.presence.worker
+    }
+
+    async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let mut claiming = Claiming { answer, requests: &self.requests };
+        let request = Request::Claim { wanted: wanted.clone(), reply };
+        self.requests.send(request).await.map_err(closed)?;
+        (&mut claiming.answer).await.map_err(closed)?
+    }
+
+    async fn queue(&self, look: &Look) -> Result<Queue, StoreError> {
+        let look = Arc::new(look.clone());
+        let again = look.clone();
+        let seen = self.look(move |reader| async move { reader.queue(&look).await });
+        if let Glance::Whole(queue) = seen.await? {
+            return Ok(queue);
+        }
+        // Only the writer gives back what the dead owned, before any claim.
+        self.claim(&Wanted { limit: 0, runs: Vec::new(), workspace: None }).await?;
+        match self.look(move |reader| async move { reader.queue(&again).await }).await? {
+            Glance::Whole(queue) => Ok(Queue { freed: true, ..queue }),
+            // Another has died meanwhile: seen at the next look.
+            Glance::Dead => Ok(Queue { freed: true, ..Queue::default() }),
+        }
+    }
+
+    async fn places(&self, runs: &[RunId]) -> Result<HashMap<RunId, u64>, StoreError> {
+        let runs = runs.to_vec();
+        self.look(move |reader| async move { reader.places(&runs).await }).await
+    }
+
+    fn ready(&self) -> watch::Receiver<u64> {
+        self.hub.ready()
+    }
+
+    async fn renew(&self) -> Result<(), StoreError> {
+        self.ask(|reply| Request::Renew { reply }).await
+    }
+
+    fn lease(&self) -> Option<u64> {
+        self.reader.presence.lease_number()
+    }
+}
+
+#[async_trait]
+impl Inspection for PostgresStore {
+    async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
+        let filter = filter.clone();
+        self.look(move |reader| async move { reader.list(&filter).await }).await
+    }
+
+    async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
+        let part = part.to_owned();
+        self.look(move |reader| async move { reader.find(&part).await }).await
+    }
+
+    async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
+        self.look(move |reader| async move { reader.leftovers(wanted).await }).await
+    }
+
+    async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError> {
+        let query = query.clone();
+        self.look(move |reader| async move { reader.spending(&query).await }).await
+    }
+
+    async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError> {
+        self.look(move |reader| async move { reader.ledger(run).await }).await
+    }
+
+    async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {
+        self.look(|reader| async move { reader.flaws().await }).await
+    }
+
+    async fn orphans(&self) -> Result<Vec<String>, StoreError> {
+        self.look(|reader| async move { reader.names(sql::ORPHANS).await }).await
+    }
+
+    async fn strangers(&self) -> Result<Vec<String>, StoreError> {
+        self.look(|reader| async move { reader.names(sql::STRANGERS).await }).await
+    }
+
+    fn refusal(&self) -> Option<StoreError> {
+        None
+    }
+}
+
+#[async_trait]
+impl Outbox for PostgresStore {
+    async fn take_due(
+        &self,
+        hook: &str,
+        limit: usize,
+        lease: Duration,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        self.change(Change::Take { hook: hook.to_owned(), limit, lease }).await.map(listed)
+    }
+
+    async fn settle(
+        &self,
+        delivery: &Delivery,
+        settlement: Settlement,
+        note: &str,
+    ) -> Result<Settled, StoreError> {
+        let Delivery { id, attempts, .. } = delivery;
+        let (id, attempts, note) = (id.clone(), *attempts, note.to_owned());
+        let settle = Change::Settle { id, attempts, settlement, note };
+        self.change(settle).await.map(Changed::settled)
+    }
+
+    async fn revive(&self, which: &Revival) -> Result<Vec<Delivery>, StoreError> {
+        self.change(Change::Revive(which.clone())).await.map(listed)
+    }
+
+    async fn deliveries(&self, filter: &DeliveryFilter) -> Result<Vec<Delivery>, StoreError> {
+        let filter = filter.clone();
+        self.look(move |reader| async move { reader.deliveries(&filter).await }).await
+    }
+
+    async fn next_due(&self, hook: &str) -> Result<Option<Duration>, StoreError> {
+        let hook = hook.to_owned();
+        self.look(move |reader| async move { reader.next_due(&hook).await }).await
+    }
+}
+
+/// Waits for claims, and gives them back if the claimer goes away before it has them.
+struct Claiming<'a> {
+    answer: oneshot::Receiver<Result<Vec<Claimed>, StoreError>>,
+    requests: &'a mpsc::Sender<Request>,
+}
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        // An answer that comes later finds nobody, and the writer takes it back itself.
+        self.answer.close();
+        if let Ok(Ok(claimed)) = self.answer.try_recv() {
+            // If the queue has no room, they are free when this worker ends.
+            let _ = self.requests.try_send(Request::GiveBack { claimed });
+        }
+    }
+}

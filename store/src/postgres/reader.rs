@@ -1,0 +1,244 @@
+//! Reading beside the writer: each question is one message on one of a few connections. Every log that is
+//! read is checked against its hashes.
+
+use super::ledger::Presence;
+use super::link::{Place, Replies, read};
+use super::message::{Message, Text};
+use super::statements::{self as pg, Begin};
+use crate::engine::{
+    Bind, Cells, FOUND, LIST, Request, as_they_stand, bind_leftovers, bind_selection,
+    bind_spending, delivery_row, ending, event_row, follow, found, is_a_piece, is_erased,
+    ledger_row, listing, name_days, number, spending_row, tail_row, to_sql,
+};
+use crate::{
+    Delivery, DeliveryFilter, Filter, Flaw, LedgerRow, Leftovers, RunRow, Spending, SpendingQuery,
+    StoreError, chain, selection, sql,
+};
+use posse_protocol::{Record, RunId, Seq, WorkerId};
+use sqlx::postgres::PgPool;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+pub(super) struct Reader {
+    pub(super) pool: PgPool,
+    pub(super) place: Place,
+    pub(super) begin: Arc<Begin>,
+    pub(super) presence: Arc<Presence>,
+    /// To tell the writer about damage.
+    pub(super) requests: mpsc::Sender<Request>,
+    /// How often runs had been given back when the queue was last looked at.
+    pub(super) freed: AtomicI64,
+}
+
+impl Reader {
+    /// Asks `statements`, which all see the same. Their rows stand in this order.
+    async fn ask(&self, statements: &[String]) -> Result<Asked, StoreError> {
+        let message = || {
+            let mut message = Message::default();
+            message.begin(&self.begin.reading, Begin::READING);
+            for statement in statements {
+                message.say(statement);
+            }
+            message.say("COMMIT");
+            message
+        };
+        read(&self.pool, &self.place, message).await.map(Asked)
+    }
+
+    fn strange(&self, error: sqlx::Error) -> StoreError {
+        self.place.unusable(error.to_string())
+    }
+
+    pub(super) async fn read(
+        &self,
+        run: RunId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        let (result, known) = self.read_checked(run, after, limit).await?;
+        if let (Err(StoreError::Damaged { reason, .. }), None) = (&result, known) {
+            let (reply, marked) = oneshot::channel();
+            let mark = Request::Damage { run, reason: reason.clone(), reply };
+            // What cannot be marked now is found again by whoever reads next.
+            if self.requests.send(mark).await.is_ok() {
+                let _ = marked.await;
+            }
+        }
+        result
+    }
+
+    /// What the log says, and what is already known to be wrong with it.
+    async fn read_checked(
+        &self,
+        run: RunId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<(Result<Vec<Record>, StoreError>, Option<String>), StoreError> {
+        let tail = Text::new(sql::TAIL).text(run.to_string()).finish();
+        // The event before the first wanted one is read for its hash.
+        let events = events(run, after.0.max(1), limit.saturating_add(1));
+        let asked = self.ask(&[tail, events]).await?;
+        let tail = asked.rows(0).first().ok_or(StoreError::NotFound(run))?;
+        if is_erased(tail) {
+            return Err(StoreError::Erased(run));
+        }
+        let (tail, known) = match tail_row(tail) {
+            Ok(tail) => tail,
+            Err(error) => {
+                let reason = format!("its row cannot be read: {error}");
+                return Ok((Err(StoreError::Damaged { run, seq: after.next(), reason }), None));
+            }
+        };
+        let events = asked.rows(1).iter().map(|row| event_row(run, row));
+        Ok((chain::check(run, after, limit, &tail, events), known))
+    }
+
+    /// The hashes of events as they are stored; an event that cannot be read has none.
+    pub(super) async fn hashes(
+        &self,
+        run: RunId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let asked = self.ask(&[events(run, after.next().0, limit)]).await?;
+        let hash = |row| event_row(run, row).map(|event| event.hash).unwrap_or_default();
+        Ok(asked.rows(0).iter().map(hash).collect())
+    }
+
+    pub(super) async fn now(&self) -> Result<u64, StoreError> {
+        let asked = self.ask(&[pg::NOW.to_owned()]).await?;
+        let row = asked.rows(0).first().ok_or(sqlx::Error::RowNotFound);
+        row.and_then(|row| number(row, 0)).map_err(|error| self.strange(error))
+    }
+
+    pub(super) async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
+        // Who lives is part of the question only if it is about where runs stand.
+        let living: Vec<String> = match filter.status.is_empty() {
+            true => Vec::new(),
+            false => {
+                let asked = self.ask(&[pg::LIVING.to_owned()]).await?;
+                self.living(asked.rows(0)).iter().map(ToString::to_string).collect()
+            }
+        };
+        let selected = bind_selection(Text::new, selection::select(filter, &living));
+        let mut rows = self.standing(selected).await?;
+        follow(&mut rows, filter);
+        Ok(rows)
+    }
+
+    /// The runs that `statement` selects, and where they stand.
+    async fn standing(&self, statement: Text) -> Result<Vec<RunRow>, StoreError> {
+        let asked = self.ask(&[statement.finish(), pg::LIVING.to_owned()]).await?;
+        Ok(as_they_stand(asked.rows(0), &self.living(asked.rows(1))))
+    }
+
+    /// The workers of `rows`, and this one: whoever asks lives.
+    fn living(&self, rows: &[impl Cells]) -> HashSet<WorkerId> {
+        let others = rows.iter().filter_map(|row| row.text(0).ok()?.parse().ok());
+        others.chain([self.presence.worker]).collect()
+    }
+
+    /// The runs whose ids begin or end with `part`, or else hold it near their end, the newest first.
+    pub(super) async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
+        let Some(ending) = ending(part) else { return Ok(Vec::new()) };
+        let begins = Text::new(&sql::runs_by_beginning());
+        let begins = begins.text(part.to_owned()).text(format!("{part:z<26}")).number(FOUND);
+        let ends = Text::new(&sql::runs_by_ending()).text(ending.to_owned()).number(FOUND);
+        let asked = self.ask(&[begins.finish(), ends.finish(), pg::LIVING.to_owned()]).await?;
+        let living = self.living(asked.rows(2));
+        let (begin, end) =
+            (as_they_stand(asked.rows(0), &living), as_they_stand(asked.rows(1), &living));
+        let found = found(part, begin, end);
+        if !found.is_empty() || !is_a_piece(part) {
+            return Ok(found);
+        }
+        let holds = Text::new(&sql::runs_by_piece());
+        self.standing(holds.text(format!("%{part}%")).number(FOUND)).await
+    }
+
+    /// The runs of which something is to be put away.
+    pub(super) async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
+        let long = u64::try_from(wanted.ended_for.as_millis()).unwrap_or(u64::MAX);
+        let latest = self.now().await?.saturating_sub(long);
+        let query = Text::new(&sql::leftovers(wanted.which));
+        self.standing(bind_leftovers(query, latest, wanted.limit)).await
+    }
+
+    pub(super) async fn spending(
+        &self,
+        query: &SpendingQuery,
+    ) -> Result<Vec<Spending>, StoreError> {
+        let asked = self.ask(&[bind_spending(Text::new, query).finish()]).await?;
+        let sums = asked.rows(0).iter().map(spending_row).collect::<Result<Vec<_>, _>>();
+        let mut sums = sums.map_err(|error| self.strange(error))?;
+        name_days(query.by, &mut sums);
+        Ok(sums)
+    }
+
+    /// The rows of the ledger that `run` has.
+    pub(super) async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError> {
+        let calls = Text::new(&sql::calls_of_a_run()).text(run.to_string());
+        let asked = self.ask(&[calls.finish()]).await?;
+        Ok(asked.rows(0).iter().map(ledger_row).collect())
+    }
+
+    pub(super) async fn deliveries(
+        &self,
+        filter: &DeliveryFilter,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        let limit = if filter.limit == 0 { LIST } else { filter.limit };
+        let listed = listing(Text::new(&sql::deliveries(filter)), filter, limit);
+        let asked = self.ask(&[listed.finish()]).await?;
+        Ok(asked.rows(0).iter().map(delivery_row).collect())
+    }
+
+    pub(super) async fn next_due(&self, hook: &str) -> Result<Option<Duration>, StoreError> {
+        let next = Text::new(sql::DELIVERY_NEXT).text(hook.to_owned());
+        let asked = self.ask(&[next.finish(), pg::NOW.to_owned()]).await?;
+        let next = asked.rows(0).first().and_then(|row| row.maybe_integer(0).ok().flatten());
+        let now = asked.rows(1).first().and_then(|row| row.integer(0).ok());
+        let wait = next.zip(now).map(|(next, now)| u64::try_from(next - now).unwrap_or(0));
+        Ok(wait.map(Duration::from_millis))
+    }
+
+    /// What is wrong beside the logs: deliveries that were changed, and those that tell of runs that are
+    /// not there. The server itself sees to its indices.
+    pub(super) async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {
+        let all = DeliveryFilter::default();
+        let listed = listing(Text::new(&sql::deliveries(&all)), &all, usize::MAX).finish();
+        let asked = self.ask(&[listed, sql::DELIVERIES_OF_NOBODY.to_owned()]).await?;
+        let told = |it: &Delivery, reason: &str| Flaw {
+            run: Some(it.run).filter(|run| *run != RunId::from_u128(0)),
+            reason: format!("the delivery {} to the webhook `{}`: {reason}", it.id, it.hook),
+        };
+        let changed = asked.rows(0).iter().map(delivery_row);
+        let changed = changed.filter_map(|it| Some(told(&it, it.damaged.as_ref()?)));
+        let lost = asked.rows(1).iter().map(delivery_row).filter(|it| it.damaged.is_none());
+        let lost = lost.map(|it| told(&it, "the run that it tells of is not there"));
+        Ok(changed.chain(lost).collect())
+    }
+
+    /// The first column of the rows of a statement that binds nothing.
+    pub(super) async fn names(&self, statement: &str) -> Result<Vec<String>, StoreError> {
+        let asked = self.ask(&[statement.to_owned()]).await?;
+        let names = asked.rows(0).iter().map(|row| row.text(0)).collect::<Result<_, _>>();
+        names.map_err(|error| self.strange(error))
+    }
+}
+
+/// What was asked, without what begins and ends a transaction.
+pub(super) struct Asked(Replies);
+
+impl Asked {
+    fn rows(&self, statement: usize) -> &[sqlx::postgres::PgRow] {
+        self.0.rows(Begin::READING + statement)
+    }
+}
+
+fn events(run: RunId, from: u64, limit: usize) -> String {
+    let events = Text::new(sql::EVENTS_FROM).text(run.to_string()).number(to_sql(from));
+    events.number(to_sql(limit as u64)).finish()
+}

@@ -1,0 +1,301 @@
+//! A private PostgreSQL server: Debian's package, a Unix socket in a folder of its own, no port.
+//!
+//! All tests of a run share one. It is started by the first who needs it, together with a keeper, a small
+//! shell that stops it and removes its folder soon after the last test that uses it has ended, however
+//! that ended: a test holds a lock on a file, and the keeper waits until it can have it alone.
+
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Starts the server, says that it is ready, and stops it when nobody holds the lock any more. `$1` is
+/// the folder, `$2` the folder of the server's programs.
+const KEEPER: &str = r#"
+set -u
+D=$1 B=$2
+as() {
+    if [ "$(id -u)" = 0 ]; then
+        exec setpriv --reuid=nobody --regid=nogroup --clear-groups --pdeathsig QUIT \
+            env HOME="$D" LC_ALL=C "$@"
+    else
+        exec env LC_ALL=C "$@"
+    fi
+}
+(as "$B/initdb" -D "$D/data" -U posse -A trust -E UTF8 --locale=C.UTF-8 --no-sync \
+    --no-instructions) >"$D/log" 2>&1 || { touch "$D/failed"; exit 1; }
+# What one that was killed leaves may be in the way for a moment.
+serve() {
+    for _ in $(seq 100); do
+        (as "$B/postgres" -D "$D/data" -k "$D" -c listen_addresses= -c fsync=off \
+            -c full_page_writes=off -c max_connections=300 -c autovacuum_naptime=10) \
+            >>"$D/log" 2>&1 &
+        server=$!
+        while kill -0 "$server" 2>/dev/null; do
+            if (as "$B/pg_isready" -q -h "$D" -U posse); then touch "$D/ready"; return; fi
+            sleep 0.05
+        done
+        sleep 0.1
+    done
+}
+serve
+free=0
+while :; do
+    if ! kill -0 "$server" 2>/dev/null; then
+        [ -e "$D/again" ] || break
+        rm -f "$D/again"
+        serve
+    fi
+    sleep 0.5
+    # Whoever removes the folder wants nothing of it any more.
+    [ -e "$D/users" ] || { kill -QUIT "$server"; break; }
+    if flock -n -x "$D/gate" flock -n -x "$D/users" true; then free=$((free + 1)); else free=0; fi
+    if [ "$free" -ge 6 ]; then
+        exec 8>"$D/gate" 9>"$D/users"
+        flock -x 8
+        if flock -n -x 9; then
+            kill -QUIT "$server"
+            wait "$server"
+            rm -rf "$D"
+            exit 0
+        fi
+        exec 8>&- 9>&-
+        free=0
+    fi
+done
+rm -rf "$D"
+"#;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The server, as long as somebody here uses it.
+pub struct Server {
+    folder: PathBuf,
+    /// Locked for as long as this lives.
+    _users: File,
+}
+
+/// PgBouncer in transaction mode, before the server. It ends when this is dropped.
+pub struct Bouncer {
+    process: std::process::Child,
+    folder: PathBuf,
+}
+
+/// A database of its own on the server, which is removed when this is dropped.
+pub struct Database {
+    server: Server,
+    name: String,
+}
+
+impl Server {
+    /// The server of this run of tests; started if it does not run.
+    pub fn shared() -> Self {
+        Server::of(std::env::temp_dir().join("posse-pg"))
+    }
+
+    /// A server that no other test uses, and that can be killed.
+    pub fn alone() -> Self {
+        Server::of(std::env::temp_dir().join(format!("posse-pg-{}", std::process::id())))
+    }
+
+    fn of(folder: PathBuf) -> Self {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            assert!(Instant::now() < deadline, "no PostgreSQL server: see {}", folder.display());
+            if let Some(users) = join(&folder) {
+                return Server { folder, _users: users };
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills it (`kill -9`), and has it start again. Returns when it is ready.
+    pub fn kill(&self) {
+        let file = |name: &str| self.folder.join(name);
+        let text = std::fs::read_to_string(file("data/postmaster.pid")).unwrap();
+        let pid: i32 = text.lines().next().unwrap().trim().parse().unwrap();
+        std::fs::write(file("again"), "").unwrap();
+        std::fs::remove_file(file("ready")).unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while !file("ready").exists() {
+            assert!(Instant::now() < deadline, "the server does not come back");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn url(&self, database: &str) -> String {
+        format!("postgres:///{database}?host={}&user=posse&sslmode=disable", self.folder.display())
+    }
+
+    /// Makes a database.
+    pub async fn database(self) -> Database {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let next = NEXT.fetch_add(1, Ordering::SeqCst);
+        let name = format!("t{}_{next}", std::process::id());
+        let database = Database { server: self, name };
+        let create = format!("CREATE DATABASE {} STRATEGY file_copy", database.name);
+        execute(&database.server.url("postgres"), &create).await;
+        database
+    }
+}
+
+impl Database {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// A folder that the server can read.
+    pub fn folder(&self) -> &Path {
+        &self.server.folder
+    }
+
+    pub fn url(&self) -> String {
+        self.server.url(&self.name)
+    }
+
+    pub async fn execute(&self, statements: &str) {
+        execute(&self.url(), statements).await;
+    }
+
+    /// The one text that `query` gives.
+    pub async fn text(&self, query: &str) -> String {
+        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
+        let query = AssertSqlSafe(query.to_owned());
+        sqlx::query_scalar(query).fetch_one(&mut connection).await.unwrap()
+    }
+}
+
+impl Bouncer {
+    /// Nothing where it is not installed.
+    pub fn start(database: &Database) -> Option<Self> {
+        use std::os::unix::fs::PermissionsExt;
+        let program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].map(PathBuf::from);
+        let named = std::env::var("POSSE_TEST_PGBOUNCER").ok().map(PathBuf::from);
+        let program = named.into_iter().chain(program).find(|program| program.exists())?;
+        let folder = database.folder().join(format!("{}.pool", database.name()));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let (pool, server) = (folder.display(), database.folder().display());
+        // Fewer connections than there are clients, so that each message may meet another session.
+        let settings = format!(
+            "[databases]\n* = host={server} user=posse\n[pgbouncer]\nlisten_addr =\n\
+             listen_port = 6432\nunix_socket_dir = {pool}\nauth_type = any\n\
+             pool_mode = transaction\ndefault_pool_size = 3\nmax_client_conn = 100\n"
+        );
+        let file = folder.join("settings.ini");
+        std::fs::write(&file, settings).unwrap();
+        let log = File::create(folder.join("log")).unwrap();
+        let mut command = match is_root() {
+            true => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"]);
+                command.args(["--pdeathsig", "KILL"]).arg(program);
+                command
+            }
+            false => Command::new(program),
+        };
+        command.arg(file).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        Some(Bouncer { process: command.spawn().unwrap(), folder })
+    }
+
+    pub fn url(&self, database: &Database) -> String {
+        let (folder, name) = (self.folder.display(), database.name());
+        format!("postgres:///{name}?host={folder}&port=6432&user=posse&sslmode=disable")
+    }
+}
+
+impl Drop for Bouncer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // By a program: whoever drops this may be inside an executor.
+        let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+        let psql = Command::new(programs().join("psql"))
+            .args(["-q", "-X", "-h"])
+            .arg(&self.server.folder)
+            .args(["-U", "posse", "-d", "postgres", "-c", &drop])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        // What stays is removed with the server.
+        let _ = psql;
+    }
+}
+
+async fn execute(url: &str, statements: &str) {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    let statements = AssertSqlSafe(statements.to_owned());
+    sqlx::raw_sql(statements).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+/// Takes part in the use of the server in `folder`, and starts it if it does not run. Nothing if it is
+/// not ready, or about to be removed.
+fn join(folder: &Path) -> Option<File> {
+    let _ = std::fs::create_dir(folder);
+    let open = |name: &str| {
+        File::options().create(true).truncate(false).write(true).open(folder.join(name)).ok()
+    };
+    let gate = open("gate")?;
+    gate.lock().ok()?;
+    // Who had the gate before may have removed it with everything else.
+    let users = open("users")?;
+    if !folder.join("gate").exists() {
+        return None;
+    }
+    users.lock_shared().ok()?;
+    assert!(
+        !folder.join("failed").exists(),
+        "PostgreSQL cannot start: see {}/log",
+        folder.display()
+    );
+    if folder.join("ready").exists() {
+        return Some(users);
+    }
+    if !folder.join("begun").exists() {
+        start(folder);
+        std::fs::write(folder.join("begun"), "").ok()?;
+    }
+    None
+}
+
+fn start(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let programs = programs();
+    // The server may be another user's, who has to find the folder and to write there.
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let started = Command::new("setsid")
+        .args(["--fork", "bash", "-c", KEEPER, "keeper"])
+        .args([folder, &programs])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    assert!(started.unwrap().success(), "no keeper for the server");
+}
+
+/// Where Debian has the programs of the newest server that is installed.
+fn programs() -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions.map(|version| version.path().join("bin")).max();
+    newest.expect("install PostgreSQL: apt-get install postgresql")
+}
