@@ -535,7 +535,11 @@ async fn a_removal_that_is_cut_short_changes_nothing_on_the_branch() {
     let running = world.start(&["run", "--agents", AGENTS, "lead"]);
     // From the moment on in which its name is gone, or it is gone altogether.
     crate::world::eventually("the branch", async || {
-        !branches(&world).is_empty() && standing(&world).iter().all(|it| it.extension().is_some())
+        // While the worktree is made, the branch is there before its folder.
+        let is_kept = branches(&world).pop().is_some_and(|branch| {
+            git(&world.work(), &["diff", "--name-only", "HEAD", &branch]).trim() == "a.txt"
+        });
+        is_kept && standing(&world).iter().all(|it| it.extension().is_some())
     })
     .await;
     running.signal(Signal::KILL);
