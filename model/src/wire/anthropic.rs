@@ -4,7 +4,7 @@
 //! - `text`, `thinking` and `tool_use` become their parts; fields Posse does not know stay in
 //!   `extra` and are sent back.
 //! - Every other block, `redacted_thinking` among them, becomes [`Part::Opaque`] of the wire
-//!   [`NAME`] and is sent back verbatim, in its place.
+//!   `anthropic` and is sent back verbatim, in its place.
 //!
 //! [`Part::Opaque`]: posse_protocol::Part::Opaque
 

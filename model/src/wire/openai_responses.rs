@@ -3,7 +3,7 @@
 //! How output items become parts, and back:
 //! - `message`, `reasoning` and `function_call` become text, thinking and tool calls. What else
 //!   an item has (its `id`, `status`, `phase`…) stays in `extra` under `item` and is sent back.
-//! - Every other item becomes [`Part::Opaque`] of the wire [`NAME`], verbatim and in its place.
+//! - Every other item becomes [`Part::Opaque`] of the wire `openai-responses`, verbatim and in its place.
 //!
 //! [`Part::Opaque`]: posse_protocol::Part::Opaque
 
