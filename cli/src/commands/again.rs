@@ -9,6 +9,7 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::spending;
+use posse::protocol::{Event, Record, Sender, Seq};
 use posse::store::{Filter, Kin};
 use posse::views::Spending;
 use posse::{Extent, RunRow, Runtime};
@@ -81,7 +82,7 @@ fn keeps_its_money(row: &RunRow, option: &str) -> Failure {
     ))
 }
 
-/// The run or chat of `folder` with the newest activity.
+/// The run or chat of `folder` to which the user sent the last message.
 async fn newest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
     let workspace = Some(folder.display().to_string());
     let filter = Filter { workspace, kin: Kin::Roots, limit: RECENT, ..Filter::default() };
@@ -91,10 +92,34 @@ async fn newest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
             && !row.log.erased
             && !row.state.archived
     };
-    let rows = runtime.list(&filter).await?;
-    let talked_to = rows.into_iter().filter(is_open_to_talk);
-    talked_to.max_by_key(|row| row.updated_at).ok_or_else(|| {
+    let mut rows = runtime.list(&filter).await?;
+    rows.retain(is_open_to_talk);
+    rows.sort_by_key(|row| std::cmp::Reverse(row.updated_at));
+    let mut newest: Option<(u64, RunRow)> = None;
+    for row in rows {
+        // No message is later than the last event.
+        if newest.as_ref().is_some_and(|(said_at, _)| row.updated_at < *said_at) {
+            break;
+        }
+        let said_at = last_said_at(runtime, &row).await?;
+        let found = newest.as_ref().map(|(best, row)| (*best, row.id));
+        if found.is_none_or(|found| found < (said_at, row.id)) {
+            newest = Some((said_at, row));
+        }
+    }
+    newest.map(|(_, row)| row).ok_or_else(|| {
         Failure::usage(format!("there is no run in {} to continue", folder.display()))
             .hint("leave out --continue to start one; `posse runs list` shows those elsewhere")
     })
+}
+
+/// When the user last sent a message to the run of `row`. What it has done since does not count: another
+/// command may have continued it after a crash.
+async fn last_said_at(runtime: &Runtime, row: &RunRow) -> Result<u64, Failure> {
+    let records = runtime.read(row.id, Seq::ZERO, usize::MAX).await?;
+    let said = |record: &&Record| match &record.event {
+        Event::MessageReceived(received) => received.from == Sender::User,
+        _ => false,
+    };
+    Ok(records.iter().rev().find(said).map_or(row.created_at, |record| record.at))
 }

@@ -8,7 +8,8 @@ use crate::world::{World, eventually};
 use posse::protocol::{Event, Extra, Paused};
 use posse::store::{Append, Filter, Logs, Options, SqliteStore, Store};
 use posse::{Keys, RunId, RunSpec, Runtime, RuntimeConfig};
-use posse_testkit::{Gate, Reply, Rule, Script, When};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -389,4 +390,24 @@ async fn commands_agree_on_which_runs_can_go_on() {
         let again = world.run(&["runs", "resume", "--all", "--json"]).await.expect(0);
         assert_eq!(again.out, "", "nothing is left to do; {about}");
     }
+}
+
+/// What another command did for an older run does not make it the one that `-c` means.
+#[tokio::test]
+async fn continue_means_the_run_that_the_user_talked_to_last() {
+    let gate = Gate::new();
+    let old = Conversation::when(When::any().first_user_contains("old"))
+        .reply(Reply::text("late").held_by(&gate));
+    let new = Conversation::when(When::any().first_user_contains("new"))
+        .reply(Reply::text("one"))
+        .reply(Reply::text("two"));
+    let world = World::new(Script::new().conversation(old).conversation(new)).await;
+    let running = world.start(&["run", "old"]);
+    gate.wait_for_held(1).await.unwrap();
+    running.signal(Signal::KILL);
+    running.end().await;
+    assert_eq!(world.run(&["run", "-q", "new"]).await.expect(0).out, "one\n");
+    gate.open();
+    world.run(&["runs", "resume", "--all"]).await.expect(0);
+    assert_eq!(world.run(&["run", "-q", "-c", "more"]).await.expect(0).out, "two\n");
 }
