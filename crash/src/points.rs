@@ -36,14 +36,15 @@ pub const POINTS: [Point; 66] = [
     once("store.rows.written", Scenario::Recovery),
     twice("store.commit.before", Scenario::Tools),
     twice("store.commit.after", Scenario::Tools),
-    twice("store.claim.written", Scenario::Recovery),
+    // With one slot, each claim is of one run. A worker with more slots claims several at once.
+    twice("store.claim.written", Scenario::TreeNarrow),
     once("store.dead.freed", Scenario::Recovery),
     once("store.depart.begun", Scenario::Tools),
     once("store.depart.left", Scenario::Tools),
     // A run from its start to its end.
     once("run.create.before", Scenario::Tools),
     once("run.create.after", Scenario::Tools),
-    twice("run.claimed", Scenario::Recovery),
+    twice("run.claimed", Scenario::TreeNarrow),
     once("run.taken_up", Scenario::TreeAnnounce(Telling::Mixed)),
     twice("journal.record.before", Scenario::Tools),
     twice("journal.record.after", Scenario::Tools),
@@ -103,7 +104,7 @@ pub const POINTS: [Point; 66] = [
 ];
 
 /// Points that other scenarios are sure to pass too, with another effect there.
-pub(crate) const CROSSINGS: [(&str, Scenario); 44] = [
+pub(crate) const CROSSINGS: [(&str, Scenario); 45] = [
     // The worker of a run that is being cancelled.
     ("tool.launch.exited", Scenario::Cancel),
     ("loop.tool.returned", Scenario::Cancel),
@@ -127,7 +128,8 @@ pub(crate) const CROSSINGS: [(&str, Scenario); 44] = [
     ("run.parked", Scenario::Tree),
     ("loop.finish.before", Scenario::Tree),
     ("run.create.after", Scenario::TreeNarrow),
-    ("run.claimed", Scenario::TreeNarrow),
+    ("run.claimed", Scenario::Recovery),
+    ("store.claim.written", Scenario::Recovery),
     ("task.start.after", Scenario::TreeNarrow),
     ("announcement.append.after", Scenario::TreeResume),
     // A tree that is being cancelled.
