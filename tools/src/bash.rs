@@ -166,6 +166,7 @@ impl Bash {
             _ => self.launcher.missed(&finished.output, workspace, &command.confinement),
         };
         let hindered = self.launcher.hindered(&finished.output, workspace, &command.confinement);
+        let reasons = self.launcher.reasons(&finished.output, workspace, &command.confinement);
         let cannot_sign = command.confinement.profile != Profile::Full
             && finished.output.lines().any(|line| UNSIGNED.iter().any(|it| line.contains(it)));
         let left_behind = match command.confinement.profile {
@@ -239,6 +240,13 @@ impl Bash {
                  nothing in {}, the folder around it; they can change files there and work in the folders \
                  below. Change such files with the other tools.]",
                 folder.display()
+            )));
+        }
+        for (path, why) in reasons {
+            output.parts.push(Part::text(format!(
+                "[no command can change {}: {why}, outside of the sandbox. It is not busy, and to try \
+                 again does not help. If the task needs it, tell the user what to change.]",
+                path.display()
             )));
         }
         if cannot_sign {

@@ -3,7 +3,7 @@
 //! A rule is applied to an open file, by its real path. So links, renames and other spellings of a name
 //! make no difference.
 
-use super::git::is_closed_to_tools;
+use super::git::why_closed;
 use super::protected::{
     GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, is_closed, makes_a_repository,
     obeyed_below_home,
@@ -56,14 +56,18 @@ impl FileRules {
     }
 
     fn refuse_change(&self, real: &Path) -> Option<String> {
-        let why =
-            "it is run or obeyed outside of what confines this agent; ask the user to change it";
+        let closed = |why: Option<String>| {
+            let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+            format!(
+                "it is run or obeyed outside of what confines this agent{why}; ask the user to change it"
+            )
+        };
         let Ok(below) = real.strip_prefix(&self.workspace) else {
             // A link in the workspace may lead here.
             let others = self.others.iter().filter(|other| real.starts_with(other));
             let mut around = others.filter_map(|other| other.parent());
-            let is_closed = around.any(|it| is_closed_to_tools(real, it, &self.homes));
-            return (self.profile != Profile::Full && is_closed).then(|| why.to_owned());
+            let why = around.find_map(|it| why_closed(real, it, &self.homes));
+            return why.filter(|_| self.profile != Profile::Full).map(|why| closed(Some(why)));
         };
         match self.profile {
             Profile::Full => return None,
@@ -100,12 +104,14 @@ impl FileRules {
                 first.is_some_and(|name| IN_GIT.contains(&name.as_str()))
             });
         let obeyed = obeyed_below_home(&self.workspace, &self.homes, &self.hidden);
-        let protected = protected || obeyed.places.iter().any(|path| real.starts_with(path));
-        let protected = protected
-            || in_home
-            || is_closed(&self.workspace, &self.homes)
-            || is_closed_to_tools(real, &self.workspace, &self.homes);
-        protected.then(|| why.to_owned())
+        if obeyed.places.iter().any(|path| real.starts_with(path)) {
+            let why = "programs of the user obey it, through the home folder";
+            return Some(closed(Some(why.to_owned())));
+        }
+        if protected || in_home || is_closed(&self.workspace, &self.homes) {
+            return Some(closed(None));
+        }
+        why_closed(real, &self.workspace, &self.homes).map(|why| closed(Some(why)))
     }
 }
 

@@ -9,6 +9,7 @@ mod aside;
 mod baseline;
 mod named;
 mod offence;
+mod script;
 mod settings;
 mod tree;
 mod way;
@@ -119,7 +120,7 @@ impl Repositories {
             let is_workspace = path == walls.workspace;
             looked.push(Looked { root, is_workspace, before, walled });
         }
-        let named = named::named(&walls.workspace, &walls.homes, &checkouts, None).into_iter();
+        let named = named::named(&walls.workspace, &walls.homes, &checkouts, None).into_keys();
         let leads = |path: &Path| Way::to(path, &walls.workspace).leads();
         let named: Named = named.map(|it| (it.clone(), leads(&it))).collect();
         let found: BTreeSet<PathBuf> = named.values().flatten().cloned().collect();
@@ -172,8 +173,11 @@ impl Repositories {
         }
         let Some(root) = self.looked.first().map(|looked| &looked.root) else { return told };
         let mut named = named::named(&self.walls.workspace, &self.walls.homes, &checkouts, None);
-        named.extend(self.named.keys().cloned());
-        for path in named {
+        for path in self.named.keys() {
+            let why = || "settings of git name it".to_owned();
+            named.entry(path.clone()).or_insert_with(why);
+        }
+        for (path, why) in named {
             let before = self.named.get(&path).cloned().flatten();
             // A link counts even if its target does not exist: something may create the target later.
             let leads = Way::to(&path, &self.walls.workspace).leads();
@@ -182,7 +186,7 @@ impl Repositories {
             }
             let Ok(below) = path.strip_prefix(&root.path) else { continue };
             let name = first_link(root, below);
-            let shown = format!("{}, which settings of git name", name.display());
+            let shown = format!("{} ({why})", name.display());
             let what = match set_aside(root, name) {
                 Ok(()) => shown,
                 Err(error) => format!("{shown} (NOT done: {error})"),
@@ -224,14 +228,15 @@ pub fn nested_repositories(folder: &Path) -> io::Result<Vec<Nested>> {
     Ok(usual.chain(led_to).filter(|it| it.top != folder).collect())
 }
 
-/// Returns true for a file that no file tool may write: the data of a repository below the workspace,
-/// and files that settings of git name.
-pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf]) -> bool {
-    let Ok(below) = real.strip_prefix(workspace) else { return false };
+/// Returns why no file tool may write a file: it is data of a repository below the workspace, or settings of
+/// git name it.
+pub(super) fn why_closed(real: &Path, workspace: &Path, homes: &[PathBuf]) -> Option<String> {
+    let is_data = || Some("it is data of a git repository".to_owned());
+    let below = real.strip_prefix(workspace).ok()?;
     let is = |name: &OsStr, other: &str| name.eq_ignore_ascii_case(other);
     // The workspace's own repository has separate rules.
     if below.iter().skip(1).any(|name| is(name, GIT)) {
-        return true;
+        return is_data();
     }
     let folders = real.ancestors().skip(1).take_while(|folder| folder.starts_with(workspace));
     let mut checkouts = Vec::new();
@@ -242,7 +247,7 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
         let mut closed = IN_GIT.iter().chain(&[REFS, OBJECTS]);
         let is_obeyed = name.is_some_and(|name| closed.any(|it| is(name, it)));
         if folder != workspace && has_head && is_obeyed {
-            return true;
+            return is_data();
         }
         // Submodules and worktrees have their data elsewhere, but their hooks run files here.
         let data = data_of(folder).into_iter().chain(data_elsewhere(folder));
@@ -252,12 +257,17 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
     if real.file_name().is_some_and(|name| is(name, HEAD)) && real.symlink_metadata().is_err() {
         let is_workspace_s = data_of(workspace).iter().any(|data| real.starts_with(data));
         if !is_workspace_s {
-            return true;
+            return is_data();
         }
     }
     checkouts.extend(of_workspace(workspace, homes));
     let named = named::named(workspace, homes, &checkouts, Some(real));
-    named.iter().any(|path| is_below(real, path))
+    named.into_iter().find(|(path, _)| is_below(real, path)).map(|(_, why)| why)
+}
+
+/// The paths in `workspace` that the settings of git name there, each with the reason.
+pub(super) fn why_named(workspace: &Path, homes: &[PathBuf]) -> BTreeMap<PathBuf, String> {
+    named::named(workspace, homes, &of_workspace(workspace, homes), None)
 }
 
 /// Returns true for a placeholder. It is removed elsewhere, and needs no report.

@@ -6,6 +6,7 @@
 
 use super::placeholder::is_placeholder;
 use super::protected::obeyed_below_home;
+use super::reasons::SAYS;
 use super::walls::Walls;
 use posse_protocol::Profile;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,6 @@ pub(super) fn changeable(folder: &Path) -> Vec<PathBuf> {
 /// What tells an agent that `text`, the output of a command, may be about such a folder: the folder, and the
 /// link in it.
 pub(crate) fn hindered(text: &str, walls: &Walls) -> Option<(PathBuf, PathBuf)> {
-    const SAYS: [&str; 2] = ["Read-only file system", "Device or resource busy"];
     if !SAYS.iter().any(|it| text.contains(it)) {
         return None;
     }

@@ -6,7 +6,7 @@ use super::supervisor::{Ending, Order, Report};
 use super::{LONGEST_TRIAL, LaunchError, Launcher, MARKER};
 use crate::confine::{
     Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden, hindered, is_closed,
-    is_root, missed,
+    is_root, missed, reasons,
 };
 use crate::workspace::Workspace;
 use posse_protocol::{Network, Profile};
@@ -155,6 +155,22 @@ impl Launcher {
         let mut walls = self.walls_of(self.backend(confinement).ok()?, confinement);
         walls.workspace = workspace.path().to_owned();
         hindered(text, &walls).filter(|_| walls.backend != Backend::None)
+    }
+
+    /// The files that `text`, the output of a command, complains about, and why it could not change them.
+    pub(crate) fn reasons(
+        &self,
+        text: &str,
+        workspace: &Workspace,
+        confinement: &Confinement,
+    ) -> Vec<(PathBuf, String)> {
+        let Ok(backend) = self.backend(confinement) else { return Vec::new() };
+        let mut walls = self.walls_of(backend, confinement);
+        walls.workspace = workspace.path().to_owned();
+        match walls.backend {
+            Backend::None => Vec::new(),
+            _ => reasons(text, &walls),
+        }
     }
 
     /// The absolute paths in a variable. An empty path would mean the current folder.

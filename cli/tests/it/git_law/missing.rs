@@ -201,3 +201,67 @@ async fn what_a_hook_names_as_data_can_be_changed() {
         assert_eq!(world.read(name), "three\n", "{name}: {results:?}");
     }
 }
+
+/// Agents change source files that a hook searches, checks or adds, and switch between branches in which they differ.
+#[tokio::test]
+async fn source_files_that_a_hook_only_reads_can_be_changed_and_switched() {
+    let before = format!(
+        "mkdir src; printf '#!/usr/bin/env python3\\nx = 1\\n' > src/app.py; chmod +x src/app.py\n\
+         echo 'x = 1' > src/b.py; git add -A; git commit -qm one; git switch -qc feat\n\
+         echo 'y = 2' >> src/app.py; git commit -qam two; git switch -q -\n{}",
+        hook(
+            "if grep -n 'TODO|FIXME' src/app.py; then exit 1; fi\n\
+             [ -f src/b.py ] && python3 -m py_compile src/app.py\n\
+             V=$(sed -n 's/^x = //p' src/app.py); echo >&2 \"checked src/app.py\"\n\
+             if command -v black; then black --check src/app.py src/b.py; fi\n\
+             git add src/app.py src/b.py"
+        )
+    );
+    let command = "git switch -q feat && echo 'z = 3' >> src/b.py && git commit -qam three \
+                   && git diff HEAD~ --stat | cat && git switch -q - && echo END";
+    let read = Reply::tool_call("Read", json!({"file_path": "src/b.py"}));
+    let calls = vec![bash(command), read, write("src/b.py", "x = 4\n")];
+    let world = calling(calls, &before).await;
+    world.run(&["run", "go"]).await.expect(0);
+    let requests = world.fake.requests();
+    let results: Vec<String> = requests.iter().flat_map(|it| it.tool_results()).collect();
+    assert!(results[0].contains("1 file changed") && results[0].contains("END"), "{results:?}");
+    assert_eq!(world.read("src/b.py"), "x = 4\n", "{results:?}");
+    let of_feat = shell(&world, &world.work(), &format!("{USER}git show feat:src/app.py"));
+    assert!(String::from_utf8_lossy(&of_feat.stdout).contains("y = 2"), "{results:?}");
+}
+
+/// Whoever cannot change a file is told what runs it.
+#[tokio::test]
+async fn an_agent_is_told_which_hook_or_setting_keeps_it_from_a_file() {
+    let before = format!(
+        "mkdir scripts tools; echo 'exit 0' > scripts/check.sh; echo cat > tools/t\n\
+         git config diff.x.textconv 'sh tools/t'; git add -A; git commit -qm one\n{}",
+        hook("sh scripts/check.sh")
+    );
+    let read = Reply::tool_call("Read", json!({"file_path": "scripts/check.sh"}));
+    let calls = vec![
+        bash("echo x >> scripts/check.sh"),
+        bash("git mv scripts other"),
+        bash("echo x > ./tools/t"),
+        bash("echo x > .git/hooks/post-commit"),
+        read,
+        write("scripts/check.sh", "x\n"),
+    ];
+    let world = calling(calls, &before).await;
+    world.run(&["run", "go"]).await.expect(0);
+    let requests = world.fake.requests();
+    let results: Vec<String> = requests.iter().flat_map(|it| it.tool_results()).collect();
+    let hook = "the git hook .git/hooks/pre-commit runs it";
+    let expected = [
+        ("change scripts/check.sh: ", hook),
+        ("change scripts/check.sh: ", hook),
+        ("change tools/t: ", "the git setting diff.x.textconv names it"),
+        ("change .git/hooks: ", "git obeys it"),
+        ("", ""),
+        ("scripts/check.sh", hook),
+    ];
+    for (result, (file, why)) in results.iter().zip(expected) {
+        assert!(result.contains(file) && result.contains(why), "{file}{why}: {result}");
+    }
+}

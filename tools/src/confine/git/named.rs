@@ -4,7 +4,7 @@ use super::settings::{self, MOST, Setting};
 use super::tree::text_at;
 use super::way::Way;
 use super::words::{Places, at_home};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -137,21 +137,21 @@ pub(super) struct Checkout {
 }
 
 /// The paths in `workspace` that the settings of the user and of these repositories name, whether they
-/// exist or not. Each path is included as it is named, and with every link on the way. The file `made`,
-/// which a tool is about to make, counts as existing.
+/// exist or not, each with the reason. Each path is included as it is named, and with every link on the way.
+/// The file `made`, which a tool is about to make, counts as existing.
 pub(super) fn named(
     workspace: &Path,
     homes: &[PathBuf],
     checkouts: &[Checkout],
     made: Option<&Path>,
-) -> BTreeSet<PathBuf> {
+) -> BTreeMap<PathBuf, String> {
     let mut users = Vec::new();
     let mut read = 0;
     follow(Path::new("/etc/gitconfig"), homes, &mut read, &mut users);
     for file in homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name))) {
         follow(&file, homes, &mut read, &mut users);
     }
-    let mut places = BTreeSet::new();
+    let mut places: Vec<(PathBuf, String)> = Vec::new();
     for Checkout { data, top } in checkouts {
         let (mut own, mut read) = (Vec::new(), 0);
         let common = common_folder(data);
@@ -167,20 +167,32 @@ pub(super) fn named(
             if setting.section == "core" && setting.name == "hookspath" {
                 places.extend(named.iter().flat_map(|folder| named_by_hooks(folder, &around)));
             }
-            places.extend(named);
+            places.extend(because_of(setting, named));
         }
     }
     // If there is no repository yet, the user's own settings apply all the same.
     let around = Places { workspace, homes, folders: vec![workspace.to_owned()], made };
     for (file, setting) in &users {
-        places.extend(paths(setting, file, &around));
+        places.extend(because_of(setting, paths(setting, file, &around)));
     }
     // The settings files themselves may be links: people keep them in a repository.
     let at_home = homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name)));
-    places.extend(at_home);
-    let led_to = |path: &PathBuf| [vec![plain(path)], Way::to(path, workspace).places].concat();
+    places.extend(at_home.map(|path| (path, "the user's settings of git are there".to_owned())));
     let inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
-    places.iter().flat_map(led_to).filter(inside).collect()
+    let mut named = BTreeMap::new();
+    for (path, why) in places {
+        let led_to = [vec![plain(&path)], Way::to(&path, workspace).places].concat();
+        for path in led_to.into_iter().filter(inside) {
+            named.entry(path).or_insert_with(|| why.clone());
+        }
+    }
+    named
+}
+
+/// These paths, each with the reason that `setting` names it.
+fn because_of(setting: &Setting, paths: Vec<PathBuf>) -> impl Iterator<Item = (PathBuf, String)> {
+    let key = setting.key();
+    paths.into_iter().map(move |path| (path, format!("the git setting {key} names it")))
 }
 
 /// Collects the settings in `file` and in all files that it includes, each with the folder of its file.
@@ -239,7 +251,7 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
 
 /// The files that the hooks in `folder` run, as far as their text shows: targets of links, programs and
 /// scripts, and the settings of programs that manage hooks, with the files that these settings name.
-fn named_by_hooks(folder: &Path, around: &Places) -> Vec<PathBuf> {
+fn named_by_hooks(folder: &Path, around: &Places) -> Vec<(PathBuf, String)> {
     // Husky's own hooks run the hooks beside their folder.
     let is_husky = folder.file_name() == Some(OsStr::new("_"));
     let beside = folder.parent().filter(|_| is_husky);
@@ -256,14 +268,16 @@ fn named_by_hooks(folder: &Path, around: &Places) -> Vec<PathBuf> {
     let places = Places { workspace, homes, folders: folders.collect(), made };
     let mut named = Vec::new();
     for hook in hooks {
-        named.extend(hook.read_link().ok().map(|target| folder.join(target)));
+        let shown = hook.strip_prefix(workspace).unwrap_or(&hook).display().to_string();
+        let mut add = |path: PathBuf| named.push((path, format!("the git hook {shown} runs it")));
+        hook.read_link().ok().map(|target| folder.join(target)).into_iter().for_each(&mut add);
         let text = text_at(&hook, MOST).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        named.extend(places.run_by_script(&text));
+        places.run_by_script(&text).into_iter().for_each(&mut add);
         for file in told_by_files(&text, &around.folders) {
             let text = text_at(&file, MOST).unwrap_or_default();
-            named.extend(places.run_by_script(&String::from_utf8_lossy(&text)));
-            named.push(file);
+            places.run_by_script(&String::from_utf8_lossy(&text)).into_iter().for_each(&mut add);
+            add(file);
         }
     }
     named
@@ -356,7 +370,7 @@ mod tests {
         symlink("../../tools/hook", data.join("hooks/pre-commit")).unwrap();
         let checkouts = [Checkout { data, top: work.clone() }];
         let found = named(&work, std::slice::from_ref(&home), &checkouts, None);
-        let found: Vec<_> = found.iter().map(|it| it.strip_prefix(&work).unwrap()).collect();
+        let found: Vec<_> = found.keys().map(|it| it.strip_prefix(&work).unwrap()).collect();
         let expected = [
             ".git/.githooks",
             ".gitconfig",
