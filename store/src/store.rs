@@ -124,6 +124,6 @@ pub trait Inspection: Send + Sync {
 pub struct Flaw {
     /// The run that is affected, if the damage is about one run.
     pub run: Option<RunId>,
-    /// In words for people.
+    /// A description for people.
     pub reason: String,
 }
