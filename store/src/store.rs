@@ -99,12 +99,12 @@ pub trait Inspection: Send + Sync {
     /// Returns the costs of model calls, summed up as `query` says.
     async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError>;
 
-    /// Returns the rows of `run` in the ledger: one for each model call with a stored answer or
-    /// failure.
+    /// Returns the rows of `run` in the ledger: one for each settled model call. Calls from before
+    /// the ledger are one row.
     async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError>;
 
-    /// Finds damage outside of the logs: indexes that do not match their rows, and changed
-    /// deliveries. Reads the whole store.
+    /// Finds damage outside of the logs, such as changed deliveries. SQLite also checks the schema,
+    /// and the indexes against their rows. Reads the whole store.
     async fn flaws(&self) -> Result<Vec<Flaw>, StoreError>;
 
     /// Returns the stored names of runs that have events but no row. There are none unless another

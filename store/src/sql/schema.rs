@@ -228,7 +228,7 @@ mod tests {
     use sqlx::sqlite::SqliteConnection;
     use sqlx::{AssertSqlSafe, Connection, Row};
 
-    /// Everything that is there once `statements` are done, as it was written but for spaces.
+    /// Returns the definition of all objects that `statements` create, without white space.
     async fn made_by(statements: &str) -> Vec<String> {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
         let made = AssertSqlSafe(statements.to_owned());

@@ -1,5 +1,5 @@
-//! Several processes on one PostgreSQL database: what they do to each other, and to a server that
-//! cuts them off.
+//! Several processes on one PostgreSQL database: their conflicts, and a server that closes their
+//! connections.
 
 use crate::postgres::Servers;
 use crate::sample::*;
@@ -50,7 +50,7 @@ fn replied(tokens: u64) -> Event {
     }))
 }
 
-/// A child of `root`: what makes it, and what its parent's log says of it.
+/// Returns a child of `root`, and the appends that create it and tell its parent.
 fn birth(root: RunId) -> (RunId, Vec<Append>) {
     let child = RunId::new();
     let parent = json!({"run": root, "account": root, "ancestors": [root]});
@@ -59,7 +59,7 @@ fn birth(root: RunId) -> (RunId, Vec<Append>) {
     (child, vec![made, Append::by_anyone(root, note)])
 }
 
-/// One worker's part: children of `root`, one after the other, that spend and end.
+/// The work of one worker: starts children of `root`, one after the other, that spend and end.
 async fn work(store: &PostgresStore, root: RunId, children: usize) -> (Vec<RunId>, usize) {
     let (mut born, mut refused) = (Vec::new(), 0);
     for _ in 0..children {
@@ -81,7 +81,7 @@ async fn work(store: &PostgresStore, root: RunId, children: usize) -> (Vec<RunId
                 Err(error) => panic!("a call was not stored: {error}"),
             }
         }
-        // Its end and what its parent is told of it are one.
+        // The end and its announcement to the parent are one batch.
         let told = Append::by_anyone(root, message(&format!("{child} is done")));
         store.append(vec![step(child, 1, finished()), told]).await.unwrap();
     }
@@ -95,7 +95,7 @@ async fn two_who_write_to_one_tree_keep_its_sums_and_its_logs() {
     let database = database().await;
     let stores = [open(&database).await, open(&database).await];
     let root = RunId::new();
-    // Enough for most of it, and not for all.
+    // Enough for most of the calls, but not for all.
     let budget = json!({"cost": 5_000, "input_tokens": 100_000, "turns": 300, "children": 1_000});
     let first = made(root, start(json!(null), budget));
     stores[0].append(vec![first]).await.unwrap();
@@ -185,7 +185,7 @@ async fn what_is_stored_when_a_connection_breaks_is_stored_once() {
             let mut last = Seq(1);
             for number in 0..EACH {
                 let event = message(&format!("number {number}"));
-                // Whoever does not know of its own append would be refused.
+                // The store would refuse a writer that does not know its own last append.
                 let guard = Guard::Anyone { last: Some(last) };
                 let append = Append { guard, ..Append::by_anyone(*run, event) };
                 last = store.append(vec![append]).await.unwrap()[0].last;
@@ -226,7 +226,7 @@ async fn what_was_answered_outlives_a_server_that_is_killed() {
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_millis(300)).await;
         tokio::task::block_in_place(|| database.server().kill());
-        // Whoever reads waits for the server too.
+        // A read waits for the server too.
         read(&*stores[0], runs[0]).await.unwrap();
     }
     stop.store(true, Ordering::SeqCst);
@@ -282,7 +282,7 @@ async fn a_newer_schema_is_refused_untouched() {
     assert_eq!(read(&*open(&database).await, run).await.unwrap(), 2);
 }
 
-/// How long it takes until `far` is told of what `near` stores.
+/// Returns how long `far` takes to notice an append of `near`.
 async fn told_after(near: &PostgresStore, far: &PostgresStore) -> Duration {
     let run = create(near, 2, Ownership::Queued).await;
     let mut tail = far.watch(run);
@@ -307,7 +307,7 @@ async fn a_bell_is_heard_before_anybody_looks_by_itself() {
     times.sort();
     println!("told after {times:?}");
     assert!(times[4] < poll / 3, "{times:?}");
-    // Without a bell it takes as long as nobody looks.
+    // Without notifications it takes up to the polling interval.
     let deaf = PostgresStore::open(with(Bell::Off)).await.unwrap();
     assert!(told_after(&near, &deaf).await < poll * 3);
     for store in [near, far, deaf] {
@@ -323,7 +323,7 @@ async fn a_death_counts_and_silence_does_not() {
     let of_the_killed = create(&*killed, 2, Ownership::Mine).await;
     let of_the_silent = create(&*silent, 2, Ownership::Mine).await;
     servers.kill(killed).await;
-    // The server notices on its own that nobody is at the other end.
+    // The server notices the closed connection by itself.
     let sessions = || async {
         let count = "SELECT count(DISTINCT application_name)::text FROM pg_stat_activity \
             WHERE datname = current_database() AND application_name LIKE 'posse %'";
@@ -377,7 +377,7 @@ async fn a_step_and_a_lease_write_no_index() {
         store.append(vec![step(run, 1, replied(tokens))]).await.unwrap();
         posse_store::Claims::renew(&*store).await.unwrap();
     }
-    // Sessions tell the numbers when they end, at the latest.
+    // Sessions report their statistics at their end at the latest.
     store.close().await;
     let written = |table: &str| {
         format!(
@@ -390,7 +390,7 @@ async fn a_step_and_a_lease_write_no_index() {
             let numbers = database.text(&written(table)).await;
             let mut numbers = numbers.split(' ').map(|number| number.parse::<i64>().unwrap());
             let (all, hot) = (numbers.next().unwrap(), numbers.next().unwrap());
-            // A page may be full while somebody still sees what is dead in it.
+            // A page can be full while another transaction still sees its dead rows.
             all >= expected && (all - hot) * 5 <= all
         };
         until(&format!("rows of {table} are updated in place"), told).await;
@@ -457,7 +457,7 @@ async fn a_pooler_that_keeps_no_sessions_is_no_obstacle() {
     }
 }
 
-/// Notes what this machine does not allow to test.
+/// Reports a test that cannot run on this machine.
 fn skipped(what: &str) {
     use std::io::Write;
     let Ok(list) = std::env::var("POSSE_TEST_SKIPPED") else { return };

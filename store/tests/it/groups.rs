@@ -1,4 +1,4 @@
-//! Group commit: what fails in it, what is given up during it, and what memory holds after it.
+//! Group commit: failures, cancelled requests, and the cache afterwards.
 
 use crate::sample::*;
 use posse_protocol::{Seq, Status};
