@@ -14,7 +14,7 @@ use posse_store::{
 use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 async fn database() -> Database {
@@ -154,10 +154,12 @@ async fn two_who_write_to_one_tree_keep_its_sums_and_its_logs() {
     }
 }
 
-/// Cuts off every session of a store, again and again, until it is told to stop.
-async fn cut_off(database: &Database, stop: &AtomicBool) -> usize {
+/// Closes every session of a store, again and again until `stop`. Between two times it waits for
+/// progress, which `answered` counts.
+async fn cut_off(database: &Database, answered: &AtomicUsize, stop: &AtomicBool) -> usize {
     let mut cuts = 0;
     while !stop.load(Ordering::SeqCst) {
+        let before = answered.load(Ordering::SeqCst);
         database
             .execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
@@ -165,7 +167,10 @@ async fn cut_off(database: &Database, stop: &AtomicBool) -> usize {
             )
             .await;
         cuts += 1;
-        tokio::time::sleep(Duration::from_millis(7)).await;
+        until("the store goes on", async || {
+            stop.load(Ordering::SeqCst) || answered.load(Ordering::SeqCst) > before
+        })
+        .await;
     }
     cuts
 }
@@ -178,9 +183,9 @@ async fn what_is_stored_when_a_connection_breaks_is_stored_once() {
     let store = open(&database).await;
     let runs: Vec<RunId> =
         join_all((0..TASKS).map(|_| create(&*store, 1, Ownership::Queued))).await;
-    let stop = AtomicBool::new(false);
+    let (answered, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let writing = async {
-        let store = &*store;
+        let (store, answered) = (&*store, &answered);
         let each = runs.iter().map(|run| async move {
             let mut last = Seq(1);
             for number in 0..EACH {
@@ -189,12 +194,13 @@ async fn what_is_stored_when_a_connection_breaks_is_stored_once() {
                 let guard = Guard::Anyone { last: Some(last) };
                 let append = Append { guard, ..Append::by_anyone(*run, event) };
                 last = store.append(vec![append]).await.unwrap()[0].last;
+                answered.fetch_add(1, Ordering::SeqCst);
             }
         });
         join_all(each).await;
         stop.store(true, Ordering::SeqCst);
     };
-    let (_, cuts) = tokio::join!(writing, cut_off(&database, &stop));
+    let (_, cuts) = tokio::join!(writing, cut_off(&database, &answered, &stop));
     println!("{cuts} times all connections were cut");
     assert!(cuts > 3, "{cuts}");
     for run in runs {
@@ -209,22 +215,25 @@ async fn what_was_answered_outlives_a_server_that_is_killed() {
     let stores = [open(&database).await, open(&database).await];
     let runs: Vec<RunId> =
         join_all((0..6).map(|_| create(&*stores[0], 1, Ownership::Queued))).await;
-    let stop = Arc::new(AtomicBool::new(false));
+    let (answered, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let writers = runs.iter().enumerate().map(|(index, run)| {
-        let (store, run, stop) = (stores[index % 2].clone(), *run, stop.clone());
+        let (store, run) = (stores[index % 2].clone(), *run);
+        let (answered, stop) = (answered.clone(), stop.clone());
         tokio::spawn(async move {
             let mut last = Seq(1);
             while !stop.load(Ordering::SeqCst) {
                 let guard = Guard::Anyone { last: Some(last) };
                 let append = Append { guard, ..Append::by_anyone(run, message("on and on")) };
                 last = store.append(vec![append]).await.unwrap()[0].last;
+                answered.fetch_add(1, Ordering::SeqCst);
             }
             last
         })
     });
     let writers: Vec<_> = writers.collect();
     for _ in 0..3 {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let before = answered.load(Ordering::SeqCst);
+        until("the writers go on", async || answered.load(Ordering::SeqCst) >= before + 100).await;
         tokio::task::block_in_place(|| database.server().kill());
         // A read waits for the server too.
         read(&*stores[0], runs[0]).await.unwrap();
