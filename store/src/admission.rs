@@ -125,7 +125,7 @@ impl RunRow {
         }
     }
 
-    /// Checks that a run may start work on behalf of this one.
+    /// Checks that other runs may still be started below this one.
     fn check_open(&self, append: &Append) -> Result<(), StoreError> {
         match self {
             _ if !append.events.is_empty() => {

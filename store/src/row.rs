@@ -44,7 +44,7 @@ pub struct RunAbout {
     pub model: String,
     /// The first message, shortened.
     pub title: String,
-    /// A description by the client that started the run.
+    /// The label that the run got at its start.
     pub label: String,
     /// The folder that the run belongs to. If the run works in a worktree, this is the folder that
     /// the worktree was made for.

@@ -44,8 +44,8 @@ pub trait Logs: Send + Sync {
     /// first and then read. The channel closes with the store.
     fn watch(&self, run: RunId) -> watch::Receiver<Seq>;
 
-    /// Removes the log of a run that has ended and whose last event is `last`, and archives the run.
-    /// Its row and its costs stay.
+    /// Removes the log of an ended run whose last event is `last`, and archives the run. Its row
+    /// and its costs stay.
     async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError>;
 
     /// Returns the time, in milliseconds since 1970, of the clock that stamps appended events. Use
@@ -66,8 +66,8 @@ pub trait Claims: Send + Sync {
     /// Returns some of the runs that wait to be claimed, including runs of dead workers.
     async fn queue(&self, look: &Look) -> Result<Queue, StoreError>;
 
-    /// Returns the places of `runs` in the queue, by priority and then by time; 1 is next. A run that
-    /// does not wait has no place.
+    /// Returns the places of `runs` in the queue, by priority and then by time; 1 is next. A run
+    /// that does not wait has no place.
     async fn places(&self, runs: &[RunId]) -> Result<HashMap<RunId, u64>, StoreError>;
 
     /// Changes whenever a run may have become claimable, also because its owner died.
@@ -77,8 +77,8 @@ pub trait Claims: Send + Sync {
     async fn renew(&self) -> Result<(), StoreError>;
 
     /// Returns a number for the lease of this worker, from memory: the same number while the lease
-    /// has held without a gap, and `None` when it has ended. If an owner gets the same number before
-    /// and after an append, no other worker has claimed the run in between.
+    /// has held without a gap, and `None` when it has ended. If an owner gets the same number
+    /// before and after an append, no other worker has claimed the run in between.
     fn lease(&self) -> Option<u64>;
 }
 

@@ -1,5 +1,5 @@
 //! Dead and silent workers: others can claim their runs, and the store refuses their later appends.
-//! Time passes only when the subject says so.
+//! The cases let time pass with [`Subject::pass`].
 
 use super::deliveries::ended;
 use super::sample::*;

@@ -45,7 +45,7 @@ pub(crate) fn bind_ahead<B: Bind>(
     let parents: Vec<String> = parents.iter().map(RunId::to_string).collect();
     let lists = [(agents, shape.agents), (models, shape.models), (&parents, shape.parents)];
     for (texts, room) in lists {
-        // No agent, model or parent has an empty name. Names without room are not left out.
+        // No agent, model or parent has an empty name. Names beyond the room are ignored.
         let filled = texts.iter().cloned().chain(std::iter::repeat(String::new()));
         for text in filled.take(room) {
             ahead = ahead.text(text);

@@ -65,7 +65,7 @@ impl Memory {
         MemoryStore { memory: self.clone(), worker, hub, until, lapses, closed, scrub }
     }
 
-    /// Opens a store like [`Memory::open`]. `scrub` replaces the scrubber of the memory.
+    /// Opens a store like [`Memory::open`]. `scrub`, if given, replaces that of the memory.
     pub fn open_scrubbing(&self, scrub: Option<Arc<dyn Scrub>>) -> MemoryStore {
         let mut store = self.open();
         store.scrub = scrub.or(store.scrub.take());

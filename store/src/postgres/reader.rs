@@ -29,7 +29,7 @@ pub(super) struct Reader {
     pub(super) presence: Arc<Presence>,
     /// To tell the writer about damage.
     pub(super) requests: mpsc::Sender<Request>,
-    /// The count of releases of dead workers' runs at the last query of the queue.
+    /// The value of the counter `freed` at the last query of the queue.
     pub(super) freed: AtomicI64,
 }
 

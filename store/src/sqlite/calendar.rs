@@ -3,8 +3,8 @@
 //!
 //! A note next to the database records the last look at the clocks by any process. The steady clock
 //! of this boot tells how much time has passed since then. A wall clock that is further ahead is
-//! trusted after it has been so for an hour. So a machine that was off for a year removes old runs
-//! an hour later, and a clock that was a year ahead for a while makes no run old.
+//! trusted after it has been so for an hour. So on a machine that was off for a year, runs become
+//! old an hour later. A clock that was a year ahead for a while makes no run old.
 
 use crate::clock::Clock;
 use serde::{Deserialize, Serialize};

@@ -28,7 +28,7 @@ as() {
 }
 (as "$B/initdb" -D "$D/data" -U posse -A trust -E UTF8 --locale=C.UTF-8 --no-sync \
     --no-instructions) >"$D/log" 2>&1 || { touch "$D/failed"; exit 1; }
-# What one that was killed leaves may be in the way for a moment.
+# Files of a killed server may prevent the start for a moment.
 serve() {
     for _ in $(seq 100); do
         (as "$B/postgres" -D "$D/data" -k "$D" -c listen_addresses= -c fsync=off \
@@ -51,7 +51,7 @@ while :; do
         serve
     fi
     sleep 0.5
-    # Whoever removes the folder wants nothing of it any more.
+    # If the folder was removed, nobody needs the server any more.
     [ -e "$D/users" ] || { kill -QUIT "$server"; break; }
     if flock -n -x "$D/gate" flock -n -x "$D/users" true; then free=$((free + 1)); else free=0; fi
     if [ "$free" -ge 6 ]; then
