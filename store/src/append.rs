@@ -30,8 +30,7 @@ pub struct Append {
 pub enum Guard {
     /// The run does not exist, and the events begin with `RunStarted`.
     Create(Ownership),
-    /// The worker of this store owns the run with this epoch and, if `last` is given, that is its
-    /// last event.
+    /// This worker owns the run with this epoch and, if given, `last` is the last event.
     Owner {
         /// The epoch of the claim.
         epoch: u64,
@@ -43,8 +42,7 @@ pub enum Guard {
     /// The run has not ended, or has completed. It is not archived, and was not asked to stop. The
     /// append must not contain events.
     Open,
-    /// The run has not ended, or the event may follow the end. If `last` is given, that is the last
-    /// event.
+    /// The run has not ended, or the event may follow the end. If given, `last` is the last event.
     Anyone {
         /// The last event that the appender knows.
         last: Option<Seq>,
@@ -60,8 +58,7 @@ pub enum Ownership {
     Queued,
     /// None: the run has nothing to do until something is appended.
     Waiting,
-    /// None: the run has nothing to do until this many calls have results, or something else is
-    /// appended.
+    /// None: the run has nothing to do until this many calls have results, or another append.
     Awaiting(u32),
 }
 
@@ -98,8 +95,7 @@ impl Guard {
     }
 }
 
-/// An append with its events as JSON. The caller serializes the events, to keep work away from the
-/// only writer.
+/// An append with its events as JSON. The caller serializes them, to save work in the writer.
 #[derive(Clone, Debug)]
 pub struct Draft {
     /// The append.

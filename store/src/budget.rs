@@ -3,8 +3,7 @@
 //!
 //! An account is the row of a run with a budget. `drawn` is the amount that is spent or reserved,
 //! `held` the part of it that may be released. The functions here are pure: they take rows and
-//! change rows. They can refuse a reservation. They always count what has been spent, even above
-//! the limit.
+//! change rows. They can refuse a reservation, but always count what has been spent.
 
 use crate::error::StoreError;
 use crate::row::RunRow;
@@ -20,8 +19,7 @@ const A_LAST_REPLY: Usd = Usd(20_000_000);
 const DEEPEST: usize = 64;
 
 /// Returns what `run` may still draw under each limit. `chain` contains its row and the accounts
-/// above it. [`Limit::Children`] is left out, because it does not limit the spending of the run
-/// itself.
+/// above it. [`Limit::Children`] is left out, because no run draws it for itself.
 pub fn shares(run: RunId, chain: &[RunRow]) -> Vec<Share> {
     let find = |id: RunId| chain.iter().find(|row| row.id == id);
     let own = find(run).map_or_else(Amount::default, |row| used(row).1);
@@ -41,8 +39,7 @@ pub fn shares(run: RunId, chain: &[RunRow]) -> Vec<Share> {
 pub(crate) enum Entry {
     /// The run starts.
     Opened,
-    /// An ended run continues. Its whole budget is available again, unless it `keeps` the drawn
-    /// amount.
+    /// An ended run continues, with its whole budget unless it `keeps` the drawn amount.
     Reopened { keeps: bool },
     /// The used amount of the run changes from the first to the second value, and so does the
     /// reserved part of it.
@@ -132,8 +129,7 @@ impl Accounts<'_> {
                 for limit in Budget::DIMENSIONS {
                     let [before, after] = used.map(|amount| i128::from(amount.of(limit)));
                     let [held, holds] = reserved.map(|amount| i128::from(amount.of(limit)));
-                    // Leave unchanged amounts where they are: another account may be the nearest
-                    // now.
+                    // Leave unchanged amounts alone: another account may be the nearest now.
                     if (before, held) == (after, holds) {
                         continue;
                     }
@@ -255,8 +251,7 @@ impl Accounts<'_> {
 }
 
 /// Returns the nearest account from `from` upwards that limits `limit` and whose run has not ended
-/// or is `acting`. If all have ended, returns the topmost, because no account above has taken over
-/// from it.
+/// or is `acting`. If all have ended, returns the topmost: no account has taken over from it.
 fn holder<'a>(
     find: impl Fn(RunId) -> Option<&'a RunRow>,
     from: Option<RunId>,
@@ -277,9 +272,8 @@ fn holder<'a>(
     last
 }
 
-/// Returns the amount of an account that is left to `drawer`. A run leaves something to the runs
-/// above it that draw on the same account and must still report: one turn each, and a part of the
-/// money.
+/// Returns the amount that an account has left for `drawer`. A run leaves something to the runs
+/// above it that draw on the same account and must still report: one turn each, and some money.
 fn left_to(drawer: Option<&RunRow>, row: &RunRow, limit: Limit) -> u64 {
     let above = drawer.map_or(0, |drawer| drawer.family.depth.saturating_sub(row.family.depth));
     let kept = match limit {

@@ -22,8 +22,7 @@ pub struct StoredEvent {
     pub hash: String,
 }
 
-/// Returns the hash before the first event. It depends on the id of the run, so logs cannot be
-/// swapped.
+/// Returns the hash before the first event: that of the run id, so logs cannot be swapped.
 pub(crate) fn seed(run: RunId) -> String {
     hex(&Sha256::digest(run.to_string().as_bytes()))
 }

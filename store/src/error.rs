@@ -4,8 +4,7 @@ use posse_protocol::{DecodeError, Limit, RunId, Seq};
 
 /// Why a store did not fulfil a request.
 ///
-/// The first variants are refusals: the store works, but the request does not match the state of
-/// the run.
+/// The first variants are refusals: the store works, but the state of the run forbids the request.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The run does not exist.

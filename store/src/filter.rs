@@ -82,8 +82,7 @@ pub enum Background {
     /// In the background or not.
     #[default]
     All,
-    /// Only background runs. Another run has started each of them, so a root is never in the
-    /// background.
+    /// Only background runs, each started by another run. A root is never in the background.
     Only,
     /// Only roots and runs for whose end a call waits.
     Not,

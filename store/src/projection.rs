@@ -10,8 +10,7 @@ pub struct Projection {
     row: RunRow,
     /// The folder that it works in. Rows of earlier versions contain it even if it is a worktree.
     works_in: String,
-    /// The model that it started with. Rows of earlier versions keep it after a change of the
-    /// model.
+    /// The model that it started with, which rows of earlier versions keep after a change.
     began_with: String,
     /// Turns that rows of earlier versions count twice because a crash interrupted the call.
     cut_turns: u64,
@@ -150,8 +149,7 @@ fn same_call(log: &RunRow, row: &RunRow) -> bool {
     }
 }
 
-/// Compares amounts of interrupted calls. Rows from before the ledger do not count them; the log
-/// does.
+/// Compares amounts of interrupted calls, which rows from before the ledger do not count.
 fn at_most(row: u64, log: u64) -> bool {
     row.min(MOST) <= log.min(MOST)
 }

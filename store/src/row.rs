@@ -133,8 +133,7 @@ pub struct RunState {
     pub archived: bool,
     /// What to do with its log after its end was announced.
     pub cleanup: Cleanup,
-    /// How long after its end it is archived at the latest, if the client that started it set a
-    /// time.
+    /// How long after its end it is archived at the latest, if that was set at the start.
     pub archive_after_ms: Option<u64>,
 }
 
@@ -164,8 +163,7 @@ pub struct RunFunds {
     pub account: Option<RunId>,
     /// How much it and all runs below it may spend together.
     pub budget: Option<Budget>,
-    /// How much of the budget is spent or reserved. It is the sum over the logs of all runs that
-    /// draw on it.
+    /// How much of the budget is spent or reserved, by all runs that draw on it.
     pub drawn: Option<Amount>,
     /// How much of the budget is reserved and may be released.
     pub held: Amount,
@@ -303,8 +301,7 @@ impl RunRow {
         self.log.last_seq == Seq::ZERO
     }
 
-    /// Returns the most that the run may have cost, including the reservation of an open model
-    /// call.
+    /// Returns the most that the run may have cost, including a reservation.
     pub fn most_cost(&self) -> Usd {
         self.spending.spent.cost + self.spending.reserved.cost
     }

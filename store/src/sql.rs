@@ -230,8 +230,7 @@ pub(crate) fn calls_of_a_run() -> String {
     format!("SELECT {columns} FROM model_calls WHERE run = $1 ORDER BY seq")
 }
 
-/// Writes up to `count` rows of runs. With all columns, the runs may be new; otherwise they must
-/// exist.
+/// Writes up to `count` rows of runs. They may be new if all columns are written.
 pub(crate) fn save_runs(count: usize, columns: Columns) -> String {
     match columns {
         Columns::All => put_runs(count),

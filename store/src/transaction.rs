@@ -76,8 +76,7 @@ impl Loading {
     }
 
     /// Returns the runs whose rows to read next, given the known `rows`. If there are none, all
-    /// existing rows are known. The number of rounds is at most the depth of the tree, which is
-    /// small.
+    /// existing rows are known. The number of rounds is at most the depth of the tree.
     pub fn next(&mut self, rows: &Rows) -> BTreeSet<RunId> {
         let alone = std::mem::take(&mut self.alone).into_iter();
         let mut missing: BTreeSet<RunId> = alone.filter(|run| !rows.contains_key(run)).collect();

@@ -77,8 +77,7 @@ fn money(cost: u64) -> Budget {
     Budget { cost: Some(Usd(cost)), ..Budget::default() }
 }
 
-/// A budget of which the runs below may draw `cost`. They leave a quarter of a small budget to its
-/// holder.
+/// A budget of which the runs below may draw `cost`: they leave a quarter of it to the holder.
 fn money_below(cost: u64) -> Budget {
     money(cost + cost / 3)
 }

@@ -196,8 +196,7 @@ pub(crate) fn bind_nothing<B: Bind>(mut query: B, kinds: &[Kind], rows: usize) -
     query
 }
 
-/// Decodes a run. If only the id can be read, the run is damaged, so one bad row does not hide the
-/// others.
+/// Decodes a run. If only the id can be read, it is damaged, so a bad row does not hide others.
 pub(crate) fn run_row(row: &impl Cells) -> Option<RunRow> {
     let id: RunId = row.text(0).ok()?.parse().ok()?;
     Some(decode_run(id, row).unwrap_or_else(|error| RunRow::unreadable(id, &error.to_string())))

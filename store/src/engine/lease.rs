@@ -25,8 +25,7 @@ impl Lease {
         self.until.store(0, Ordering::SeqCst);
     }
 
-    /// Returns a number that stays the same while the lease holds without a gap, or `None` after
-    /// its end.
+    /// Returns a number that is the same while the lease holds without a gap, `None` after its end.
     pub(crate) fn number(&self, now: u64) -> Option<u64> {
         let number = self.lapses.load(Ordering::SeqCst);
         (now <= self.until.load(Ordering::SeqCst)).then_some(number)

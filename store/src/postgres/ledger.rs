@@ -100,15 +100,13 @@ impl Patience {
         Patience { until: Instant::now() + PATIENCE, tries: 0 }
     }
 
-    /// Waits for a random time, which grows with each call. Returns false when the limit is
-    /// reached.
+    /// Waits for a random time, longer with each call. Returns false when the limit is reached.
     async fn wait(&mut self) -> bool {
         self.tries += 1;
         if Instant::now() >= self.until {
             return false;
         }
-        // The nanoseconds serve as a random number, so that transactions that met do not meet
-        // again.
+        // The nanoseconds serve as a random number: a second conflict becomes unlikely.
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let chance = now.map_or(0, |now| now.subsec_nanos() / 64);
         let most_us = 1_000_u64 << self.tries.min(8);
@@ -189,8 +187,7 @@ impl Ledger {
             return Ok(Done::default());
         }
         take(&mut rows, &replies, &locked);
-        // The locked rows include the accounts above. This loop handles rows that were added in
-        // between.
+        // The locked rows include the accounts above. Load rows that were added in between.
         loop {
             let more = loading.next(&rows);
             if more.is_empty() {
@@ -210,7 +207,7 @@ impl Ledger {
         Ok(done)
     }
 
-    /// Begins a writing transaction. Writes the row of this worker if it has none, or to renew the
+    /// Begins a writing transaction. Writes the row of this worker if needed, or to renew the
     /// lease.
     fn begin_writing(&mut self, message: &mut Message, renews: bool) -> Renewal {
         message.begin(&self.begin.writing, Begin::WRITING);
@@ -230,8 +227,7 @@ impl Ledger {
         Renewal::Sent { until, at: message.add(save.number(self.presence.lease_ms())) }
     }
 
-    /// If others have removed this worker as dead, writes its row again with the rest of the
-    /// transaction.
+    /// If others have removed this worker as dead, writes its row again in this transaction.
     fn return_to_life(
         &mut self,
         replies: &Replies,
@@ -268,8 +264,7 @@ impl Ledger {
         read.map_err(|error| self.place().strange(&error))
     }
 
-    /// Sends the rest of a transaction and commits it. If the answer is lost, finds out whether it
-    /// was committed.
+    /// Sends the rest of a transaction and commits it. If the answer is lost, finds out the result.
     async fn finish(&mut self, mut end: Message, transaction: &str) -> Result<(), Trouble> {
         if end.statements() == 0 {
             end.say("COMMIT");
@@ -404,8 +399,7 @@ fn know_keys(changes: &mut Changes, replies: &Replies, asked: &[usize]) {
     }
 }
 
-/// Locks runs and the accounts above them. One statement, because several would lock in another
-/// order.
+/// Locks runs and the accounts above them, in one statement: several would change the order.
 fn lock(message: &mut Message, runs: &BTreeSet<RunId>) -> Option<usize> {
     if runs.is_empty() {
         return None;

@@ -20,8 +20,7 @@ const A_MOMENT: Duration = Duration::from_millis(20);
 /// Why a message failed.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The connection is lost, or could not be made. The last message may have been executed or
-    /// not.
+    /// The connection is lost, or cannot be made. The last message may have been executed.
     Lost(String),
     /// Another transaction conflicted. Nothing was changed, and the whole can be tried again.
     Again(String),
@@ -70,8 +69,8 @@ impl Place {
             // A serialization failure, a deadlock, a lock timeout, and a key that another
             // transaction inserted first.
             "40001" | "40P01" | "55P03" | "23505" => Trouble::Again(reason),
-            // The server stops, starts or has no free connection, or the transaction was idle for
-            // too long.
+            // The server stops, starts or is out of connections, or the transaction was idle too
+            // long.
             "57P01" | "57P02" | "57P03" | "53300" | "25P03" => Trouble::Lost(reason),
             "53100" => Trouble::Refused(StoreError::Full),
             "XX001" | "XX002" => {
@@ -142,8 +141,7 @@ async fn exchange(
             let undo = sqlx::raw_sql("ROLLBACK").execute(connection);
             match timeout(ANSWER, undo).await {
                 Ok(Ok(_)) => Err(trouble),
-                // The server has rolled back, or will when it notices. Only the connection is
-                // unusable.
+                // The server has rolled back, or will soon. Only the connection is unusable.
                 _ => Err(Trouble::Lost("the connection broke off".to_owned())),
             }
         }

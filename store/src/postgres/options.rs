@@ -27,8 +27,7 @@ pub struct PostgresOptions {
     pub bell: Bell,
     /// How long a silent worker keeps its runs.
     pub lease: Duration,
-    /// How often to look for changes by other processes, in addition to notifications. At most a
-    /// second.
+    /// How often to poll for changes by other processes, despite notifications. At most a second.
     pub poll: Duration,
     /// The most connections for reading. There are up to three more.
     pub readers: u32,
@@ -59,8 +58,7 @@ pub enum Bell {
     /// By notifications, on a connection to this address. Use it if the other address leads to a
     /// pooler without sessions, such as PgBouncer in transaction mode.
     At(String),
-    /// Not at all. This process does not notify others either; they find its changes when they
-    /// poll.
+    /// Not at all. This process does not notify others either; they find its changes by polling.
     Off,
 }
 

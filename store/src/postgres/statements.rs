@@ -65,8 +65,7 @@ pub(super) fn migrating() -> String {
 pub(super) const NOW: &str = "SELECT posse_now()";
 /// The time, and the id of the transaction.
 pub(super) const NOW_AND_WHO: &str = "SELECT posse_now(), CAST(pg_current_xact_id() AS TEXT)";
-/// Stores the number of this transaction of the worker, with its other changes. Binds: worker,
-/// number.
+/// Stores the number of this transaction with its other changes. Binds: worker, number.
 pub(super) const MARK: &str = "INSERT INTO commits (worker, number, at) \
     VALUES ($1, $2, posse_now()) \
     ON CONFLICT (worker) DO UPDATE SET number = excluded.number, at = excluded.at";
@@ -76,9 +75,8 @@ pub(super) const UNMARK: &str = "DELETE FROM commits WHERE worker = $1";
 /// Removes the numbers of workers that have been dead for a day. Nobody needs them any more.
 pub(super) const UNMARK_THE_DEAD: &str = "DELETE FROM commits \
     WHERE at < posse_now() - 86400000 AND worker NOT IN (SELECT id FROM workers)";
-/// Whether a transaction is in progress. If it is not, this does not tell whether it was committed,
-/// because a server may reuse an id after a crash. An id that is too large is unknown. Binds: the
-/// id.
+/// Whether a transaction is in progress. If not, it may be committed or not, because a server may
+/// reuse an id after a crash. An id that is too large is unknown. Binds: the id.
 pub(super) const UNDER_WAY: &str = "SELECT CASE WHEN given.id > pg_current_xact_id() THEN 'unknown' \
     ELSE pg_xact_status(given.id) END FROM (SELECT CAST($1 AS xid8) AS id) AS given";
 

@@ -1,6 +1,5 @@
 //! Checkpoints: moves pages from the write-ahead log into the file, concurrently with the writer.
-//! If the engine did this in the writer, all requests would wait for it, some milliseconds each
-//! time.
+//! If the engine did this in the writer, all requests would wait, some milliseconds each time.
 
 use super::PATIENCE;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteLockingMode};
@@ -80,8 +79,7 @@ pub(super) async fn bytes(connection: &mut SqliteConnection) -> Result<u64, sqlx
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// Moves the whole log into the file and truncates it. Readers of the log can prevent the
-/// truncation.
+/// Moves the whole log into the file and truncates it. Readers can prevent the truncation.
 pub(super) async fn cut_off(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     be_patient(connection, READERS).await?;
     let until = Instant::now() + READERS;

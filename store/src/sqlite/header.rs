@@ -1,6 +1,5 @@
-//! Checks a database file before the engine opens it, because opening may change the file: is it an
-//! SQLite file, is it complete, does it belong to Posse, and is it not of a newer version? Never
-//! writes.
+//! Checks a database file before the engine opens it, which may change the file: is it an SQLite
+//! file, complete, a Posse database, and not of a newer version? Never writes.
 
 use crate::StoreError;
 use crate::sql::MIGRATIONS;

@@ -39,8 +39,7 @@ fn of_file(reason: String) -> Flaw {
     Flaw { run: None, reason }
 }
 
-/// Returns the errors of the engine about its pages, and about indexes that do not match their
-/// rows.
+/// Returns errors of pages, and of indexes that do not match their rows, by the engine.
 async fn integrity(pool: &SqlitePool) -> Result<Vec<Flaw>, sqlx::Error> {
     let check = AssertSqlSafe(format!("PRAGMA integrity_check({MOST})"));
     let lines = sqlx::query(check).fetch_all(pool).await?;

@@ -457,8 +457,7 @@ impl Ledger {
         let _ = checkpoint::cut_off(&mut self.connection).await;
     }
 
-    /// Releases all claims and closes. If that cannot be written, the lock of this worker tells
-    /// others.
+    /// Releases all claims and closes. If that cannot be written, others see the released lock.
     pub(super) async fn depart(mut self) {
         fail::fail_point!("store.depart.begun");
         let departed = match self.begin().await {
@@ -493,8 +492,7 @@ fn about_to_commit() {
     fail::fail_point!("store.commit.before");
 }
 
-/// Returns how many of `left` rows the next statement takes: a power of two, so that few statements
-/// are prepared.
+/// Returns how many rows the next statement takes: a power of two, to prepare few statements.
 fn piece(left: usize) -> usize {
     let mut size = ROWS;
     while size > left.max(1) {

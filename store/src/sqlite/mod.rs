@@ -167,15 +167,13 @@ impl SqliteStore {
             reserve.release();
             connected = migrate::open(&connect, &path).await;
         }
-        // The write-ahead log may fill the disk. It can be truncated if no process has the database
-        // open.
+        // The write-ahead log may fill the disk. Truncate it if no process has the database open.
         if matches!(connected, Err(StoreError::Full))
             && checkpoint::cut_off_alone(&connect).await.is_ok()
         {
             connected = migrate::open(&connect, &path).await;
         }
-        // If there is still no space, a single exclusive connection can read without the shared
-        // index.
+        // Without any space, one exclusive connection can read, as it needs no shared index.
         let connected = match connected {
             Err(StoreError::Full) if schema == crate::sql::MIGRATIONS.len() as i64 => None,
             connected => Some(connected?),

@@ -105,16 +105,15 @@ impl Presence {
         self.held.renewed(self.clock.steady_ms(), until);
     }
 
-    /// Returns a number that stays the same while the lease holds without a gap, or `None` after
-    /// its end.
+    /// Returns a number that is the same while the lease holds without a gap, `None` after its end.
     pub(super) fn lease_number(&self) -> Option<u64> {
         self.held.number(self.clock.steady_ms())
     }
 
     /// Returns the workers whose locks are free. Call this before you take the snapshot from which
     /// you read the workers. Another process may remove the row and the file of a dead worker in
-    /// between, and a worker without a file, as in a copy of the database, counts as alive until
-    /// its lease ends.
+    /// between, and a worker without a file, as in a copy of the database, is alive until its lease
+    /// ends.
     pub(super) fn fallen(&self) -> HashSet<WorkerId> {
         // If the folder cannot be read, only the leases count.
         let files = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
@@ -138,8 +137,7 @@ impl Presence {
                 && !fallen.contains(&other.id)
     }
 
-    /// A shared lock, so that two processes that check at once do not mistake each other for the
-    /// worker.
+    /// Uses a shared lock, so that two processes do not mistake each other for the worker.
     fn is_unlocked(&self, worker: WorkerId) -> bool {
         File::open(self.file_of(worker)).is_ok_and(|file| file.try_lock_shared().is_ok())
     }

@@ -71,14 +71,12 @@ impl SpaceReserve {
         let _ = std::fs::remove_file(&self.file);
     }
 
-    /// Returns true if there is room for the reserve, if it has been used, and for as much ordinary
-    /// data.
+    /// Returns true if there is room for the reserve, unless it is filled, and for as much again.
     pub(super) fn has_room(&self) -> bool {
         self.free() >= self.needed()
     }
 
-    /// Reserves the space again that was released to truncate the log, even if there is no room for
-    /// ordinary data.
+    /// Reserves the space again that was released to truncate the log, even if nothing else fits.
     pub(super) fn restore(&self) {
         if !self.is_filled() && self.free() >= self.bytes {
             // If this fails, the writer tries again when there is room.

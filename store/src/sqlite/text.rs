@@ -1,8 +1,7 @@
 //! Adapts statements to SQLite.
 //!
-//! To SQLite, `$1` is a *name*, and the driver finds the name of every parameter by a scan. So the
-//! time for a statement with many rows would grow with the square of its parameters. A bare `?` has
-//! no name.
+//! To SQLite, `$1` is a *name*, and the driver finds the name of every parameter by a scan. The
+//! time for many rows would grow with the square of the parameters. A bare `?` has no name.
 
 use crate::row::Columns;
 use crate::sql;

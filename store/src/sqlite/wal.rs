@@ -1,7 +1,6 @@
-//! Detects lost commits in the write-ahead log. The engine reads the log up to the first frame that
-//! was changed, and silently drops all commits after it. So the log is checked before the engine
-//! opens it, and compared with the commits in the shared index. Writes only the note about the
-//! loss.
+//! Detects lost commits in the write-ahead log. The engine reads the log up to the first changed
+//! frame, and silently drops all commits after it. So the log is checked before the engine opens
+//! it, and compared with the shared index. Writes only the note about the loss.
 
 use crate::StoreError;
 use std::fs::{File, OpenOptions};

@@ -71,8 +71,7 @@ impl Writer {
         // The number of requests in the last group.
         let mut served = 0;
         self.ledger.get_ready().await;
-        // Look for changes of others later, because a process that opens a store has requests
-        // first.
+        // Look for changes of others later: a process that opens a store has requests first.
         let mut ticks = interval_at(Instant::now() + self.poll, self.poll);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

@@ -429,8 +429,7 @@ async fn check(store: &dyn Store, root_budget: u64, moves: Vec<Move>) -> [usize;
     counts
 }
 
-/// Ends all runs. Then the account of the root must show what the tree has spent, with nothing
-/// held.
+/// Ends all runs. Then the account of the root shows what the tree has spent, and holds nothing.
 async fn finish_all(store: &dyn Store, oracle: &mut Oracle) {
     for run in (0..oracle.0.len()).rev() {
         if oracle.0[run].open {

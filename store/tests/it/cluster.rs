@@ -1,5 +1,4 @@
-//! Several processes on one PostgreSQL database: their conflicts, and a server that closes their
-//! connections.
+//! Several processes on one PostgreSQL database: conflicts, and a server that closes connections.
 
 use crate::postgres::Servers;
 use crate::sample::*;

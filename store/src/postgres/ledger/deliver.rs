@@ -31,8 +31,7 @@ impl Ledger {
         let stamp = begin.say(pg::NOW_AND_WHO);
         let found = match change {
             Change::Take { hook, limit, .. } => {
-                // Skip deliveries that another sender takes at the same time. The time is that of
-                // the server.
+                // Skip what another sender takes at the same time. The time is that of the server.
                 let due = Text::new(sql::DELIVERIES_DUE).text(hook.clone());
                 let due = due.expression("(SELECT posse_now())").number(to_sql(*limit as u64));
                 begin.say(&format!("{} FOR UPDATE SKIP LOCKED", due.finish()))

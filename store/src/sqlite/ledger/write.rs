@@ -11,8 +11,7 @@ use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::sync::Arc;
 
 impl Ledger {
-    /// Prepares the statements for the first step of a run, so that the first request does not wait
-    /// for it.
+    /// Prepares the statements for the first step of a run, before the first request needs them.
     pub(in crate::sqlite) async fn get_ready(&mut self) {
         let then = Then::Commit;
         let born = Message { events: 4, calls: 0, runs: 1, columns: Columns::All, then };

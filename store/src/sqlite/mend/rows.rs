@@ -121,8 +121,7 @@ async fn save(new: &mut SqliteConnection, mut row: RunRow) -> Result<(), Error> 
     // Delete first, because an upsert does not write columns that never change.
     let delete = sqlx::query("DELETE FROM runs WHERE id = ?").bind(row.id.to_string());
     delete.execute(&mut *new).await?;
-    // A key belongs to one run. If two have the same, the first keeps it, and `verify` reports the
-    // other.
+    // A key belongs to one run: the first that has it. `verify` reports the other.
     let taken = sqlx::query("SELECT id FROM runs WHERE key = ?").bind(row.about.key.clone());
     if taken.fetch_optional(&mut *new).await?.is_some() {
         row.about.key = None;
