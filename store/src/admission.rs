@@ -1,4 +1,4 @@
-//! The law of appending: [`RunRow::admit`]. It is pure, so that every store obeys the same one.
+//! The rules for appends: [`RunRow::admit`]. A pure function, so all stores apply the same rules.
 
 use crate::append::{Append, Draft, Guard, Ownership};
 use crate::budget::{Before, Entry};
@@ -9,15 +9,15 @@ use crate::spending::ModelCall;
 use posse_protocol::{Event, SCHEMA_VERSION, Sender, Seq, WorkerId};
 use std::sync::Arc;
 
-/// What comes of an append.
+/// The result of an append.
 pub(crate) struct Admitted {
-    /// The row as it is then.
+    /// The new row.
     pub(crate) row: Box<RunRow>,
-    /// What is to be stored.
+    /// The events to store.
     pub(crate) events: Vec<StoredEvent>,
-    /// The model calls that these settle.
+    /// The model calls that these events settle.
     pub(crate) settles: Vec<ModelCall>,
-    /// What that means to the accounts that the run draws on.
+    /// The changes to the accounts that the run draws on.
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -28,8 +28,8 @@ impl Admitted {
 }
 
 impl RunRow {
-    /// Decides whether `append` may be made to the run as `row` shows it, and what the row and
-    /// the new events are then, and what those mean to the accounts that the run draws on.
+    /// Decides whether `append` is allowed, given the stored `row` of the run. Returns the new row,
+    /// the events to store, and the changes to the accounts that the run draws on.
     pub(crate) fn admit(
         row: Option<&RunRow>,
         draft: &Draft,
@@ -100,8 +100,8 @@ impl RunRow {
         Ok(Admitted { row: next, events: stored, settles, entries })
     }
 
-    /// Decides whether the log of the run may be removed that ends at `last`, and what the row is
-    /// then. It keeps where the log ended, and the hash that stood there.
+    /// Decides whether the log of the run, which must end at `last`, may be removed. Returns the
+    /// new row, which keeps the position and the hash of the last event.
     pub(crate) fn erase(&self, last: Seq) -> Result<RunRow, StoreError> {
         let run = self.id;
         let log = &self.log;
@@ -125,14 +125,14 @@ impl RunRow {
         }
     }
 
-    /// Nothing may be started on behalf of a run that has ended or is about to.
+    /// Checks that other runs may still be started below this one.
     fn check_open(&self, append: &Append) -> Result<(), StoreError> {
         match self {
             _ if !append.events.is_empty() => {
                 Err(StoreError::Misplaced("nothing is appended to a run that is only to be open"))
             }
             row if row.state.archived => Err(StoreError::Finished(row.id)),
-            // What it left at work when it was done may still hand on work itself.
+            // Runs that a completed run left behind may still start other runs.
             row if row.state.outcome.is_some() && !row.has_completed() => {
                 Err(StoreError::Finished(row.id))
             }
@@ -141,7 +141,8 @@ impl RunRow {
         }
     }
 
-    /// After the end come only a message, which reopens the run, and archiving.
+    /// Checks that `event` may follow. After the end, only a message, which reopens the run, and
+    /// archiving may follow.
     fn check_place(&self, event: &Event) -> Result<(), StoreError> {
         if self.state.archived {
             return Err(StoreError::Archived(self.id));
@@ -151,7 +152,7 @@ impl RunRow {
             Event::RunStarted(_) if !first => {
                 Err(StoreError::Misplaced("run_started stands first and only there"))
             }
-            // What has ended is not set to work again by what it did not wait for.
+            // A late result of a subagent must not reopen a run that has ended.
             Event::MessageReceived(received)
                 if self.state.outcome.is_some()
                     && matches!(received.from, Sender::Child(_))
@@ -195,7 +196,7 @@ impl RunRow {
             }
             Ownership::Waiting => {
                 (self.work.owner, self.work.runnable) = (None, false);
-                // A turn is over, or a person is asked.
+                // A turn has ended, or the run asks a person.
                 if self.family.expects == 0 {
                     self.work.deaths = 0;
                 }
@@ -207,7 +208,7 @@ impl RunRow {
     }
 }
 
-/// What others than the owner may append.
+/// Returns true for events that a process may append without owning the run.
 fn is_open_to_anyone(event: &Event) -> bool {
     match event {
         Event::MessageReceived(_)

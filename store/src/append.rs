@@ -1,4 +1,4 @@
-//! What a store is asked to add to logs, and on which conditions.
+//! Requests to append to logs, and their conditions.
 
 mod scrub;
 
@@ -10,85 +10,83 @@ use posse_protocol::{Event, RunId, Seq};
 use scrub::{scrubbed, written};
 use std::sync::Arc;
 
-/// Events for one run, appended together. A batch of these is appended whole or not at all.
+/// Events to append to one run. A store appends a batch of these as a whole or not at all.
 #[derive(Clone, Debug)]
 pub struct Append {
-    /// Which run.
+    /// The run.
     pub run: RunId,
-    /// What to append, in order. May be empty when only ownership changes.
+    /// The events, in order. May be empty if only the owner changes.
     pub events: Arc<[Event]>,
-    /// What must hold.
+    /// The condition.
     pub guard: Guard,
-    /// May be written to the space kept in reserve when the disk is full.
+    /// Whether the append may use the reserved space when the disk is full.
     pub reserve: Reserve,
-    /// What to tell the outside of the last of the events, stored with it.
+    /// Notices to webhooks about the last of the events. The same transaction stores them.
     pub outbox: Vec<Notice>,
 }
 
-/// What must hold for an append to be taken.
+/// The condition of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// The run does not exist; the events begin with `RunStarted`.
+    /// The run does not exist, and the events begin with `RunStarted`.
     Create(Ownership),
-    /// This store's worker owns the run with this epoch and, if given, this is its last event.
+    /// This worker owns the run with this epoch and, if given, `last` is the last event.
     Owner {
         /// The epoch of the claim.
         epoch: u64,
-        /// The last event the owner knows.
+        /// The last event that the owner knows.
         last: Option<Seq>,
-        /// What becomes of the claim.
+        /// The owner afterwards.
         then: Ownership,
     },
-    /// The run has not ended, or not before it was done, and nobody has asked it to stop. Nothing may
-    /// be appended with it.
+    /// The run has not ended, or has completed. It is not archived, and was not asked to stop. The
+    /// append must not contain events.
     Open,
-    /// The run has not ended, or the event may follow the end; and, if given, this is the run's
-    /// last event.
+    /// The run has not ended, or the event may follow the end. If given, `last` is the last event.
     Anyone {
         /// The last event that the appender knows.
         last: Option<Seq>,
     },
 }
 
-/// Who owns a run after an append.
+/// The owner of a run after an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// This store's worker.
+    /// The worker of this store.
     Mine,
-    /// Nobody: the run waits for a worker to claim it.
+    /// None: the run waits for a worker to claim it.
     Queued,
-    /// Nobody: the run has nothing to do until something is appended.
+    /// None: the run has nothing to do until something is appended.
     Waiting,
-    /// Nobody: the run has nothing to do until so many calls have their results, or something else
-    /// is appended.
+    /// None: the run has nothing to do until this many calls have results, or another append.
     Awaiting(u32),
 }
 
-/// Whether an append may use the space kept in reserve.
+/// Whether an append may use the reserved space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reserve {
-    /// It waits for space like any other.
+    /// It may not.
     #[default]
     Leave,
-    /// It must be stored even when the disk is full: what stops a run.
+    /// It may, because it must be stored even when the disk is full: it stops a run.
     Use,
 }
 
-/// Where appended events went.
+/// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// Position of the first event; one past the last known event if none was given.
+    /// The position of the first event. If there was none, the position after the last event.
     pub first: Seq,
-    /// Position of the run's last event now.
+    /// The position of the last event of the run.
     pub last: Seq,
-    /// The run's epoch now.
+    /// The epoch of the run.
     pub epoch: u64,
-    /// When: milliseconds since 1970.
+    /// The time of the append: milliseconds since 1970.
     pub at: u64,
 }
 
 impl Guard {
-    /// The last event that the appender expects.
+    /// Returns the last event that the appender expects.
     pub(crate) fn last(&self) -> Option<Seq> {
         match self {
             Guard::Create(_) | Guard::Open => None,
@@ -97,20 +95,20 @@ impl Guard {
     }
 }
 
-/// An append whose events are written out, by whoever asks: the one writer has enough to do.
+/// An append with its events as JSON. The caller serializes them, to save work in the writer.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// What is appended.
+    /// The append.
     pub append: Append,
     /// The JSON of each event.
     pub bodies: Vec<Arc<str>>,
 }
 
 impl Draft {
-    /// Writes `append` out, without what `scrub` takes out.
+    /// Serializes the events of `append`, without the secrets that `scrub` finds.
     ///
     /// # Errors
-    /// When an event cannot be written, or nothing would be left of it.
+    /// When an event cannot be serialized, or consists of nothing but secrets.
     pub fn new(append: Append, scrub: Option<&dyn Scrub>) -> Result<Self, StoreError> {
         let bodies = append.events.iter().map(written).collect::<Result<_, _>>()?;
         let (append, bodies) = match scrub {
@@ -122,7 +120,7 @@ impl Draft {
 }
 
 impl Append {
-    /// Nothing, on the condition that `run` is still open.
+    /// An append without events, which fails unless `run` is open. See [`Guard::Open`].
     pub fn while_open(run: RunId) -> Self {
         Append {
             run,
@@ -133,7 +131,7 @@ impl Append {
         }
     }
 
-    /// An append that anyone may make.
+    /// An append of one event that does not require ownership.
     pub fn by_anyone(run: RunId, event: Event) -> Self {
         let guard = Guard::Anyone { last: None };
         let (events, outbox) = (Arc::new([event]), Vec::new());

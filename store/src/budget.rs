@@ -1,25 +1,25 @@
-//! Budgets in the law of appending: what a run spends is drawn, in the same transaction, from the
-//! nearest account above it that limits it.
+//! Budgets: a run draws what it spends, in the same transaction, from the nearest account above it
+//! that limits it.
 //!
-//! An account is the row of a run with a budget: `drawn` is what is spent or reserved of it, `held`
-//! the part of that which may come back. Pure: it is given rows and changes rows. What is drawn
-//! before it is spent can be refused; what has been spent is counted, whatever it is.
+//! An account is the row of a run with a budget. `drawn` is the amount that is spent or reserved,
+//! `held` the part of it that may be released. The functions here are pure: they take rows and
+//! change rows. They can refuse a reservation, but always count what has been spent.
 
 use crate::error::StoreError;
 use crate::row::RunRow;
 use posse_protocol::{Amount, Budget, Event, Limit, Outcome, RunId, Share, Usd};
 use std::collections::HashMap;
 
-/// A run leaves this part of a budget of money to the runs above it: one in so many.
+/// A run leaves one part in this many of a budget of money to the runs above it.
 const KEPT_OF_MUCH: u64 = 8;
-/// Of little money it leaves more: what a last reply may cost, if that is at most one in so many.
+/// Of a small budget it leaves [`A_LAST_REPLY`], but at most one part in this many.
 const KEPT_OF_LITTLE: u64 = 4;
 const A_LAST_REPLY: Usd = Usd(20_000_000);
-/// Accounts above a run, at most. A tree is never so deep.
+/// The most accounts above a run. No tree is that deep.
 const DEEPEST: usize = 64;
 
-/// What `run` may still draw of everything that one of `chain`, itself and the accounts above it,
-/// limits. Of [`Limit::Children`] it says nothing: no run has that of itself.
+/// Returns what `run` may still draw under each limit. `chain` contains its row and the accounts
+/// above it. [`Limit::Children`] is left out, because no run draws it for itself.
 pub fn shares(run: RunId, chain: &[RunRow]) -> Vec<Share> {
     let find = |id: RunId| chain.iter().find(|row| row.id == id);
     let own = find(run).map_or_else(Amount::default, |row| used(row).1);
@@ -34,22 +34,21 @@ pub fn shares(run: RunId, chain: &[RunRow]) -> Vec<Share> {
         .collect()
 }
 
-/// What an event means to the accounts that its run draws on.
+/// The effect of an event on the accounts that its run draws on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry {
-    /// The run begins.
+    /// The run starts.
     Opened,
-    /// The run had ended, and is set to work again, with its whole budget unless it `keeps` what it has
-    /// drawn.
+    /// An ended run continues, with its whole budget unless it `keeps` the drawn amount.
     Reopened { keeps: bool },
-    /// What the run has used changes from the first to the second, and what it has reserved of
-    /// that likewise.
+    /// The used amount of the run changes from the first to the second value, and so does the
+    /// reserved part of it.
     Used { used: [Amount; 2], reserved: [Amount; 2], may_be_refused: bool },
     /// The run ends.
     Ended,
 }
 
-/// What a run has used in all, reserved or spent, and what is reserved of that.
+/// Returns the amount that a run has used (spent or reserved), and the reserved part of it.
 fn used(row: &RunRow) -> (Amount, Amount) {
     let reserved = Amount {
         input_tokens: row.spending.reserved.input_tokens,
@@ -68,12 +67,13 @@ fn used(row: &RunRow) -> (Amount, Amount) {
     (used, reserved)
 }
 
-/// A row as it is before an event, as far as accounts go.
+/// The part of a row before an event that matters to accounts.
 pub(crate) struct Before {
     used: Amount,
     reserved: Amount,
     ended: bool,
-    /// In a conversation each line may end the run. What it has spent stays spent until nothing is left.
+    /// True for a session that has not run out of budget. Each turn of a session may end the run,
+    /// so it keeps its drawn amount when it continues.
     goes_on: bool,
 }
 
@@ -85,7 +85,7 @@ impl Before {
         Before { used, reserved, ended: outcome.is_some(), goes_on }
     }
 
-    /// What `event` means, now that the row is `after`.
+    /// Returns the effects of `event`, which changed the row to `after`.
     pub(crate) fn entries(self, event: &Event, after: &RunRow) -> impl Iterator<Item = Entry> {
         let (used, reserved) = used(after);
         let opened = match event {
@@ -107,19 +107,19 @@ impl Before {
     }
 }
 
-/// Rows by run. They are large, and move from one table to the next.
+/// Rows by run. They are boxed because they are large and move between maps.
 pub type Rows = HashMap<RunId, Box<RunRow>>;
 
-/// The rows that entries are made in.
+/// The rows that entries change.
 pub(crate) struct Accounts<'a> {
-    /// Rows as they were.
+    /// The rows before the transaction.
     pub(crate) stored: &'a Rows,
-    /// Rows that have changed.
+    /// The rows that the transaction changed.
     pub(crate) changed: &'a mut Rows,
 }
 
 impl Accounts<'_> {
-    /// Makes an entry for `run`, whose row is among those that have changed.
+    /// Applies an entry of `run`, whose row must be in `changed`.
     pub(crate) fn enter(&mut self, run: RunId, entry: Entry) -> Result<(), StoreError> {
         let Some(row) = self.get(run) else { return Ok(()) };
         let (above, budget) = (row.funds.account, row.funds.budget.clone().unwrap_or_default());
@@ -129,7 +129,7 @@ impl Accounts<'_> {
                 for limit in Budget::DIMENSIONS {
                     let [before, after] = used.map(|amount| i128::from(amount.of(limit)));
                     let [held, holds] = reserved.map(|amount| i128::from(amount.of(limit)));
-                    // What stays as it is stays where it is: another account may be the nearest now.
+                    // Leave unchanged amounts alone: another account may be the nearest now.
                     if (before, held) == (after, holds) {
                         continue;
                     }
@@ -137,7 +137,7 @@ impl Accounts<'_> {
                         let own = held.unsigned_abs() as u64;
                         self.check(run, Some(run), limit, (after - before) as u64, own)?;
                     }
-                    // What was held returns before anything new is held, each to where it belongs.
+                    // Release the old reservation before the new one, each at its own account.
                     self.add(run, Some(run), limit, 0, -held);
                     self.add(run, Some(run), limit, after - before, holds);
                 }
@@ -150,7 +150,7 @@ impl Accounts<'_> {
         }
     }
 
-    /// Takes out of the accounts above what `run` and its budget need of them.
+    /// Draws the budget of `run`, and the run itself as a child, from the accounts above.
     fn open(
         &mut self,
         run: RunId,
@@ -168,13 +168,13 @@ impl Accounts<'_> {
                 self.add(run, above, limit, taken, taken);
             }
             let Entry::Reopened { keeps } = entry else { continue };
-            // What the accounts above were given back is taken from them anew.
+            // Draw again what the accounts above got back when the run ended.
             if (limited_above || !keeps)
                 && budget.of(limit).is_some()
                 && let Some(row) = self.get_mut(run)
             {
-                // What is out below it comes back to whoever it was drawn from: to the accounts
-                // above, which took it over when this run ended, or else to this one.
+                // If an account above has taken over the reservations of the runs below, they are
+                // released there. Otherwise they stay with this account.
                 if limited_above && let Some(held) = row.funds.held.of_mut(limit) {
                     *held = 0;
                 }
@@ -187,7 +187,7 @@ impl Accounts<'_> {
         Ok(())
     }
 
-    /// Gives back to the accounts above what `run` leaves of its budget.
+    /// Returns the rest of the budget of `run` to the accounts above.
     fn close(&mut self, run: RunId, above: Option<RunId>, budget: &Budget) {
         for limit in Budget::DIMENSIONS {
             let itself = i128::from(limit == Limit::Children);
@@ -201,8 +201,8 @@ impl Accounts<'_> {
         }
     }
 
-    /// Refuses to draw `wanted` if the account does not have it. Of what is held, `own` is the
-    /// run's.
+    /// Fails if the account has less than `wanted` left. `own` is the part of the held amount that
+    /// belongs to the run.
     fn check(
         &self,
         run: RunId,
@@ -221,8 +221,8 @@ impl Accounts<'_> {
         Err(StoreError::OverBudget { run, holder: row.id, limit, wanted, left, held })
     }
 
-    /// Adds to what is drawn and held at the account that `run` draws on from `from` upwards. What
-    /// comes back and was not drawn there goes on to the next one.
+    /// Changes the drawn and held amounts at the account that `run` draws on from `from` upwards.
+    /// What is returned beyond the amount of this account goes to the next one.
     fn add(&mut self, run: RunId, from: Option<RunId>, limit: Limit, drawn: i128, held: i128) {
         let (mut from, mut drawn, mut held) = (from, drawn, held);
         while (drawn, held) != (0, 0)
@@ -250,8 +250,8 @@ impl Accounts<'_> {
     }
 }
 
-/// The nearest account from `from` upwards that limits `limit` and whose run has not ended, or is
-/// `acting`. When all have ended, the last of them: nothing above it has taken over from it.
+/// Returns the nearest account from `from` upwards that limits `limit` and whose run has not ended
+/// or is `acting`. If all have ended, returns the topmost: no account has taken over from it.
 fn holder<'a>(
     find: impl Fn(RunId) -> Option<&'a RunRow>,
     from: Option<RunId>,
@@ -272,8 +272,8 @@ fn holder<'a>(
     last
 }
 
-/// What is left of an account to `drawer`. It leaves something to those above it that draw on the
-/// same, who have to say what it came to: of turns one to each, of money a part.
+/// Returns the amount that an account has left for `drawer`. A run leaves something to the runs
+/// above it that draw on the same account and must still report: one turn each, and some money.
 fn left_to(drawer: Option<&RunRow>, row: &RunRow, limit: Limit) -> u64 {
     let above = drawer.map_or(0, |drawer| drawer.family.depth.saturating_sub(row.family.depth));
     let kept = match limit {
@@ -287,17 +287,17 @@ fn left_to(drawer: Option<&RunRow>, row: &RunRow, limit: Limit) -> u64 {
     left(row, limit).saturating_sub(kept)
 }
 
-/// What is left of an account.
+/// Returns the amount that is left of an account.
 fn left(row: &RunRow, limit: Limit) -> u64 {
     allotted(row, limit).saturating_sub(row.funds.drawn.unwrap_or_default().of(limit))
 }
 
-/// What an account began with.
+/// Returns the initial amount of an account.
 fn allotted(row: &RunRow, limit: Limit) -> u64 {
     row.funds.budget.as_ref().and_then(|budget| budget.of(limit)).unwrap_or(u64::MAX)
 }
 
-/// Adds `change` and returns what of it does not go in: an amount is never less than nothing.
+/// Adds `change` and returns the rest that would make the amount negative.
 fn put(amount: &mut Amount, limit: Limit, change: i128) -> i128 {
     let Some(number) = amount.of_mut(limit) else { return 0 };
     let sum = i128::from(*number) + change;

@@ -1,4 +1,4 @@
-//! The hash that ties each event to all before it in its run, and the check of what was read.
+//! The hash chain of a log, and the check of stored events against it.
 
 use crate::error::StoreError;
 use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq, hex};
@@ -8,26 +8,26 @@ use std::sync::Arc;
 /// An event as it is stored.
 #[derive(Clone, Debug)]
 pub struct StoredEvent {
-    /// Of which run.
+    /// The run that it belongs to.
     pub run: RunId,
-    /// Its place in the log.
+    /// Its position in the log.
     pub seq: Seq,
     /// When it was stored: milliseconds since 1970.
     pub at: u64,
-    /// The form that its body has.
+    /// The schema version of its body.
     pub version: u32,
-    /// The event itself, as JSON. Stored to the letter: its hash is made of it.
+    /// The event as JSON, unchanged: the hash covers these bytes.
     pub body: Arc<str>,
-    /// Ties it to all before it.
+    /// The hash of this event and all events before it.
     pub hash: String,
 }
 
-/// What stands before the first event: the run's own id, so that logs cannot be swapped.
+/// Returns the hash before the first event: that of the run id, so logs cannot be swapped.
 pub(crate) fn seed(run: RunId) -> String {
     hex(&Sha256::digest(run.to_string().as_bytes()))
 }
 
-/// The hash of an event, given the hash before it.
+/// Returns the hash of an event, given the hash of the event before it.
 pub(crate) fn link(before: &str, seq: Seq, at: u64, version: u32, body: &str) -> String {
     let mut digest = Sha256::new();
     digest.update(before.as_bytes());
@@ -38,21 +38,21 @@ pub(crate) fn link(before: &str, seq: Seq, at: u64, version: u32, body: &str) ->
     hex(&digest.finalize())
 }
 
-/// What the row of a run says about the end of its log.
+/// The end of a log, according to the row of its run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
-    /// Its last event.
+    /// The position of the last event.
     pub seq: Seq,
-    /// The hash of that.
+    /// The hash of the last event.
     pub hash: String,
-    /// The newest stored form in it.
+    /// The newest schema version in the log.
     pub version: u32,
 }
 
-/// Checks a page of `run`'s log, at most `limit` events after `after`.
+/// Checks a page of the log of `run`: at most `limit` events after `after`.
 ///
-/// `rows` begins with the event at `after` itself, for its hash, unless that is zero. A row is
-/// `None` when its columns do not hold what they should.
+/// Unless `after` is zero, `rows` begins with the event at `after`, for its hash. A row is `None`
+/// if its columns do not hold valid values.
 ///
 /// # Errors
 /// Names the first event that was changed, is missing, or was added.
@@ -86,11 +86,11 @@ pub fn check(
             hash = row.hash;
             continue;
         }
-        // The row of the run names the newest form in its log.
+        // The row of the run has the newest version in the log.
         if row.version > tail.version {
             return damaged(row.seq, "was changed");
         }
-        // A newer form may be tied differently: it is refused by `decode`, not judged here.
+        // A newer version may compute hashes differently. `decode` refuses such an event.
         let judged = row.version <= SCHEMA_VERSION;
         if judged && link(&hash, row.seq, row.at, row.version, &row.body) != row.hash {
             return damaged(row.seq, "was changed");

@@ -1,29 +1,29 @@
-//! The store's clock: wall time for people, and a steady time for leases.
+//! The clock of a store: wall time for people, and steady time for leases.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Tells a store the time.
 ///
-/// Leases rest on the steady time alone, so that setting the wall clock, forwards or backwards,
-/// neither takes a run from its owner nor gives it two.
+/// Leases use only the steady time. So a change of the wall clock neither takes a run from its
+/// owner nor gives it a second one.
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970, for people.
     fn wall_ms(&self) -> u64;
 
-    /// Milliseconds since the machine started, suspended time included.
+    /// Milliseconds since the machine started, including time in suspend.
     fn steady_ms(&self) -> u64;
 
-    /// Names this start of the machine: steady times of two boots do not compare.
+    /// The id of this boot of the machine. Steady times of different boots cannot be compared.
     fn boot(&self) -> &str;
 }
 
-/// The machine's own clock.
+/// The clock of this machine.
 pub struct MachineClock {
     boot: String,
 }
 
 impl MachineClock {
-    /// Reads the machine's boot id.
+    /// Reads the boot id of the machine.
     pub fn new() -> Self {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         MachineClock { boot: boot.trim().to_owned() }

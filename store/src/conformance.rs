@@ -1,8 +1,8 @@
-//! What every store must do, as cases that any implementation can be put through.
+//! Tests that every store must pass.
 //!
-//! A [`Subject`] opens stores, kills workers, moves their clocks and damages what is stored;
-//! [`conformance_tests!`](crate::conformance_tests) makes a test of each case. The cases use the
-//! [`Store`] trait alone and wait with deadlines, never for luck.
+//! A [`Subject`] opens stores, kills workers, moves their clocks and damages stored data.
+//! [`conformance_tests!`](crate::conformance_tests) makes a test of each case. The cases use only
+//! the [`Store`] trait, and wait for conditions with deadlines.
 //!
 //! ```ignore
 //! mod conformance {
@@ -40,55 +40,53 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Opens the stores that are to be checked, and does to them what happens to stores.
+/// Opens the stores under test, and simulates what can happen to them.
 #[async_trait]
 pub trait Subject: Send + Sync {
-    /// Opens the store `name`, empty at first. The same name twice gives two workers on the
-    /// same data. They hold leases of [`Subject::lease`] and go by the clock that
+    /// Opens the store `name`, which is empty at first. Opening the same name twice gives two
+    /// workers on the same data. They hold leases of [`Subject::lease`] and use the clock that
     /// [`Subject::pass`] moves.
     async fn open(&self, name: &str) -> Arc<dyn Store>;
 
-    /// Kills a worker: whatever it was about to say stays unsaid, and it closes nothing.
-    /// [`Workers`] does that to a worker in this process.
+    /// Kills a worker: it does not finish its requests, and does not close its store. [`Workers`]
+    /// does that to a worker in this process.
     async fn kill(&self, worker: Arc<dyn Store>);
 
-    /// How long the worker of a store that was opened keeps its runs when it falls silent. Long enough
-    /// that no case takes as much.
+    /// How long a silent worker keeps its runs. It must be longer than any case takes.
     fn lease(&self) -> Duration;
 
-    /// Lets so much time pass for the stores, and for all who have them open.
+    /// Moves the clocks of the stores and of all their workers forward.
     fn pass(&self, time: Duration);
 
-    /// Somebody sets the wall clock of the machine that the workers run on, forwards or back. No time
-    /// passes.
+    /// Sets the wall clock of the machine of the workers. No time passes.
     fn set_wall(&self, by: WallJump);
 
-    /// Changes one byte of what is stored of an event, behind the store's back.
+    /// Changes one byte of a stored event, without the store.
     async fn damage(&self, name: &str, run: RunId, seq: Seq);
 }
 
-/// How a wall clock is set.
+/// A change of a wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WallJump {
-    /// So much ahead.
+    /// Forwards by this time.
     Forwards(Duration),
-    /// So much back.
+    /// Back by this time.
     Back(Duration),
 }
 
-/// A case that a store does not satisfy.
+/// A case that a store does not pass.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the store breaks `{case}`: {reason}")]
 pub struct Violation {
-    /// Which case.
+    /// The name of the case.
     pub case: String,
     /// What was expected, and what happened.
     pub reason: String,
 }
 
-/// How long a case may take in all.
+/// How long a case may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a store may take to tell of what another worker did.
+/// How long a store may take to report what another worker did.
 const SOON: Duration = Duration::from_secs(10);
 
 /// Why a case failed.
@@ -104,7 +102,7 @@ impl From<StoreError> for Fault {
 type Verdict = Result<(), Fault>;
 type Case = fn(&dyn Subject) -> Pin<Box<dyn Future<Output = Verdict> + Send + '_>>;
 
-/// Fails the case, with a reason, unless a condition holds.
+/// Fails the case with a reason unless a condition holds.
 macro_rules! ensure {
     ($condition:expr, $($reason:tt)+) => {
         if !$condition {
@@ -113,7 +111,7 @@ macro_rules! ensure {
     };
 }
 
-/// Fails the case unless a result is a refusal of the given shape.
+/// Fails the case unless a result is an error that matches a pattern.
 macro_rules! ensure_refused {
     ($result:expr, $pattern:pat $(if $guard:expr)?) => {
         match $result {
@@ -145,15 +143,15 @@ fn all() -> impl Iterator<Item = &'static (&'static str, Case)> {
     CASES.iter().chain(DAMAGE_CASES)
 }
 
-/// The names of all cases, those about damage last: `group::case`.
+/// The names of all cases as `group::case`, with those about damage last.
 pub fn cases() -> impl Iterator<Item = &'static str> {
     all().map(|(name, _)| *name)
 }
 
-/// Puts a store through one case.
+/// Tests a store with one case.
 ///
 /// # Errors
-/// When the store does not satisfy it, or there is no such case.
+/// When the store does not pass it, or there is no such case.
 pub async fn check(subject: &dyn Subject, case: &str) -> Result<(), Violation> {
     let violation = |reason| Violation { case: case.to_owned(), reason };
     let Some((_, run)) = all().find(|(name, _)| *name == case) else {

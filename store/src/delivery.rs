@@ -1,4 +1,4 @@
-//! What is told to the outside of events: stored with them, sent by whoever takes it, settled here.
+//! Deliveries: notices about events, stored with the events, and sent to webhooks.
 
 use crate::error::StoreError;
 use async_trait::async_trait;
@@ -7,64 +7,64 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Something to tell of the last event of an append, stored in the same transaction.
+/// A notice about the last event of an append. The same transaction stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Whom to tell: the name of a webhook.
+    /// The name of the webhook.
     pub hook: String,
-    /// What kind of thing it is, such as `run.completed`.
+    /// The kind of the notice, such as `run.completed`.
     pub kind: String,
-    /// What is told, as JSON.
+    /// The content, as JSON.
     pub data: Arc<str>,
 }
 
-/// A notice that was stored, and how far it is.
+/// A stored notice and its progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The same for every attempt, and for every store that is given the same event.
+    /// The id. It is the same for every attempt, and depends only on the event and the webhook.
     pub id: String,
-    /// The run that it tells of.
+    /// The run that it is about.
     pub run: RunId,
-    /// The event that it tells of.
+    /// The event that it is about.
     pub seq: Seq,
-    /// Whom to tell.
+    /// The name of the webhook.
     pub hook: String,
-    /// What kind of thing it is.
+    /// The kind of the notice.
     pub kind: String,
-    /// What is told, as JSON. Empty once it was delivered: nobody needs it any more.
+    /// The content, as JSON. Empty after the delivery, to save space.
     pub data: String,
-    /// How far it is.
+    /// Its progress.
     pub state: DeliveryState,
-    /// How often it was taken to be sent, since it was stored or brought back.
+    /// How often it was taken for sending, since it was stored or revived.
     pub attempts: u32,
-    /// When it is to be sent, or may be taken from whoever took it; milliseconds since 1970.
+    /// When it is due, or when the lease of its sender ends; milliseconds since 1970.
     pub due_at: u64,
-    /// When the event was stored; milliseconds since 1970.
+    /// When the event was stored: milliseconds since 1970.
     pub created_at: u64,
-    /// What came of the last attempt, for people.
+    /// The result of the last attempt, for people.
     pub note: String,
-    /// What is wrong with what is stored of it: it was changed behind the store's back. Such a
-    /// delivery is given to nobody to be sent.
+    /// What is wrong with the stored delivery, if another program changed it. The store does not
+    /// hand out such a delivery.
     pub damaged: Option<String>,
 }
 
-/// How far a delivery is.
+/// The progress of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryState {
-    /// It is to be sent, at once or later.
+    /// It waits to be sent.
     Due,
-    /// It has arrived.
+    /// It was delivered.
     Delivered,
-    /// It was given up; someone may bring it back.
+    /// The sender gave up. A person may revive it.
     Dead,
 }
 
 impl DeliveryState {
-    /// All of them.
+    /// All states.
     pub const ALL: [DeliveryState; 3] =
         [DeliveryState::Due, DeliveryState::Delivered, DeliveryState::Dead];
 
-    /// In one word, as it is stored.
+    /// The stored name.
     pub fn name(self) -> &'static str {
         match self {
             DeliveryState::Due => "due",
@@ -74,23 +74,23 @@ impl DeliveryState {
     }
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
-    /// It has arrived.
+    /// It was delivered.
     Delivered,
-    /// It is to be sent again, after this long.
+    /// It must be sent again after this time.
     Again(Duration),
-    /// It is given up.
+    /// The sender gives up.
     Dead,
 }
 
-/// Whether what came of an attempt was noted.
+/// Whether the store recorded the result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// It was.
+    /// It did.
     Noted,
-    /// Someone else has taken or settled the delivery since: what they note counts.
+    /// It did not, because another sender has taken or settled the delivery since.
     TooLate,
 }
 
@@ -99,15 +99,15 @@ pub enum Settled {
 pub struct DeliveryFilter {
     /// Only this one.
     pub id: Option<String>,
-    /// Only those that tell of this run.
+    /// Only deliveries about this run.
     pub run: Option<RunId>,
-    /// Only those that are so far.
+    /// Only deliveries in this state.
     pub state: Option<DeliveryState>,
-    /// At most this many, the newest first; 0 is 100.
+    /// At most this many, newest first; 0 means 100.
     pub limit: usize,
 }
 
-/// Which deliveries that were given up to bring back.
+/// Which dead deliveries to revive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Revival {
     /// This one.
@@ -116,12 +116,12 @@ pub enum Revival {
     All,
 }
 
-/// Deliveries, as those who send and show them see them. Due times rest on the wall clock, for
-/// they must outlive a restart of the machine.
+/// The deliveries of a store. Their due times use the wall clock, because they must survive a
+/// restart of the machine.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Takes deliveries to `hook` that are due, the longest due first, at most `limit`. For the
-    /// length of `lease` nobody else is given them. Damaged ones are given up in place of it.
+    /// Takes at most `limit` deliveries to `hook` that are due, longest due first. For the time of
+    /// `lease`, no other sender gets them. Damaged deliveries become dead instead.
     async fn take_due(
         &self,
         hook: &str,
@@ -129,7 +129,7 @@ pub trait Outbox: Send + Sync {
         lease: Duration,
     ) -> Result<Vec<Delivery>, StoreError>;
 
-    /// Notes what came of the attempt for which `delivery` was taken.
+    /// Records the result of the attempt for which `delivery` was taken.
     async fn settle(
         &self,
         delivery: &Delivery,
@@ -137,19 +137,19 @@ pub trait Outbox: Send + Sync {
         note: &str,
     ) -> Result<Settled, StoreError>;
 
-    /// Makes deliveries due again that were given up, with all their attempts before them, but for
-    /// damaged ones. Returns those.
+    /// Makes dead deliveries due again and resets their attempts, except damaged ones. Returns the
+    /// revived deliveries.
     async fn revive(&self, which: &Revival) -> Result<Vec<Delivery>, StoreError>;
 
-    /// The deliveries that `filter` selects.
+    /// Returns the deliveries that `filter` selects.
     async fn deliveries(&self, filter: &DeliveryFilter) -> Result<Vec<Delivery>, StoreError>;
 
-    /// How long until a delivery to `hook` is due, if there is one that is to be sent.
+    /// Returns the time until the next delivery to `hook` is due, if there is one.
     async fn next_due(&self, hook: &str) -> Result<Option<Duration>, StoreError>;
 }
 
 impl Notice {
-    /// The delivery of this notice, of the event `seq` of `run` that was stored at `at`.
+    /// Returns the delivery of this notice about the event `seq` of `run`, stored at `at`.
     pub fn delivery(&self, run: RunId, seq: Seq, at: u64) -> Delivery {
         Delivery {
             id: delivery_id(&self.hook, run, seq),
@@ -169,16 +169,16 @@ impl Notice {
 }
 
 impl Delivery {
-    /// Whoever is about to send it takes it, for so long. One that is damaged is for nobody: see
-    /// [`Delivery::condemned`].
+    /// Returns the delivery as taken by a sender for the time of `lease`. It must not be damaged;
+    /// see [`Delivery::condemned`].
     #[must_use]
     pub fn taken(mut self, now_ms: u64, lease: Duration) -> Self {
         (self.due_at, self.attempts) = (after(now_ms, lease), self.attempts.saturating_add(1));
         self
     }
 
-    /// Whoever took it with so many `attempts` has sent it, or has not; nothing if another has it by now
-    /// or it was settled.
+    /// Returns the delivery with the result of the attempt number `attempts`. Returns `None` if
+    /// another sender has taken it since, or if it is settled.
     pub fn settled(
         mut self,
         attempts: u32,
@@ -202,7 +202,7 @@ impl Delivery {
         Some(self)
     }
 
-    /// One that was given up is due again; nothing if it was not, or is damaged.
+    /// Returns the delivery as due again, or `None` if it is not dead or is damaged.
     pub fn revived(mut self, now_ms: u64) -> Option<Self> {
         if self.state != DeliveryState::Dead || self.damaged.is_some() {
             return None;
@@ -211,14 +211,14 @@ impl Delivery {
         Some(self)
     }
 
-    /// The note of one that is given up because it is damaged. Its seal stays broken.
+    /// Returns the note for a damaged delivery that becomes dead. Its seal stays invalid.
     pub fn condemned(&self) -> Option<String> {
         let why = self.damaged.as_ref()?;
         Some(format!("not sent: {why}"))
     }
 
-    /// A hash over all that is stored of it, which is stored beside it. Made anew with each change; a
-    /// bit that flips in between shows.
+    /// Returns a hash over all fields, which is stored in the row. The store computes it with each
+    /// change, so a row that was changed otherwise is detected.
     pub fn seal(&self) -> String {
         let (run, seq, state) = (self.run.to_string(), self.seq.to_string(), self.state.name());
         let [attempts, due, created] =
@@ -236,13 +236,14 @@ impl Delivery {
     }
 }
 
-/// So long after `now_ms`. A column holds 63 bits.
+/// Returns the time `wait` after `now_ms`. A column holds 63 bits.
 fn after(now_ms: u64, wait: Duration) -> u64 {
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     now_ms.saturating_add(wait).min(i64::MAX as u64)
 }
 
-/// The id of what `hook` is told of an event. Made of nothing else, so that nothing doubles.
+/// Returns the id of a delivery. It depends only on the event and the webhook, so a repeated append
+/// adds no second delivery.
 fn delivery_id(hook: &str, run: RunId, seq: Seq) -> String {
     let mut hash = Sha256::new();
     hash.update(format!("{run} {seq} {hook}"));

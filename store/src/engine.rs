@@ -1,8 +1,8 @@
-//! What engines share: rows to and from our types, what a writer is asked for, what is told to whoever
-//! watches.
+//! Code that the database engines share: conversion between rows and types, requests to the writer,
+//! and notification of watchers.
 //!
-//! Nothing here runs a statement. An engine has rows that implement [`Cells`] and statements that
-//! implement [`Bind`]; everything else is written once.
+//! This module executes no statements. An engine has rows that implement [`Cells`] and statements
+//! that implement [`Bind`]. This module does the rest.
 
 mod cells;
 mod codec;

@@ -1,125 +1,125 @@
-//! What can go wrong with a store.
+//! The errors of a store.
 
 use posse_protocol::{DecodeError, Limit, RunId, Seq};
 
-/// Why a store did not do what it was asked.
+/// Why a store did not fulfil a request.
 ///
-/// The first group are refusals: the store works, the request does not fit the state of the run.
+/// The first variants are refusals: the store works, but the state of the run forbids the request.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// No such run.
+    /// The run does not exist.
     #[error("there is no run {0}")]
     NotFound(RunId),
-    /// A run with this id exists.
+    /// A run with this id exists already.
     #[error("run {0} exists already")]
     Exists(RunId),
-    /// A run was started with this key before.
+    /// Another run was started with this key before.
     #[error("the key `{key}` belongs to run {run}")]
     KeyTaken {
         /// The key.
         key: String,
-        /// The run it found.
+        /// The run that has the key.
         run: RunId,
     },
-    /// The appender does not own the run, or no longer.
+    /// The worker does not own the run, or no longer owns it.
     #[error("another process owns run {0}")]
     NotOwner(RunId),
-    /// Something was appended after the expected position.
+    /// Another append came after the expected position.
     #[error("the log of run {run} has moved on to event {last}")]
     Moved {
-        /// Which run.
+        /// The run.
         run: RunId,
-        /// Its last event.
+        /// The position of its last event.
         last: Seq,
     },
     /// The run has ended; only a message or archiving may follow.
     #[error("run {0} has ended")]
     Finished(RunId),
-    /// Someone has asked the run to stop: nothing is started on its behalf any more.
+    /// The run was asked to stop and starts no subagents any more.
     #[error("run {0} has been told to stop")]
     Stopping(RunId),
-    /// Someone has asked the run to pause: nothing is started on its behalf until it goes on.
+    /// The run is paused and starts no subagents until it is resumed.
     #[error("run {0} is paused: it starts nothing until it is resumed")]
     Paused(RunId),
-    /// The run is put away; nothing may follow.
+    /// The run is archived, so nothing can follow.
     #[error("run {0} is archived")]
     Archived(RunId),
-    /// A budget does not have what the run wants to draw.
+    /// The run wants to draw more than a budget has left.
     #[error(
         "the budget of run {} has {} of its {limit} left, and {} would be needed ({} more are held by others and may come back)",
         holder.short(), limit.amount(*left), limit.amount(*wanted), limit.amount(*held)
     )]
     OverBudget {
-        /// Who wants to draw.
+        /// The run that wants to draw.
         run: RunId,
-        /// Whose budget it is.
+        /// The run that has the budget.
         holder: RunId,
-        /// Of what.
+        /// The limit that would be exceeded.
         limit: Limit,
-        /// How much is wanted; money in billionths of a dollar.
+        /// The amount that the run wants; money in billionths of a dollar.
         wanted: u64,
-        /// How much is left.
+        /// The amount that is left.
         left: u64,
-        /// How much others have reserved and may give back.
+        /// The amount that other runs have reserved and may release.
         held: u64,
     },
-    /// Its log was removed.
+    /// The log of the run was removed.
     #[error(
         "the log of run {0} was removed, by a person or because it was older than `retention_days`"
     )]
     Erased(RunId),
-    /// The run has not ended: its log cannot be removed.
+    /// The run has not ended, so its log cannot be removed.
     #[error("run {0} has not ended")]
     Unfinished(RunId),
-    /// These events cannot stand at this place of a log.
+    /// The events cannot follow at this position of a log.
     #[error("a log cannot have this at its place: {0}")]
     Misplaced(&'static str),
     /// The log was changed, or part of it is missing.
     #[error("the log of run {run} is damaged: {reason}")]
     Damaged {
-        /// Which run.
+        /// The run.
         run: RunId,
-        /// The first bad event.
+        /// The position of the first bad event.
         seq: Seq,
-        /// What is wrong with it.
+        /// What is wrong with the event.
         reason: String,
     },
-    /// The log was written by a newer version.
+    /// A newer version of Posse wrote the log.
     #[error("{0}")]
     Newer(String),
 
-    /// There is no space left to write to.
+    /// The disk is full.
     #[error(
         "the disk is full: Posse cannot store anything; runs can still be read, and continue when there is space again"
     )]
     Full,
-    /// The database was made by a newer version.
+    /// A newer version of Posse created the database.
     #[error(
         "the database {path} was made by a newer version of posse (schema {found}, this one knows {known}); update posse, or name another database"
     )]
     NewerDatabase {
-        /// Where.
+        /// The path of the database.
         path: String,
-        /// Its schema.
+        /// Its schema version.
         found: i64,
-        /// The newest this build knows.
+        /// The newest schema version that this build knows.
         known: i64,
     },
-    /// The database file itself is damaged.
+    /// The database file is damaged.
     #[error("the database {path} is damaged: {reason}")]
     Corrupt {
-        /// Where.
+        /// The path of the database.
         path: String,
-        /// In the engine's words.
+        /// The error of the database engine.
         reason: String,
     },
-    /// Commits that were stored cannot be read any more. What there is can be read; nothing is stored
-    /// until a person has decided.
+    /// The database has lost commits. The remaining runs can be read. The store accepts no writes
+    /// until a person rebuilds or restores the database.
     #[error(
         "the database {path} is damaged: {reason}; runs can be read, but Posse stores nothing more until the database is rebuilt or restored"
     )]
     CommitsLost {
-        /// Where.
+        /// The path of the database.
         path: String,
         /// What is lost.
         reason: String,
@@ -127,9 +127,9 @@ pub enum StoreError {
     /// The database cannot be opened or used.
     #[error("the database {path} cannot be used: {reason}")]
     Unusable {
-        /// Where.
+        /// The path of the database.
         path: String,
-        /// In the engine's words.
+        /// The error of the database engine.
         reason: String,
     },
     /// The store has been closed.

@@ -1,15 +1,15 @@
-//! Which runs to list.
+//! Filters for lists of runs.
 
 use posse_protocol::{RunId, Status};
 
-/// Which runs to list. What is set must all hold; the default selects every run.
+/// Which runs to list. All conditions that are set must hold. The default selects every run.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Only this run.
     pub id: Option<RunId>,
     /// Only runs in this folder.
     pub workspace: Option<String>,
-    /// Only runs that stand there in their tree.
+    /// Only runs at this place in their tree.
     pub kin: Kin,
     /// Only runs that have not ended.
     pub unfinished: Unfinished,
@@ -17,52 +17,52 @@ pub struct Filter {
     pub agent: Option<String>,
     /// Only runs of this model, as `vendor/name`.
     pub model: Option<String>,
-    /// Only runs with such a label.
+    /// Only runs with a matching label.
     pub label: Option<Label>,
-    /// Only runs that stand like one of these, if any are named.
+    /// Only runs with one of these statuses, unless empty.
     pub status: Vec<Status>,
-    /// Only runs that ended like this, in the word of [`posse_protocol::Outcome::kind`].
+    /// Only runs with this outcome, named as by [`posse_protocol::Outcome::kind`].
     pub outcome: Option<String>,
-    /// Whether runs are listed that others have started and do not wait for.
+    /// Whether to list runs in the background.
     pub background: Background,
-    /// Only runs made at this time or later: milliseconds since 1970, as their ids tell it.
+    /// Only runs created at this time or later: milliseconds since 1970, taken from the id.
     pub since: Option<u64>,
-    /// Only runs made before this time.
+    /// Only runs created before this time.
     pub until: Option<u64>,
-    /// Only runs older than this one: the next page.
+    /// Only runs older than this one. Use it for the next page.
     pub before: Option<RunId>,
-    /// Only runs newer than this one, and the oldest of them first.
+    /// Only runs newer than this one, oldest first.
     pub after: Option<RunId>,
-    /// At most this many, the newest first unless `after` says otherwise; 0 is 100.
+    /// At most this many, newest first unless `after` is set. 0 means 100.
     pub limit: usize,
 }
 
-/// What a label must be.
+/// A condition on a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// This, to the letter.
+    /// The label is exactly this.
     Is(String),
-    /// Something that begins with this.
+    /// The label begins with this.
     Begins(String),
 }
 
-/// Where in their tree the listed runs stand.
+/// The place of the listed runs in their tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kin {
     /// Anywhere.
     #[default]
     All,
-    /// At the top.
+    /// Roots.
     Roots,
-    /// At the top, or below a root that has ended.
+    /// Roots, and runs below a root that has ended.
     Heads,
-    /// Right below this run.
+    /// Children of this run.
     ChildrenOf(RunId),
-    /// In the tree whose root is this run, which is one of them.
+    /// This root and all runs below it.
     TreeOf(RunId),
 }
 
-/// Whether ended runs are listed.
+/// Whether to list ended runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unfinished {
     /// Ended or not.
@@ -70,21 +70,20 @@ pub enum Unfinished {
     All,
     /// Only runs that have not ended.
     Only,
-    /// Only runs that have results to be told together and wait for more of them.
+    /// Only runs that collect results and wait for more of them.
     Gathering,
-    /// Only runs that ask a person about a call.
+    /// Only runs that wait for the decision of a person about a call.
     Asking,
 }
 
-/// Whether runs are listed for whose end no call waits.
+/// Whether to list background runs, for whose end no call waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Background {
     /// In the background or not.
     #[default]
     All,
-    /// Only runs in the background: others have started them. One at the top never is, whoever
-    /// executes it.
+    /// Only background runs, each started by another run. A root is never in the background.
     Only,
-    /// Only runs that somebody waits for, and those at the top.
+    /// Only roots and runs for whose end a call waits.
     Not,
 }

@@ -1,37 +1,36 @@
-//! What is left of runs that have ended, and of which something can be put away.
+//! Ended runs that can be archived, or whose logs can be removed.
 
 use std::time::Duration;
 
-/// Which runs to look for: those of which something can be put away.
+/// A query for ended runs that can be archived, or whose logs can be removed.
 #[derive(Clone, Copy, Debug)]
 pub struct Leftovers {
-    /// Which.
+    /// The kind of leftover.
     pub which: Leftover,
-    /// For how long they must have ended, by the store's clock; of those that are [`Leftover::Due`],
-    /// for how long their time must have been over.
+    /// How long ago they must have ended, by the clock of the store. For [`Leftover::Due`], how
+    /// long ago they became due.
     pub ended_for: Duration,
-    /// At most this many, those that ended first first.
+    /// At most this many, oldest end first.
     pub limit: usize,
 }
 
-/// What can be put away of a run. A log that is damaged, or that a newer version wrote, is left
-/// as it is.
+/// A kind of leftover. Damaged logs and logs of a newer version are never included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftover {
-    /// It is not archived, and nothing in its tree is unfinished: what has ended below a run that
-    /// goes on may be resumed.
+    /// The run is not archived, and no run in its tree is unfinished. A run that continues may
+    /// resume the ended runs below it.
     Ended,
-    /// The same, of a run that was given a time of its own after which it is archived.
+    /// As [`Leftover::Ended`], for a run with its own time after which it is archived.
     Due,
-    /// Its log was to be removed at its end. Nothing right below it is unfinished, and everybody
-    /// has been told who asked to be.
+    /// The log is to be removed after the end. No child of the run is unfinished, and no delivery
+    /// about the run is due.
     Unwanted,
-    /// It is archived, and its log is still there.
+    /// The run is archived, its log still exists, and no delivery about the run is due.
     Archived,
 }
 
 impl Leftover {
-    /// All there are.
+    /// All kinds.
     pub const ALL: [Leftover; 4] =
         [Leftover::Ended, Leftover::Due, Leftover::Unwanted, Leftover::Archived];
 }

@@ -1,13 +1,13 @@
 //! Durable logs of runs.
 //!
-//! A [`Store`] keeps, for every run, an append-only log of events and one row that projects it.
-//! It assigns positions and hashes inside the transaction, appends a batch over several runs
-//! whole or not at all, and lets one worker at a time own a run: what an owner appends carries
-//! the epoch of its claim, which is checked in the same transaction.
+//! A [`Store`] keeps an append-only log of events for every run, and one row that projects the log.
+//! It assigns positions and hashes inside the transaction. It appends a batch over several runs as
+//! a whole or not at all. One worker at a time owns a run: the appends of an owner carry the epoch
+//! of its claim, and the store checks the epoch in the same transaction.
 //!
-//! [`SqliteStore`] is the store of one machine, [`PostgresStore`] that of many. Any other implementation must pass
-//! [`conformance`]. A store holds no policy: what may follow what in a log, and what a transaction
-//! decides, are pure functions, the same for all of them: [`transaction`].
+//! [`SqliteStore`] is the store for one machine, [`PostgresStore`] the store for many. Any other
+//! implementation must pass [`conformance`]. A store has no policy: pure functions in
+//! [`transaction`] decide which events may follow in a log, and what a transaction changes.
 
 mod admission;
 mod append;

@@ -1,22 +1,23 @@
-//! A run's row made again from its log, to find rows that were changed behind the store's back.
+//! Computes the row of a run again from its log, to find rows that another program changed.
 
 use crate::RunRow;
 use posse_protocol::{Event, Purpose, Record, RunId, SCHEMA_VERSION};
 
-/// What a log alone says about its run: all of a [`RunRow`] but who owns it and since when it waits.
+/// The row of a run as its log tells it: all of [`RunRow`] except the owner and the time since
+/// which it waits.
 #[derive(Clone, Debug)]
 pub struct Projection {
     row: RunRow,
-    /// The folder it works in, which rows of earlier versions name even if it is a worktree.
+    /// The folder that it works in. Rows of earlier versions contain it even if it is a worktree.
     works_in: String,
-    /// The model that it began with, which rows of earlier versions name after it was given another.
+    /// The model that it started with, which rows of earlier versions keep after a change.
     began_with: String,
-    /// Turns that rows of earlier versions count twice: a crash cut the call short.
+    /// Turns that rows of earlier versions count twice because a crash interrupted the call.
     cut_turns: u64,
 }
 
 impl Projection {
-    /// Of a log of which nothing has been read yet.
+    /// A projection before the first event.
     pub fn new(run: RunId) -> Self {
         Projection {
             row: RunRow::new(run, 0),
@@ -26,7 +27,7 @@ impl Projection {
         }
     }
 
-    /// Takes the next event of the log.
+    /// Applies the next event of the log.
     pub fn apply(&mut self, record: &Record) {
         if let Event::RunStarted(started) = &record.event {
             self.works_in.clone_from(&started.grant.workspace);
@@ -44,21 +45,21 @@ impl Projection {
         self.row.project(&record.event, record.at);
     }
 
-    /// The row as far as the log tells it.
+    /// Returns the computed row.
     pub(crate) fn into_row(self) -> RunRow {
         self.row
     }
 
-    /// The first column of `row` that says something else than the log up to `row.last_seq`. Where
-    /// the log ends is not compared: every read of it does that.
+    /// Returns the first column of `row` that differs from the log up to `row.last_seq`. It does
+    /// not compare the end of the log, because every read checks that.
     pub fn difference(&self, row: &RunRow) -> Option<&'static str> {
         let log = &self.row;
         let at_rest = log.state.outcome.is_none() && !log.state.archived
             || row.work.owner.is_none() && !row.work.runnable;
-        // Whoever owns a run has something to do with it.
+        // A run with an owner has something to do.
         let at_work = row.work.owner.is_none() || row.work.runnable;
         let columns = [
-            // What a newer version wrote could not have been read.
+            // Posse could not have read a log of a newer version.
             ("version", row.log.version <= SCHEMA_VERSION),
             ("agent", log.about.agent == row.about.agent),
             ("model", [&log.about.model, &self.began_with].contains(&&row.about.model)),
@@ -137,7 +138,7 @@ impl Projection {
     }
 }
 
-/// Of a call that was made before its model and purpose were noted, a row has the run's own.
+/// Compares open calls. Rows of earlier versions have the model of the run and the purpose `Turn`.
 fn same_call(log: &RunRow, row: &RunRow) -> bool {
     match (&log.spending.calling, &row.spending.calling) {
         (Some(log), Some(call)) => {
@@ -148,12 +149,12 @@ fn same_call(log: &RunRow, row: &RunRow) -> bool {
     }
 }
 
-/// What was cut short before there was a ledger is not told apart in a row, only in its log.
+/// Compares amounts of interrupted calls, which rows from before the ledger do not count.
 fn at_most(row: u64, log: u64) -> bool {
     row.min(MOST) <= log.min(MOST)
 }
 
-/// A column holds 63 bits; a provider may claim more.
+/// The largest value of a column, which has 63 bits. A provider may report more.
 const MOST: u64 = i64::MAX as u64;
 
 fn same(log: u64, row: u64) -> bool {

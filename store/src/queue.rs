@@ -1,4 +1,4 @@
-//! Runs that wait to be claimed, at a glance: enough to decide whose turn it is.
+//! The queue: runs that wait for a worker to claim them.
 
 use crate::row::RunRow;
 use posse_protocol::RunId;
@@ -7,46 +7,45 @@ use std::collections::HashSet;
 /// A run that waits to be claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// Which run.
+    /// The id of the run.
     pub id: RunId,
     /// The run at the top of its tree.
     pub root: RunId,
-    /// Who started it.
+    /// The run that started it.
     pub parent: Option<RunId>,
-    /// How many of those that its parent has started are executed at the same time, if the parent
-    /// says so.
+    /// How many subagents of its parent may execute at the same time, if the parent sets a limit.
     pub abreast: Option<u32>,
-    /// The agent's name.
+    /// The name of the agent.
     pub agent: String,
     /// The model, as `vendor/name`.
     pub model: String,
-    /// The folder it works in.
+    /// The folder that it belongs to.
     pub workspace: String,
-    /// Who waits with a higher one goes first.
+    /// Runs with a higher priority go first.
     pub priority: i32,
     /// Since when it waits.
     pub ready_at: u64,
-    /// How many processes in a row died that executed it.
+    /// How many processes in a row died while they executed it.
     pub deaths: u32,
 }
 
-/// Which of those that wait are looked at.
+/// Which runs of the queue to return.
 #[derive(Clone, Debug)]
 pub enum Look {
-    /// Those that go first by priority and time, and some of every root: nobody is out of sight
-    /// because somebody else has thousands.
+    /// The first runs by priority and time, and some runs of every root. So a root with thousands
+    /// of runs does not hide the others.
     Ahead {
         /// Only runs in this folder.
         workspace: Option<String>,
     },
-    /// Those that go first, but for some.
+    /// The first runs by priority and time, without those in `passed`.
     Past {
         /// Only runs in this folder.
         workspace: Option<String>,
-        /// Those that are not looked for.
+        /// The runs to leave out.
         passed: Passed,
     },
-    /// Those that have waited from this moment on or later.
+    /// Runs that wait since this time or a later one.
     Since(u64),
     /// Those of these runs that wait.
     Of(Vec<RunId>),
@@ -69,30 +68,31 @@ impl From<&RunRow> for Queued {
     }
 }
 
-/// Runs that are passed over.
+/// Runs to leave out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Those of these agents.
+    /// Runs of these agents.
     pub agents: Vec<String>,
-    /// Those of these models.
+    /// Runs of these models.
     pub models: Vec<String>,
-    /// Those that these runs have started.
+    /// Runs that these runs started.
     pub parents: Vec<RunId>,
 }
 
-/// What was seen of those that wait, in no order.
+/// Runs of the queue, in no order.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
     /// The runs.
     pub runs: Vec<Queued>,
-    /// There may be more of those that were looked for.
+    /// True if more runs may match.
     pub more: bool,
-    /// Roots of which there may be more.
+    /// Roots that may have more waiting runs.
     pub cut: HashSet<RunId>,
-    /// Since when the latest of all that wait has waited, or of those that were seen if there may be
-    /// later ones. Whoever looks again from here on misses nobody.
+    /// Since when the latest run of the queue waits. If later runs may be missing, this is the time
+    /// of the latest run in `runs`. A [`Look::Since`] from here misses no run.
     pub until: u64,
-    /// Runs of dead workers were given back for this look: what waits since long may be new.
+    /// True if the store released runs of dead workers first. Such runs may be new to the caller
+    /// although they have waited for long.
     pub freed: bool,
 }
 
@@ -101,7 +101,7 @@ pub struct Queue {
 pub struct Wanted {
     /// At most this many.
     pub limit: usize,
-    /// Only these, if any are named.
+    /// Only these, unless empty.
     pub runs: Vec<RunId>,
     /// Only runs in this folder.
     pub workspace: Option<String>,
@@ -110,8 +110,8 @@ pub struct Wanted {
 /// A run that was claimed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claimed {
-    /// The run as it stands.
+    /// The row of the run after the claim.
     pub row: RunRow,
-    /// The epoch that its owner's appends carry.
+    /// The epoch for the appends of the owner.
     pub epoch: u64,
 }

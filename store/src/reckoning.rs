@@ -1,30 +1,30 @@
-//! The ledger made again from a log, to find rows of it that were changed, added or lost behind the
-//! store's back.
+//! Computes the ledger of a run again from its log, to find rows that another program changed,
+//! added or removed.
 
 use crate::row::RunRow;
 use crate::spending::{COLUMNS, LedgerRow, ModelCall};
 use posse_protocol::{Record, RunId, Seq};
 use std::collections::BTreeMap;
 
-/// The calls that were made before there was a ledger are one row, which stands at no event.
+/// The ending of the row that sums up all calls from before the ledger. Its position is 0.
 const EARLIER: &str = "earlier";
 
-/// Goes through a log and compares what its calls cost with the rows that are stored of them.
+/// Reads a log and compares the costs of its calls with the stored rows.
 #[derive(Debug)]
 pub struct Reckoning {
-    /// Not met in the log yet, by the events that settled them.
+    /// Rows whose event was not read yet, by position.
     rows: BTreeMap<u64, LedgerRow>,
     earlier: Option<LedgerRow>,
-    /// Where in the log the first of `rows` stands.
+    /// The first position in `rows`.
     first: Seq,
-    /// The row of earlier calls is what the log says.
+    /// True if the row of earlier calls matches the log.
     covered: bool,
     run: RunRow,
     fault: Option<String>,
 }
 
 impl Reckoning {
-    /// For the rows of `run`, before any of its log has been read.
+    /// Starts with the stored rows of `run`, before any event was read.
     pub fn new(run: RunId, rows: Vec<LedgerRow>) -> Self {
         let mut reckoning = Reckoning {
             rows: BTreeMap::new(),
@@ -47,14 +47,14 @@ impl Reckoning {
         reckoning
     }
 
-    /// Takes the next event of the log.
+    /// Applies the next event of the log.
     pub fn apply(&mut self, record: &Record) {
         if let Some(call) = ModelCall::settled(&self.run, &record.event, record.seq, record.at) {
             self.compare(&call);
         }
         self.run.updated_at = record.at;
         self.run.project(&record.event, record.at);
-        // What was spent up to here is in one row, and in no other.
+        // The row of earlier calls covers the log up to here, and no other row does.
         if self.first > record.seq
             && self.earlier.as_ref().is_some_and(|row| *row == earlier(&self.run))
         {
@@ -78,12 +78,12 @@ impl Reckoning {
         }
     }
 
-    /// Only the first is told.
+    /// Keeps only the first fault.
     fn blame(&mut self, fault: String) {
         self.fault.get_or_insert(fault);
     }
 
-    /// What is wrong, given that the log was read up to `last`: what came after that is not its affair.
+    /// Returns what is wrong, given that the log was read up to `last`. Later rows are not checked.
     pub fn fault(mut self, last: Seq) -> Option<String> {
         if let Some(row) = self.earlier.take().filter(|_| !self.covered) {
             return Some(format!(
@@ -99,14 +99,14 @@ impl Reckoning {
     }
 }
 
-/// What a row says, in short.
+/// Summarizes a row.
 fn told(row: &LedgerRow) -> String {
     let LedgerRow(columns) = row;
     let (model, input, output, cost) = (&columns[4], &columns[9], &columns[12], &columns[14]);
     format!("{model} with {input} + {output} tokens and a cost of {cost}")
 }
 
-/// The one row that stands for all calls of a run up to here.
+/// Returns the row that sums up all calls of a run so far.
 fn earlier(run: &RunRow) -> LedgerRow {
     let most = |number: u64| number.min(i64::MAX as u64).to_string();
     LedgerRow([

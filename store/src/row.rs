@@ -1,4 +1,4 @@
-//! A run as one row: the projection of its log that lists, claims and guards rest on.
+//! The row of a run: a projection of its log, which lists, claims and guards read.
 
 mod project;
 
@@ -8,192 +8,192 @@ use posse_protocol::{
     WorkerId,
 };
 
-/// A run at a glance.
+/// The row of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRow {
-    /// Which run.
+    /// The id of the run.
     pub id: RunId,
-    /// When it was made: milliseconds since 1970.
+    /// When the run was created: milliseconds since 1970.
     pub created_at: u64,
-    /// When its log last grew.
+    /// When the store last appended to its log.
     pub updated_at: u64,
-    /// What it is about.
+    /// The agent, the model and the task.
     pub about: RunAbout,
-    /// Where its log ends.
+    /// The end of its log.
     pub log: RunLog,
-    /// Who works on it.
+    /// Its owner and its place in the queue.
     pub work: RunWork,
-    /// Where it stands in its tree.
+    /// Its place in its tree.
     pub family: RunFamily,
-    /// How far it has come.
+    /// Its progress and its outcome.
     pub state: RunState,
-    /// What it has done and spent.
+    /// Its model calls, tool calls and costs.
     pub spending: RunSpending,
-    /// What it and everything below it may spend together.
+    /// The budgets that apply to it.
     pub funds: RunFunds,
-    /// Where it stands, given which workers are alive. Set by [`crate::Inspection::list`].
+    /// Its status, which depends on which workers are alive. [`crate::Inspection::list`] sets it.
     pub status: Status,
 }
 
-/// What a run is about. Nothing here changes but the model.
+/// The agent, the model and the task of a run. Only the model can change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunAbout {
-    /// The agent's name.
+    /// The name of the agent.
     pub agent: String,
     /// The model, as `vendor/name`.
     pub model: String,
     /// The first message, shortened.
     pub title: String,
-    /// What it is about, as whoever started it said.
+    /// The label that the run got at its start.
     pub label: String,
-    /// The folder it belongs to: where it works, or was asked to before it got a worktree.
+    /// The folder that the run belongs to. If the run works in a worktree, this is the folder that
+    /// the worktree was made for.
     pub workspace: String,
-    /// Ends its turns waiting.
+    /// True if the run waits for a message at the end of a turn, instead of ending.
     pub session: bool,
     /// Its idempotency key.
     pub key: Option<String>,
 }
 
-/// Where a run's log ends, and whether it can be believed.
+/// The end of the log of a run, and whether the log is intact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunLog {
-    /// Its last event.
+    /// The position of its last event.
     pub last_seq: Seq,
     /// The hash of its last event.
     pub last_hash: String,
-    /// The newest stored form in its log.
+    /// The newest schema version of its events.
     pub version: u32,
-    /// What is wrong with its log.
+    /// What is wrong with the log, if it is damaged.
     pub damaged: Option<String>,
-    /// Its log was removed.
+    /// True if the log was removed.
     pub erased: bool,
 }
 
-/// Who works on a run, and who may next.
+/// The owner of a run and its place in the queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunWork {
-    /// Counts its claims.
+    /// The number of its claims.
     pub epoch: u64,
-    /// Who owns it.
+    /// The worker that owns it.
     pub owner: Option<WorkerId>,
-    /// Has something to do.
+    /// True if the run has something to do.
     pub runnable: bool,
-    /// Since when.
+    /// Since when it has something to do.
     pub ready_at: u64,
-    /// Who waits for a slot with a higher one goes first.
+    /// Of the runs that wait for a slot, those with a higher priority go first.
     pub priority: i32,
-    /// How many of those that its parent has started are executed at the same time, if the parent
-    /// says so.
+    /// How many subagents of its parent may execute at the same time, if the parent sets a limit.
     pub abreast: Option<u32>,
-    /// How many processes died that executed it, one after the other. See [`RunRow::deaths_in_a_row`].
+    /// How many processes in a row died while they executed it. See [`RunRow::deaths_in_a_row`].
     pub deaths: u32,
-    /// How many tools it had called when the last of them died.
+    /// How many tool calls it had made at the last of these deaths.
     pub calls_at_death: u64,
 }
 
-/// Where a run stands in its tree, and whom it waits for.
+/// The place of a run in its tree, and the runs that it waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFamily {
-    /// Who started it.
+    /// The run that started it.
     pub parent: Option<RunId>,
     /// The run at the top of its tree: itself, if it has no parent.
     pub root: RunId,
-    /// How many runs stand above it.
+    /// The number of its ancestors.
     pub depth: u32,
-    /// No call waits for its end: it is announced.
+    /// True if no call waits for its end. Its end is announced instead.
     pub background: bool,
-    /// Results of calls that must come before it has something to do.
+    /// How many tool results must arrive before the run has something to do.
     pub awaits: u32,
-    /// Runs below it that have not ended and whose ends it will be told of.
+    /// How many runs below it have yet to announce their end to it.
     pub expects: u32,
-    /// Those of them whose results are told together.
+    /// How many of these announce their results together (`collect`).
     pub gathers: u32,
-    /// When the last of those came whose results are yet to be told together; 0 if there is none.
+    /// When the last result arrived that waits for others to be announced with; 0 if there is none.
     pub gathered_at: u64,
 }
 
-/// How far a run has come, and what becomes of it.
+/// The progress and the outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunState {
-    /// How it ended, in one word.
+    /// The kind of its outcome, in one word.
     pub outcome: Option<String>,
-    /// How it ended, or what it waits for, in one line; empty when it is at work.
+    /// Its outcome, or what it waits for, in one line. Empty while it executes.
     pub note: String,
-    /// Calls that a person is to decide about.
+    /// How many calls wait for the decision of a person.
     pub asks: u32,
-    /// Someone has asked it to stop, and it has not ended.
+    /// True if it was asked to stop and has not ended.
     pub stopping: bool,
-    /// Someone has asked it to pause, or interrupted it.
+    /// True if it was asked to pause, or was interrupted.
     pub paused: bool,
-    /// It is paused because a person interrupted the process that worked on it.
+    /// True if it is paused because a person interrupted the process that executed it.
     pub interrupted: bool,
-    /// When it ended; 0 if it has not.
+    /// When it ended; 0 if it has not ended.
     pub finished_at: u64,
-    /// Put away.
+    /// True if it is archived.
     pub archived: bool,
-    /// What becomes of its log once its end has been told.
+    /// What to do with its log after its end was announced.
     pub cleanup: Cleanup,
-    /// How long after its end it is archived at the latest, if whoever started it says so.
+    /// How long after its end it is archived at the latest, if that was set at the start.
     pub archive_after_ms: Option<u64>,
 }
 
-/// What a run has done and spent. It changes with every step.
+/// The model calls, tool calls and costs of a run. They change with every step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunSpending {
-    /// Model calls, but for those that only wrote a summary.
+    /// Model calls, without those that only wrote a summary.
     pub turns: u64,
     /// Tool calls.
     pub tool_calls: u64,
-    /// What it has spent, and what calls that were cut short may have spent. Limits count this.
+    /// What it has spent, including what interrupted calls may have spent. Limits use this sum.
     pub spent: Spent,
-    /// What of that is not known to have been spent.
+    /// The part of `spent` that interrupted calls may have spent.
     pub uncertain: Spent,
-    /// Calls that were cut short.
+    /// The number of interrupted calls.
     pub cut_calls: u64,
-    /// What an unanswered model call may have spent besides.
+    /// What the open model call may spend in addition.
     pub reserved: Spent,
-    /// The model call that was made and has no answer yet.
+    /// The model call that has no answer yet.
     pub calling: Option<OpenCall>,
 }
 
-/// What a run and everything below it may spend together.
+/// The budgets that apply to a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFunds {
     /// The nearest run above it that has a budget.
     pub account: Option<RunId>,
-    /// How much it and everything below it may spend together.
+    /// How much it and all runs below it may spend together.
     pub budget: Option<Budget>,
-    /// How much of that is spent or reserved. Follows from the logs of all who draw on it.
+    /// How much of the budget is spent or reserved, by all runs that draw on it.
     pub drawn: Option<Amount>,
-    /// How much of that is reserved and may come back.
+    /// How much of the budget is reserved and may be released.
     pub held: Amount,
 }
 
-/// A model call that was made and has no answer yet.
+/// A model call that has no answer yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCall {
-    /// Which model, as `vendor/name`.
+    /// The model, as `vendor/name`.
     pub model: String,
-    /// What it is for.
+    /// The purpose of the call.
     pub purpose: Purpose,
 }
 
 impl OpenCall {
-    /// The call that `called` makes, for a run that began with `model`.
+    /// Returns the call that `called` records, of a run that started with `model`.
     pub(crate) fn new(called: &ModelCalled, model: &str) -> Self {
         let named = if called.model.is_empty() { model } else { &called.model };
         OpenCall { model: named.to_owned(), purpose: called.purpose }
     }
 }
 
-/// Tokens and money in a row.
+/// Tokens and costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Tokens sent, cached or not.
+    /// Input tokens, cached or not.
     pub input_tokens: u64,
-    /// Tokens received.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Money.
+    /// The cost.
     pub cost: Usd,
 }
 
@@ -208,7 +208,7 @@ impl Spent {
 impl From<&Usage> for Spent {
     fn from(usage: &Usage) -> Self {
         Spent {
-            // A provider may report any number; a sum must not stop the writer.
+            // A provider may report any number. The sum must not overflow in the writer.
             input_tokens: usage
                 .input_tokens
                 .saturating_add(usage.cache_read_tokens)
@@ -219,20 +219,20 @@ impl From<&Usage> for Spent {
     }
 }
 
-/// Which columns of a row that is stored already are to be written.
+/// The columns to write when a stored row changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Columns {
-    /// All that can change.
+    /// All columns that can change.
     All,
-    /// Those that change with every step. A store may write all of them in place of these.
+    /// The columns that change with every step. A store may write all columns instead.
     Moving,
 }
 
-/// How a run has ended that gave its answer.
+/// The outcome of a run that returned an answer.
 const COMPLETED: &str = "completed";
 
 impl RunRow {
-    /// True when nothing is different from `before` but what changes with every step.
+    /// Returns true if only columns that change with every step differ from `before`.
     pub(crate) fn has_only_moved_since(&self, before: &RunRow) -> bool {
         let moved_back = RunRow {
             updated_at: before.updated_at,
@@ -255,7 +255,7 @@ impl RunRow {
 }
 
 impl RunRow {
-    /// A root of which nothing is known but that it was made `at` then.
+    /// Returns the row of a root that was created at `at`, before its first event.
     pub fn new(id: RunId, at: u64) -> Self {
         RunRow {
             id,
@@ -287,7 +287,8 @@ impl RunRow {
         }
     }
 
-    /// A run whose row cannot be read: damaged, so that nothing executes it.
+    /// Returns a row for a run whose stored row cannot be read. It is damaged, so no worker
+    /// executes the run.
     pub fn unreadable(id: RunId, reason: &str) -> Self {
         let damaged = Some(format!("its row cannot be read: {reason}"));
         let mut row = RunRow::new(id, 0);
@@ -295,22 +296,22 @@ impl RunRow {
         row
     }
 
-    /// True for what [`RunRow::unreadable`] gives: a run begins with an event.
+    /// Returns true for a row from [`RunRow::unreadable`]. Any other row has at least one event.
     pub(crate) fn is_unreadable(&self) -> bool {
         self.log.last_seq == Seq::ZERO
     }
 
-    /// What it may have cost at most, a model call that has no answer as it was reserved.
+    /// Returns the most that the run may have cost, including a reservation.
     pub fn most_cost(&self) -> Usd {
         self.spending.spent.cost + self.spending.reserved.cost
     }
 
-    /// What it is known to have cost.
+    /// Returns the cost that is certain.
     pub fn cost(&self) -> Usd {
         self.known().cost
     }
 
-    /// What it is known to have spent.
+    /// Returns the tokens and the cost that are certain.
     pub fn known(&self) -> Spent {
         Spent {
             input_tokens: self
@@ -327,8 +328,8 @@ impl RunRow {
         }
     }
 
-    /// What it may have spent besides, and how many calls were cut short: with the last one, if its
-    /// process is gone. A call that is under way does not count.
+    /// Returns what interrupted calls may have spent, and the number of these calls. It includes
+    /// the open call if no living worker executes the run.
     pub fn unsure(&self) -> (Spent, u64) {
         let mut uncertain = self.spending.uncertain;
         if self.spending.calling.is_none() || self.status == Status::Running {
@@ -338,13 +339,13 @@ impl RunRow {
         (uncertain, self.spending.cut_calls + 1)
     }
 
-    /// How many processes in a row died that executed it, without progress in between.
+    /// Returns how many processes in a row died while they executed the run and made no progress.
     pub fn deaths_in_a_row(&self) -> u32 {
         deaths_in_a_row(self.work.deaths, self.spending.tool_calls, self.work.calls_at_death)
     }
 
-    /// Notes that its owner has died, and not only fallen silent. If it had called a good number of tools
-    /// since the last time, it has made progress.
+    /// Counts a death of the process that owned the run. The count starts again if the run has made
+    /// more than [`NO_PROGRESS`] tool calls since the last death.
     pub fn count_death(&mut self) {
         let progress =
             self.spending.tool_calls.saturating_sub(self.work.calls_at_death) > NO_PROGRESS;
@@ -352,8 +353,8 @@ impl RunRow {
         self.work.calls_at_death = self.spending.tool_calls;
     }
 
-    /// True when somebody only has to execute it: it has something to do, has not ended, and nobody
-    /// has asked it to pause. What a store lets be claimed, once its owner is dead or there is none.
+    /// Returns true if the run only needs a worker: it has something to do, has not ended, is not
+    /// paused, and is not damaged. A worker can claim it if it has no living owner.
     pub fn can_go_on(&self) -> bool {
         self.work.runnable
             && !self.state.paused
@@ -361,12 +362,12 @@ impl RunRow {
             && self.log.damaged.is_none()
     }
 
-    /// True when it came to its end by itself.
+    /// Returns true if the run ended with an answer.
     pub fn has_completed(&self) -> bool {
         self.state.outcome.as_deref() == Some(COMPLETED)
     }
 
-    /// Where it stands, given whether its owner is alive.
+    /// Returns the status of the run, given whether its owner is alive.
     pub fn status_given(&self, owner_alive: bool) -> Status {
         match self {
             row if row.log.damaged.is_some() => Status::Damaged,
@@ -382,10 +383,11 @@ impl RunRow {
     }
 }
 
-/// Tool calls that are no progress: whoever takes its process along may look at a thing or two first.
+/// The most tool calls that do not count as progress: a run that kills its process may make a few
+/// calls before it does.
 pub const NO_PROGRESS: u64 = 5;
 
-/// How many of `deaths` count, when `calls` tools were called, and so many at the last death.
+/// Returns how many of `deaths` count, given the number of tool calls now and at the last death.
 pub fn deaths_in_a_row(deaths: u32, calls: u64, calls_at_death: u64) -> u32 {
     if calls.saturating_sub(calls_at_death) > NO_PROGRESS { 0 } else { deaths }
 }

@@ -1,26 +1,26 @@
-//! A [`Filter`] as a statement, with the values it binds. As portable as those of `sql`.
+//! Translates a [`Filter`] to a statement and the values that it binds. As portable as `sql`.
 
 use crate::filter::{Background, Filter, Kin, Label, Unfinished};
 use crate::sql::{RUN_COLUMNS, placeholders};
 use posse_protocol::{RunId, Status};
 
-/// Runs in a list whose length nobody set.
+/// The default length of a list.
 const LIST: usize = 100;
 
-/// A run that no run at the top stands for.
+/// A root, or a run whose root has ended.
 const HEADS: &str = "(depth = 0 OR EXISTS (SELECT 1 FROM runs AS top \
      WHERE top.id = runs.root AND top.outcome IS NOT NULL))";
 
 /// A statement that lists runs.
 pub(crate) struct Selection {
     pub(crate) statement: String,
-    /// What it binds, in order.
+    /// The values that it binds, in order.
     pub(crate) texts: Vec<String>,
-    /// What it binds last.
+    /// The value that it binds last.
     pub(crate) limit: u64,
 }
 
-/// What selects the runs of `filter`, given the workers that are alive.
+/// Returns the statement that selects the runs of `filter`, given the living workers.
 pub(crate) fn select(filter: &Filter, living: &[String]) -> Selection {
     let mut conditions = Conditions::default();
     conditions.is("id", filter.id.map(|id| id.to_string()));
@@ -36,7 +36,7 @@ pub(crate) fn select(filter: &Filter, living: &[String]) -> Selection {
     conditions.is("model", filter.model.clone());
     match &filter.label {
         None => {}
-        // That there is one is what its index rests on.
+        // This condition lets the engine use the partial index.
         Some(Label::Is(label)) => {
             conditions.hold("label > ''");
             conditions.is("label", Some(label.clone()));
@@ -83,7 +83,7 @@ pub(crate) fn select(filter: &Filter, living: &[String]) -> Selection {
     conditions.finish(order, if filter.limit == 0 { LIST } else { filter.limit })
 }
 
-/// Conditions that must all hold, and what they bind.
+/// Conditions that must all hold, and the values that they bind.
 #[derive(Default)]
 struct Conditions {
     conditions: Vec<String>,
@@ -106,7 +106,7 @@ impl Conditions {
         }
     }
 
-    /// The run stands like one of `statuses`: what `RunRow::status_given` says, as a condition.
+    /// Adds the condition that the run has one of `statuses`: `RunRow::status_given` in SQL.
     fn stand(&mut self, statuses: &[Status], living: &[String]) {
         if statuses.is_empty() {
             return;
@@ -123,7 +123,7 @@ impl Conditions {
         self.conditions.push(format!("({})", any.join(" OR ")));
     }
 
-    /// That the owner is one of `living`. Binds them anew each time it is said.
+    /// Returns the condition that the owner is one of `living`. Each call binds them again.
     fn alive(&mut self, living: &[String]) -> String {
         if living.is_empty() {
             return "1 = 0".to_owned();
@@ -145,7 +145,7 @@ impl Conditions {
     }
 }
 
-/// When a run stands like this; `alive` says when its owner is.
+/// Returns the condition for a status. `alive` is the condition that the owner is alive.
 fn standing(status: Status, alive: &str) -> String {
     let open = "damaged IS NULL AND archived = 0 AND outcome IS NULL";
     let at_rest = format!("{open} AND paused = 0 AND owner IS NULL");
@@ -165,7 +165,7 @@ fn standing(status: Status, alive: &str) -> String {
     format!("({condition})")
 }
 
-/// A statement for each thing that can be asked for, and some for several at once.
+/// A statement for each condition, and some for several conditions.
 #[cfg(test)]
 pub(crate) fn samples() -> Vec<String> {
     let run = RunId::from_u128(1);

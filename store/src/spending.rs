@@ -1,12 +1,12 @@
-//! What model calls cost: one row for each, and sums over them.
+//! The costs of model calls: one row for each call, and sums over the rows.
 //!
-//! [`ModelCall::settled`] says which call an event settles, and what it cost. It is pure, so that
-//! every store keeps the same ledger; a store writes the row with the event, in one transaction.
+//! [`ModelCall::settled`] returns the call that an event settles, and its cost. It is pure, so all
+//! stores keep the same ledger. A store writes the row in the same transaction as the event.
 
 use crate::row::{OpenCall, RunRow};
 use posse_protocol::{Charge, Event, Purpose, RunId, Seq, Usage, Usd};
 
-/// The columns of a row of the ledger that are compared, in their order.
+/// The columns of a ledger row that are compared, in order.
 pub(crate) const COLUMNS: [&str; 18] = [
     "seq",
     "at",
@@ -28,26 +28,26 @@ pub(crate) const COLUMNS: [&str; 18] = [
     "uncertain_cost",
 ];
 
-/// A row of the ledger, each column as text: whatever somebody put there can be compared.
+/// A row of the ledger with each column as text, so that any stored value can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerRow(
-    /// In the order of [`LedgerRow::COLUMNS`].
+    /// The values, in the order of [`LedgerRow::COLUMNS`].
     pub [String; COLUMNS.len()],
 );
 
 impl LedgerRow {
-    /// What its columns are called.
+    /// The names of the columns.
     pub const COLUMNS: [&'static str; COLUMNS.len()] = COLUMNS;
 }
 
-/// A model call and what it cost: a row of the ledger.
+/// A model call and its cost: a row of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelCall {
-    /// Whose it was.
+    /// The run that made it.
     pub run: RunId,
     /// The event that settled it.
     pub seq: Seq,
-    /// When that was.
+    /// The time of that event.
     pub at: u64,
     /// The run at the top of the tree.
     pub root: RunId,
@@ -55,28 +55,28 @@ pub struct ModelCall {
     pub agent: String,
     /// The model that was called, as `vendor/name`.
     pub model: String,
-    /// What the run is about.
+    /// The label of the run.
     pub label: String,
-    /// What it was for.
+    /// The purpose of the call.
     pub purpose: Purpose,
-    /// How it ended, in one word.
+    /// How the call ended, in one word.
     pub ending: &'static str,
-    /// What it may have cost, at most.
+    /// The most that it may have cost.
     pub usage: Usage,
-    /// What of that is not known to have been spent.
+    /// The part of `usage` that is not certain.
     pub uncertain: Usage,
 }
 
 const REPLIED: &str = "replied";
 const FAILED: &str = "failed";
-/// Nobody recorded an answer: it may have cost all that it reserved.
+/// The log has no answer. The call may have cost all that it reserved.
 const UNANSWERED: &str = "unanswered";
 
-/// The most that one row counts. A provider may claim any number; a sum must not overflow.
+/// The largest value in a row. A provider may report any number, and a sum must not overflow.
 const MOST: u64 = 1 << 50;
 
 impl ModelCall {
-    /// The call that `event` settles, given the run as it stands before it.
+    /// Returns the call that `event` settles, given the row of the run before the event.
     pub(crate) fn settled(row: &RunRow, event: &Event, seq: Seq, at: u64) -> Option<Self> {
         let charge = Charge::of(event, row.open_call().as_ref())?;
         let ending = match event {
@@ -85,7 +85,7 @@ impl ModelCall {
             Event::ModelFailed(_) | Event::Compacted(_) => FAILED,
             _ => UNANSWERED,
         };
-        // A summary may be put together without any call.
+        // A summary can be made without a model call.
         if row.spending.calling.is_none() && charge == Charge::default() {
             return None;
         }
@@ -107,7 +107,7 @@ impl ModelCall {
         })
     }
 
-    /// As it stands in the ledger.
+    /// Returns the row for the ledger.
     pub fn written(&self) -> LedgerRow {
         let usage = &self.usage;
         LedgerRow([
@@ -134,7 +134,7 @@ impl ModelCall {
 }
 
 impl RunRow {
-    /// What the model call that has no answer yet reserved, if there is one.
+    /// Returns the reservation of the open model call, if there is one.
     pub fn open_call(&self) -> Option<Usage> {
         self.spending.calling.as_ref().map(|_| Usage {
             input_tokens: self.spending.reserved.input_tokens,
@@ -145,7 +145,7 @@ impl RunRow {
     }
 }
 
-/// What stands in the column `purpose`.
+/// Returns the value of the column `purpose`.
 pub(crate) fn purpose_word(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Turn => "turn",
@@ -165,63 +165,63 @@ fn bounded(usage: &Usage) -> Usage {
     }
 }
 
-/// Which model calls to sum up, and how.
+/// Which model calls to sum up, and how to group them.
 #[derive(Clone, Debug, Default)]
 pub struct SpendingQuery {
-    /// One sum for each of what.
+    /// How to group the sums.
     pub by: By,
-    /// Only those of this run and of all below it.
+    /// Only calls of this run and of all runs below it.
     pub tree: Option<RunId>,
-    /// Only those of runs in this folder.
+    /// Only calls of runs in this folder.
     pub workspace: Option<String>,
-    /// Only those that were settled from then on: milliseconds since 1970.
+    /// Only calls settled at this time or later: milliseconds since 1970.
     pub since: Option<u64>,
-    /// Only those that were settled before then.
+    /// Only calls settled before this time.
     pub until: Option<u64>,
-    /// At most this many sums; 0 is all of them.
+    /// At most this many sums; 0 means all.
     pub limit: usize,
 }
 
-/// What there is one sum for.
+/// How to group sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
-    /// Everything: one sum, or none if nothing was spent.
+    /// One sum of everything, or none if nothing was spent.
     #[default]
     Nothing,
-    /// Each run, by its id; the costliest first.
+    /// By run id, highest cost first.
     Run,
-    /// Each tree, by the id of its root; the costliest first.
+    /// By the id of the root, highest cost first.
     Tree,
-    /// Each agent, by its name; the costliest first.
+    /// By the name of the agent, highest cost first.
     Agent,
-    /// Each model that was called, as `vendor/name`; the costliest first.
+    /// By model as `vendor/name`, highest cost first.
     Model,
-    /// Each label; what has none is together under the empty one. The costliest first.
+    /// By label, highest cost first. Runs without a label have the empty key.
     Label,
-    /// Each day (UTC), such as `2026-11-15`; the latest first.
+    /// By day (UTC), such as `2026-11-15`, latest first.
     Day,
 }
 
-/// What model calls cost together.
+/// The sum of the costs of model calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spending {
-    /// What it is the sum of: the run, the agent, the day.
+    /// The key of the group: a run, an agent, a day.
     pub key: String,
-    /// How many runs made them.
+    /// The number of runs that made the calls.
     pub runs: u64,
-    /// How many calls.
+    /// The number of calls.
     pub calls: u64,
-    /// Those of them that were cut short or are still under way.
+    /// The number of calls that were interrupted or have no answer yet.
     pub unanswered: u64,
-    /// Tokens and money that are known to have been spent.
+    /// Tokens and costs that are certain.
     pub usage: Usage,
-    /// What the unanswered calls may have spent besides, at most.
+    /// What the unanswered calls may have spent in addition, at most.
     pub uncertain: Usage,
 }
 
-/// A day since 1970 as `2026-11-15`, in the calendar that everybody uses.
+/// Formats a number of days since 1970 as a date such as `2026-11-15`.
 pub fn date(day: u64) -> String {
-    // Eras of 400 years that begin in March, so that the leap day is the last of its year.
+    // Eras of 400 years that begin in March, so the leap day is the last day of its year.
     let day = day + 719_468;
     let (era, day) = (day / 146_097, day % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -1,10 +1,10 @@
-//! Every statement, once. Portable between SQLite and PostgreSQL: `$n` placeholders, TEXT and
-//! BIGINT, no booleans, no JSON operators, no generated keys, a type for each value that stands in a list of
-//! rows. A test prepares each of them.
+//! All statements. They are portable between SQLite and PostgreSQL: `$n` placeholders, TEXT and
+//! BIGINT, no booleans, no JSON operators, no generated keys, and a type for each value in a list
+//! of rows. A test prepares each of them.
 //!
-//! Text is ordered by its bytes, as SQLite does by itself: on PostgreSQL each TEXT column of the schema
-//! is `COLLATE "C"`. The statements are single ones; to join several into one message is SQLite's way
-//! alone (`sqlite::text`).
+//! Text is ordered by its bytes. SQLite does this by default; on PostgreSQL each TEXT column of the
+//! schema is `COLLATE "C"`. Each text is a single statement. Only SQLite joins several into one
+//! (`sqlite::text`).
 
 mod kinds;
 mod leftovers;
@@ -29,7 +29,7 @@ pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, sessio
     erased, account, budget, drawn, calling, calling_for, asks, abreast, archive_after, \
     uncertain_input, uncertain_output, uncertain_cost, cut_calls, deaths, calls_at_death";
 
-/// Those that never change.
+/// Columns that never change.
 const CONSTANT: [&str; 15] = [
     "id",
     "workspace",
@@ -48,8 +48,8 @@ const CONSTANT: [&str; 15] = [
     "archive_after",
 ];
 
-/// Those that change with every step, and are in one index at most: an index is written anew when a
-/// column of it is, whether that has changed or not.
+/// Columns that change with every step. Each is in at most one index, because an engine writes an
+/// index again when a statement sets one of its columns, changed or not.
 const MOVING: [&str; 18] = [
     "updated_at",
     "last_seq",
@@ -71,15 +71,15 @@ const MOVING: [&str; 18] = [
     "cut_calls",
 ];
 
-/// How many columns `RUN_COLUMNS` has.
+/// The number of columns in `RUN_COLUMNS`.
 #[cfg(test)]
 const RUN_WIDTH: usize = 57;
 
-/// What of a run that waits for a slot is looked at.
+/// The columns of a run that waits for a slot.
 const QUEUED_COLUMNS: &str = "id, root, parent, agent, model, workspace, priority, ready_at, abreast, deaths, \
      tool_calls, calls_at_death";
 
-/// Has something to do, and nobody who does it.
+/// The run has something to do, and no owner.
 const READY: &str = "runnable = 1 AND owner IS NULL AND paused = 0";
 
 /// Columns of `events`.
@@ -99,14 +99,14 @@ pub(crate) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until
     VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET boot = excluded.boot, \
     lease_until = excluded.lease_until";
 pub(crate) const WORKER_DELETE: &str = "DELETE FROM workers WHERE id = $1";
-/// What belongs to no known worker is queued again, in its old order.
+/// Queues runs without a known worker again, at their old place.
 pub(crate) const DISOWN: &str = "UPDATE runs SET owner = NULL \
     WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM workers)";
-/// The owners of runs that were told to stop and have something to do.
+/// The owners of runs that were asked to stop and have something to do.
 pub(crate) const TO_STOP: &str = "SELECT DISTINCT owner FROM runs \
     WHERE outcome IS NULL AND stopping = 1 AND runnable = 1 AND damaged IS NULL";
-/// The owner of these runs has died. Those that had called a good number of tools since the last time
-/// have made progress. Binds: that number, the owner.
+/// Counts a death for all runs of an owner. The count starts again for runs with more tool calls
+/// since their last death than the first value. Binds: that number, the owner.
 pub(crate) const DIED: &str = "UPDATE runs SET \
     deaths = CASE WHEN tool_calls - calls_at_death > $1 THEN 1 ELSE deaths + 1 END, \
     calls_at_death = tool_calls WHERE owner = $2";
@@ -115,14 +115,14 @@ pub(crate) const EVENTS_FROM: &str = "SELECT seq, at, version, body, hash FROM e
     WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
 pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, version, damaged, erased FROM runs \
     WHERE id = $1";
-/// When the log last grew of the run that was made last.
+/// When the newest run was last appended to.
 pub(crate) const NEWEST: &str = "SELECT updated_at FROM runs ORDER BY id DESC LIMIT 1";
 pub(crate) const ERASE: &str = "DELETE FROM events WHERE run = $1";
 
 pub(crate) const ORPHANS: &str = "SELECT DISTINCT run FROM events \
     WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = events.run) ORDER BY run";
 
-/// Of what the ledger names and nobody knows. What has events left is told by them.
+/// Runs in the ledger that have no row and no events. `ORPHANS` finds runs with events.
 pub(crate) const STRANGERS: &str = "SELECT DISTINCT run FROM model_calls \
     WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = model_calls.run) \
     AND NOT EXISTS (SELECT seq FROM events WHERE events.run = model_calls.run) ORDER BY run";
@@ -133,7 +133,7 @@ macro_rules! delivery_columns {
         "id, run, seq, hook, kind, data, state, attempts, due_at, created_at, note, seal"
     };
 }
-/// A delivery is stored once, however often its event is asked for.
+/// Ignores a delivery that is stored already.
 pub(crate) const DELIVERY_INSERT: &str = concat!(
     "INSERT INTO deliveries (",
     delivery_columns!(),
@@ -149,11 +149,11 @@ pub(crate) const DELIVERIES_DUE: &str = concat!(
 /// Binds: state, attempts, due_at, note, data, seal, id.
 pub(crate) const DELIVERY_CHANGE: &str = "UPDATE deliveries SET state = $1, attempts = $2, \
     due_at = $3, note = $4, data = $5, seal = $6 WHERE id = $7";
-/// Gives up one that was changed, whichever of its columns that was: its seal stays broken. Binds:
-/// note, id, run, seq, hook.
+/// Marks a changed delivery as dead. Any of its columns may have changed, so it is found by its id
+/// or by its event and webhook. The seal stays invalid. Binds: note, id, run, seq, hook.
 pub(crate) const DELIVERY_CONDEMN: &str = "UPDATE deliveries SET state = 'dead', note = $1 \
     WHERE id = $2 OR (run = $3 AND seq = $4 AND hook = $5)";
-/// Those that tell of runs that nobody knows.
+/// Deliveries about runs without a row.
 pub(crate) const DELIVERIES_OF_NOBODY: &str = concat!(
     "SELECT ",
     delivery_columns!(),
@@ -163,7 +163,7 @@ pub(crate) const DELIVERIES_OF_NOBODY: &str = concat!(
 pub(crate) const DELIVERY_NEXT: &str =
     "SELECT MIN(due_at) FROM deliveries WHERE state = 'due' AND hook = $1";
 
-/// Lists deliveries, the newest first. Binds: id, run, state, limit.
+/// Lists deliveries, newest first. Binds: id, run, state, limit.
 pub(crate) fn deliveries(filter: &DeliveryFilter) -> String {
     let set = [
         ("id", filter.id.is_some()),
@@ -182,7 +182,7 @@ pub(crate) fn deliveries(filter: &DeliveryFilter) -> String {
     format!("SELECT {columns} FROM deliveries{filter} ORDER BY created_at DESC, id LIMIT ${next}")
 }
 
-/// The tables that are copied when a database is made anew, with their columns.
+/// The tables that a rebuild of a database copies, with their columns.
 pub(crate) const MENDED_TABLES: [(&str, &str); 4] = [
     ("events", EVENT_COLUMNS),
     ("model_calls", CALL_COLUMNS),
@@ -190,13 +190,13 @@ pub(crate) const MENDED_TABLES: [(&str, &str); 4] = [
     ("runs", RUN_COLUMNS),
 ];
 
-/// `count` placeholders in parentheses, from `$first` on.
+/// Returns `count` placeholders in parentheses, beginning with `$first`.
 pub(crate) fn placeholders(first: usize, count: usize) -> String {
     let list: Vec<String> = (first..first + count).map(|index| format!("${index}")).collect();
     format!("({})", list.join(", "))
 }
 
-/// `count` rows of such values. The first says what they are, and the others are like it.
+/// Returns `count` rows of values of these kinds. Only the first row needs casts.
 fn rows_of(kinds: &[Kind], count: usize) -> String {
     let typed = kinds.iter().zip(1..);
     let typed: Vec<String> =
@@ -207,7 +207,7 @@ fn rows_of(kinds: &[Kind], count: usize) -> String {
     std::iter::once(first).chain(others).collect::<Vec<_>>().join(", ")
 }
 
-/// `count` rows, of which those that begin with NULL do not count: a few statements serve any
+/// Selects `count` rows without those that begin with NULL, so that a few statements serve any
 /// number of rows.
 fn given_rows(kinds: &[Kind], count: usize) -> String {
     let rows = rows_of(kinds, count);
@@ -224,13 +224,13 @@ pub(crate) fn insert_calls(count: usize) -> String {
     format!("INSERT INTO model_calls ({CALL_COLUMNS}) {}", given_rows(of_calls(), count))
 }
 
-/// The model calls of a run, each column as text. Binds: run.
+/// Selects the model calls of a run, each column as text. Binds: run.
 pub(crate) fn calls_of_a_run() -> String {
     let columns = COLUMNS.map(|column| format!("CAST({column} AS TEXT)")).join(", ");
     format!("SELECT {columns} FROM model_calls WHERE run = $1 ORDER BY seq")
 }
 
-/// Writes up to `count` rows of runs: with all columns, new or known ones; else known ones.
+/// Writes up to `count` rows of runs. They may be new if all columns are written.
 pub(crate) fn save_runs(count: usize, columns: Columns) -> String {
     match columns {
         Columns::All => put_runs(count),
@@ -238,7 +238,7 @@ pub(crate) fn save_runs(count: usize, columns: Columns) -> String {
     }
 }
 
-/// Those of the columns that can change.
+/// The columns that can change, with their indexes.
 fn changing() -> impl Iterator<Item = (usize, &'static str)> {
     let columns = (1..).zip(RUN_COLUMNS.split(", ").map(str::trim));
     columns.filter(|(_, column)| !CONSTANT.contains(column))
@@ -250,13 +250,13 @@ fn put_runs(count: usize) -> String {
     format!("{} ON CONFLICT (id) DO UPDATE SET {}", insert_runs(count), updates.join(", "))
 }
 
-/// Inserts up to `count` runs, none of which may be there. Where others write at the same time, a run
-/// that came first must not be overwritten.
+/// Inserts up to `count` runs, none of which may exist. When several processes write, this must not
+/// overwrite a run of another one.
 pub(crate) fn insert_runs(count: usize) -> String {
     format!("INSERT INTO runs ({RUN_COLUMNS}) {}", given_rows(of_runs(Columns::All), count))
 }
 
-/// Writes up to `count` rows of known runs, with all columns that can change.
+/// Writes all changeable columns of up to `count` existing runs.
 pub(crate) fn change_runs(count: usize) -> String {
     let updates: Vec<String> =
         changing().map(|(index, column)| format!("{column} = given.column{index}")).collect();
@@ -267,12 +267,12 @@ pub(crate) fn change_runs(count: usize) -> String {
     )
 }
 
-/// An insert that meets a known row would first work out what every index is to hold.
+/// Updates instead of upserting: an upsert would first compute the entries of every index.
 fn move_runs(count: usize) -> String {
     let updates = MOVING.iter().enumerate();
     let updates: Vec<String> =
         updates.map(|(index, column)| format!("{column} = given.column{}", index + 2)).collect();
-    // An id that is NULL is that of no run.
+    // A NULL id matches no run.
     format!(
         "UPDATE runs SET {} FROM (VALUES {}) AS given WHERE runs.id = given.column1",
         updates.join(", "),
@@ -285,7 +285,7 @@ pub(crate) fn runs_by_id(count: usize) -> String {
     format!("SELECT {RUN_COLUMNS} FROM runs WHERE id IN {}", placeholders(1, count))
 }
 
-/// Where the logs of `count` runs end.
+/// Selects the last positions of `count` logs.
 pub(crate) fn tails(count: usize) -> String {
     format!("SELECT id, last_seq FROM runs WHERE id IN {}", placeholders(1, count))
 }
@@ -295,7 +295,7 @@ pub(crate) fn runs_by_key(count: usize) -> String {
     format!("SELECT key, id FROM runs WHERE key IN {}", placeholders(1, count))
 }
 
-/// What of a [`crate::Wanted`] is set.
+/// The fields of a [`crate::Wanted`] that are set.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Shape {
     pub(crate) ids: usize,
@@ -303,7 +303,7 @@ pub(crate) struct Shape {
     pub(crate) only_to_stop: bool,
 }
 
-/// Selects runs to claim, the longest waiting first. Binds: version, ids, workspace, limit.
+/// Selects runs to claim, by priority and then by time. Binds: version, ids, workspace, limit.
 pub(crate) fn claimable(shape: Shape) -> String {
     let mut next = 2;
     let mut filter = String::new();
@@ -324,23 +324,23 @@ pub(crate) fn claimable(shape: Shape) -> String {
     )
 }
 
-/// Finds runs by the beginning of their ids. Binds: the least id, the greatest, limit.
+/// Finds runs by the beginning of their ids. Binds: the lowest id, the highest, limit.
 pub(crate) fn runs_by_beginning() -> String {
     format!("SELECT {RUN_COLUMNS} FROM runs WHERE id >= $1 AND id <= $2 ORDER BY id DESC LIMIT $3")
 }
 
-/// Finds runs by the last four characters of their ids. Binds: those, limit.
+/// Finds runs by the last four characters of their ids. Binds: these, limit.
 pub(crate) fn runs_by_ending() -> String {
     format!("SELECT {RUN_COLUMNS} FROM runs WHERE substr(id, 23) = $1 ORDER BY id DESC LIMIT $2")
 }
 
-/// Finds runs by a piece of the last eight characters of their ids. Binds: a pattern, limit. Looks at
-/// every run.
+/// Finds runs by a part of the last eight characters of their ids. Reads every run. Binds: a
+/// pattern, limit.
 pub(crate) fn runs_by_piece() -> String {
     format!("SELECT {RUN_COLUMNS} FROM runs WHERE substr(id, 19) LIKE $1 ORDER BY id DESC LIMIT $2")
 }
 
-/// How many of each are named in [`queue_ahead`].
+/// The number of values of each kind in [`queue_ahead`].
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Passed {
     pub(crate) workspace: bool,
@@ -349,8 +349,8 @@ pub(crate) struct Passed {
     pub(crate) parents: usize,
 }
 
-/// Those that wait and go first. Binds: version, workspace, agents, models and
-/// parents to pass over, limit.
+/// Selects the first runs of the queue. Binds: version, workspace, agents, models and parents to
+/// leave out, limit.
 pub(crate) fn queue_ahead(passed: Passed) -> String {
     let mut next = 2;
     let mut filter = String::new();
@@ -375,9 +375,9 @@ pub(crate) fn queue_ahead(passed: Passed) -> String {
     )
 }
 
-/// The first of every root that has some which wait. Goes from root to root by the index: the time
-/// it takes grows with the roots, not with what waits below them.
-/// Binds: roots at most, version, workspace, runs of each at most.
+/// Selects the first waiting runs of every root. It steps from root to root in the index, so its
+/// time grows with the number of roots, not with the number of waiting runs. Binds: the most roots,
+/// version, workspace, the most runs of each root.
 pub(crate) fn queue_by_root(passed: Passed) -> String {
     let (filter, limit) = if passed.workspace { (" AND workspace = $3", "$4") } else { ("", "$3") };
     let columns: Vec<String> =
@@ -399,12 +399,12 @@ pub(crate) fn queue_by_root(passed: Passed) -> String {
     )
 }
 
-/// Since when the latest of those that wait has waited.
+/// Since when the latest run of the queue waits.
 pub(crate) fn queue_until() -> String {
     format!("SELECT MAX(ready_at) FROM runs WHERE {READY}")
 }
 
-/// Those that have begun to wait since. Binds: version, since when, limit.
+/// Selects runs that wait since a given time or later. Binds: version, time, limit.
 pub(crate) fn queue_since() -> String {
     format!(
         "SELECT {QUEUED_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL \
@@ -412,7 +412,7 @@ pub(crate) fn queue_since() -> String {
     )
 }
 
-/// Those of `count` runs that wait. Binds: version, ids.
+/// Selects those of `count` runs that wait. Binds: version, ids.
 pub(crate) fn queue_of(count: usize) -> String {
     format!(
         "SELECT {QUEUED_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL \
@@ -421,7 +421,7 @@ pub(crate) fn queue_of(count: usize) -> String {
     )
 }
 
-/// Where `count` runs stand among all that wait, the first at 1.
+/// Selects the places of `count` runs in the queue, beginning with 1.
 pub(crate) fn places(count: usize) -> String {
     format!(
         "SELECT id, place FROM ( \

@@ -44,8 +44,8 @@ pub trait Logs: Send + Sync {
     /// first and then read. The channel closes with the store.
     fn watch(&self, run: RunId) -> watch::Receiver<Seq>;
 
-    /// Removes the log of a run that has ended and whose last event is `last`, and archives the run.
-    /// Its row and its costs stay.
+    /// Removes the log of an ended run whose last event is `last`, and archives the run. Its row
+    /// and its costs stay.
     async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError>;
 
     /// Returns the time, in milliseconds since 1970, of the clock that stamps appended events. Use
@@ -66,8 +66,8 @@ pub trait Claims: Send + Sync {
     /// Returns some of the runs that wait to be claimed, including runs of dead workers.
     async fn queue(&self, look: &Look) -> Result<Queue, StoreError>;
 
-    /// Returns the places of `runs` in the queue, by priority and then by time; 1 is next. A run that
-    /// does not wait has no place.
+    /// Returns the places of `runs` in the queue, by priority and then by time; 1 is next. A run
+    /// that does not wait has no place.
     async fn places(&self, runs: &[RunId]) -> Result<HashMap<RunId, u64>, StoreError>;
 
     /// Changes whenever a run may have become claimable, also because its owner died.
@@ -77,8 +77,8 @@ pub trait Claims: Send + Sync {
     async fn renew(&self) -> Result<(), StoreError>;
 
     /// Returns a number for the lease of this worker, from memory: the same number while the lease
-    /// has held without a gap, and `None` when it has ended. If an owner gets the same number before
-    /// and after an append, no other worker has claimed the run in between.
+    /// has held without a gap, and `None` when it has ended. If an owner gets the same number
+    /// before and after an append, no other worker has claimed the run in between.
     fn lease(&self) -> Option<u64>;
 }
 
@@ -99,12 +99,12 @@ pub trait Inspection: Send + Sync {
     /// Returns the costs of model calls, summed up as `query` says.
     async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError>;
 
-    /// Returns the rows of `run` in the ledger: one for each model call with a stored answer or
-    /// failure.
+    /// Returns the rows of `run` in the ledger: one for each settled model call. Calls from before
+    /// the ledger are one row.
     async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError>;
 
-    /// Finds damage outside of the logs: indexes that do not match their rows, and changed
-    /// deliveries. Reads the whole store.
+    /// Finds damage outside of the logs, such as changed deliveries. SQLite also checks the schema,
+    /// and the indexes against their rows. Reads the whole store.
     async fn flaws(&self) -> Result<Vec<Flaw>, StoreError>;
 
     /// Returns the stored names of runs that have events but no row. There are none unless another
@@ -124,6 +124,6 @@ pub trait Inspection: Send + Sync {
 pub struct Flaw {
     /// The run that is affected, if the damage is about one run.
     pub run: Option<RunId>,
-    /// In words for people.
+    /// A description for people.
     pub reason: String,
 }

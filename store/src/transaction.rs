@@ -1,13 +1,12 @@
-//! One transaction without an engine: which rows it needs, what it decides, what is to be written.
+//! A transaction without an engine: which rows it reads, what it decides, and what it writes.
 //!
-//! An engine begins a transaction and reads what [`Loading`] names, round by round, into [`Rows`]. It
-//! has [`Changes`] decide on everything that is asked, in memory, and writes what stands there then.
-//! Nothing here waits, so that an engine is free to ask for many rows in one round trip, to decide for
-//! many at once, and to keep rows for the next transaction if it knows that nobody else has
-//! written.
+//! An engine begins a transaction and reads the rows that [`Loading`] names, round by round, into
+//! [`Rows`]. [`Changes`] decides on all requests in memory. Then the engine writes the changes. No
+//! function here waits. So an engine can read many rows in one round trip, decide on many requests
+//! at once, and keep rows for the next transaction if it knows that no other process has written.
 //!
-//! What an engine must see to is that nobody changes the rows in between: by a lock on the whole (as
-//! SQLite has), or by locking the rows that it reads in the order of their ids (as PostgreSQL has).
+//! The engine must make sure that nobody else changes the rows meanwhile: by a lock on the database
+//! (SQLite), or by locks on the rows, taken in the order of their ids (PostgreSQL).
 
 use crate::admission::Admitted;
 use crate::append::{Append, Appended, Draft, Guard};
@@ -24,32 +23,32 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 pub use crate::budget::Rows;
 
-/// Who makes an append, and when.
+/// The worker and the time of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// The worker of the store that is asked.
+    /// The worker of the store that handles the request.
     pub worker: WorkerId,
-    /// What time it is on the store's clock: milliseconds since 1970.
+    /// The time on the clock of the store: milliseconds since 1970.
     pub at: u64,
 }
 
-/// What must be read before it can be decided on requests: the rows of the runs they speak of, the
-/// accounts that those draw on, and the keys that new runs want.
+/// What an engine must read before [`Changes`] can decide on requests: the rows of their runs, the
+/// accounts that these runs draw on, and the keys of new runs.
 #[derive(Debug, Default)]
 pub struct Loading {
     keys: BTreeSet<String>,
-    /// Those of which nothing but the row is needed.
+    /// Runs of which only the row is needed.
     alone: Vec<RunId>,
-    /// Those whose accounts are needed too.
+    /// Runs whose accounts are needed too.
     drawing: Vec<RunId>,
-    /// Those of them that were asked for the last time.
+    /// Runs of `drawing` that the last round asked for.
     asked: Vec<RunId>,
-    /// Those of them that were looked at.
+    /// Runs of `drawing` that were visited.
     seen: HashSet<RunId>,
 }
 
 impl Loading {
-    /// What it takes to decide on these.
+    /// Returns what is needed to decide on these requests.
     pub fn of<'a>(
         drafts: impl IntoIterator<Item = &'a Draft>,
         erasures: impl IntoIterator<Item = RunId>,
@@ -58,7 +57,7 @@ impl Loading {
         for append in drafts.into_iter().map(|draft| &draft.append) {
             loading.keys.extend(key_of(append).map(str::to_owned));
             match append.events.first() {
-                // What it draws on is known before it has a row.
+                // The event names the account, so the row is not needed first.
                 Some(Event::RunStarted(started)) => {
                     let account = started.parent.as_ref().and_then(|parent| parent.account);
                     loading.alone.push(append.run);
@@ -71,17 +70,17 @@ impl Loading {
         loading
     }
 
-    /// The keys of which must be known whose they are.
+    /// The keys whose runs must be looked up.
     pub fn keys(&self) -> &BTreeSet<String> {
         &self.keys
     }
 
-    /// The runs whose rows are to be read next, where `rows` are known. When there are none, all are
-    /// there that exist. A tree is a handful of levels deep, and as many rounds are needed at most.
+    /// Returns the runs whose rows to read next, given the known `rows`. If there are none, all
+    /// existing rows are known. The number of rounds is at most the depth of the tree.
     pub fn next(&mut self, rows: &Rows) -> BTreeSet<RunId> {
         let alone = std::mem::take(&mut self.alone).into_iter();
         let mut missing: BTreeSet<RunId> = alone.filter(|run| !rows.contains_key(run)).collect();
-        // One that was asked for and is still not known does not exist.
+        // A run that was asked for and is still unknown does not exist.
         let found = std::mem::take(&mut self.asked).into_iter().filter_map(|run| rows.get(&run));
         self.drawing.extend(found.filter_map(|row| row.funds.account));
         while let Some(run) = self.drawing.pop() {
@@ -98,44 +97,44 @@ impl Loading {
     }
 }
 
-/// What a transaction changes, as far as it has decided. The rows themselves are changed where they
-/// are, among the [`Rows`] that it is given each time.
+/// The changes of a transaction so far. The changed rows themselves are in the [`Rows`] that each
+/// method takes.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// Events to store.
+    /// The events to store.
     pub events: Vec<StoredEvent>,
-    /// The model calls that they settle, for the ledger.
+    /// The model calls that these events settle, for the ledger.
     pub calls: Vec<ModelCall>,
-    /// What is to be told of them.
+    /// The deliveries to store.
     pub deliveries: Vec<Delivery>,
-    /// Runs whose rows changed since they were last written, and which columns of them. Whoever writes
-    /// them clears this.
+    /// The runs whose rows changed since they were last written, and the changed columns. The
+    /// engine clears this when it has written the rows.
     pub rows: BTreeMap<RunId, Columns>,
-    /// Some run may have become claimable.
+    /// True if a run may have become claimable.
     pub freed: bool,
-    /// Keys in use, as far as the requests ask.
+    /// The known keys in use.
     keys: HashMap<String, RunId>,
 }
 
-/// What came of a claim.
+/// The result of a claim.
 #[derive(Debug, Default)]
 pub struct Taken {
-    /// What was claimed.
+    /// The claimed runs.
     pub claimed: Vec<Claimed>,
-    /// What could not be, because its row cannot be read: it is to be marked as damaged.
+    /// The runs whose rows cannot be read. The engine must mark them as damaged.
     pub damaged: Vec<(RunId, String)>,
 }
 
 impl Changes {
-    /// Notes whose a key is that [`Loading::keys`] asked for.
+    /// Records that `run` has a key of [`Loading::keys`].
     pub fn know_key(&mut self, key: String, run: RunId) {
         self.keys.insert(key, run);
     }
 
-    /// Decides on one batch: all of it, or a refusal that leaves its neighbours alone.
+    /// Decides on one batch as a whole. A refusal does not affect other batches.
     ///
     /// # Errors
-    /// Says why not. Nothing has changed then.
+    /// Why the batch is refused. Nothing has changed then.
     pub fn admit(
         &mut self,
         rows: &mut Rows,
@@ -189,12 +188,11 @@ impl Changes {
         Ok(answers)
     }
 
-    /// Decides whether the log of `run` may be removed that ends at `last`. Whoever is told that it may
-    /// deletes its events. What is appended in the same transaction comes afterwards, and finds it
-    /// removed.
+    /// Decides whether the log of `run`, which must end at `last`, may be removed. If it may, the
+    /// engine deletes the events. A later append in the same transaction finds the log removed.
     ///
     /// # Errors
-    /// Says why not. Nothing has changed then.
+    /// Why the log may not be removed. Nothing has changed then.
     pub fn erase(&mut self, rows: &mut Rows, run: RunId, last: Seq) -> Result<(), StoreError> {
         let row = rows.get(&run).ok_or(StoreError::NotFound(run))?.erase(last)?;
         self.changed(run, Columns::All);
@@ -202,9 +200,9 @@ impl Changes {
         Ok(())
     }
 
-    /// Takes for `worker` at most `limit` of the runs `found` that can be claimed, which may be named
-    /// twice: those of a higher priority first, then the longest waiting. They are as they are stored:
-    /// what was decided before has been written.
+    /// Claims at most `limit` of the runs in `found` for `worker`. Runs with a higher priority come
+    /// first, then runs that have waited longest. `found` may contain duplicates. Its rows must be
+    /// the stored ones, so write earlier changes first.
     pub fn claim(
         &mut self,
         rows: &mut Rows,
@@ -235,14 +233,14 @@ impl Changes {
         taken
     }
 
-    /// The workers that are not among the `living` have died, and what they owned was queued again: it
-    /// is forgotten here, and is read anew.
+    /// Removes the rows of dead workers, those not in `living`, from `rows`. Their runs were queued
+    /// again in the database, so the rows must be read again.
     pub fn free(&mut self, rows: &mut Rows, living: &HashSet<WorkerId>) {
         rows.retain(|_, row| row.work.owner.is_none_or(|owner| living.contains(&owner)));
         self.freed = true;
     }
 
-    /// Notes that these columns of a row are to be written.
+    /// Records that these columns of a row must be written.
     fn changed(&mut self, run: RunId, columns: Columns) {
         let noted = self.rows.entry(run).or_insert(columns);
         if columns == Columns::All {
@@ -251,7 +249,7 @@ impl Changes {
     }
 }
 
-/// The key that `append` would take.
+/// Returns the key that `append` would take.
 fn key_of(append: &Append) -> Option<&str> {
     match (append.guard, append.events.first()) {
         (Guard::Create(_), Some(Event::RunStarted(started))) => started.key.as_deref(),

@@ -1,4 +1,4 @@
-//! What must not be stored, taken out on its way in.
+//! Removes secrets from events before they are stored.
 
 use super::Append;
 use crate::error::StoreError;
@@ -6,21 +6,19 @@ use posse_protocol::Event;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Knows what must not be stored: the values of keys. Told of everything that is appended, just
-/// before it is.
+/// Removes the values of API keys. A store passes everything that it appends to this trait first.
 pub trait Scrub: Send + Sync {
-    /// `text` without it; nothing if it is not in there.
+    /// Returns `text` without secrets, or `None` if it contains none.
     fn text(&self, text: &str) -> Option<String>;
 
-    /// `event`, which is written as `body`, without it; nothing if it is not in there.
+    /// Returns `event` without secrets, or `None` if it contains none. `body` is its JSON.
     ///
     /// # Errors
-    /// When nothing would be left of the event: then it is not stored.
+    /// When nothing else would be left of the event. The store then refuses it.
     fn event(&self, event: &Event, body: &str) -> Result<Option<Event>, String>;
 }
 
-/// The events of `append` with their bodies, and what it tells the outside, without what `scrub`
-/// takes out.
+/// Removes secrets from the events of `append`, their bodies and its notices.
 pub(super) fn scrubbed(
     append: Append,
     mut bodies: Vec<Arc<str>>,
@@ -47,13 +45,13 @@ pub(super) fn scrubbed(
     Ok((append, bodies))
 }
 
-/// Memory for drafts of events that are longer is not kept.
+/// The largest buffer that a thread keeps for the next event.
 const LONG: usize = 64 << 10;
 
-/// `event` as it is stored.
+/// Serializes `event` as it is stored.
 pub(super) fn written(event: &Event) -> Result<Arc<str>, StoreError> {
     thread_local! {
-        /// Where events are written until it is known how long they are.
+        /// A buffer for events, whose length is not known in advance.
         static DRAFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
     let unwritable = StoreError::Misplaced("an event that cannot be written as JSON");

@@ -1,4 +1,4 @@
-//! Runs that others are told of, that pause, and that go first.
+//! Announcements, pauses and priorities.
 
 use super::sample::{
     append, cancel, claim_one, create, creation, finished, message, row, start, step,

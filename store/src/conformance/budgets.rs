@@ -1,4 +1,4 @@
-//! Budgets: what runs spend is drawn, before they spend it, from the accounts above them.
+//! Budgets: runs draw what they spend from the accounts above them, in advance.
 
 use super::sample::{
     append, called, claim_one, compacted, create, creation, failed, finished, message, replied,
@@ -13,8 +13,8 @@ use posse_protocol::{
 };
 use std::sync::Arc;
 
-/// What makes a run with `budget`, below the last of `ancestors` if there is one. Its account is
-/// `account`.
+/// Returns the appends that create a run with `budget`. If there are `ancestors`, it is a child of
+/// the last one and draws on `account`.
 fn birth(
     budget: Budget,
     ancestors: &[RunId],
@@ -77,12 +77,12 @@ fn money(cost: u64) -> Budget {
     Budget { cost: Some(Usd(cost)), ..Budget::default() }
 }
 
-/// A budget of which those below its holder may draw so much: a quarter is the holder's, of so little.
+/// A budget of which the runs below may draw `cost`: they leave a quarter of it to the holder.
 fn money_below(cost: u64) -> Budget {
     money(cost + cost / 3)
 }
 
-/// What a call that may take so many tokens reserves: three times as much money.
+/// A call that reserves this many tokens, and three times as much money.
 fn call(run: RunId, tokens: u64) -> Append {
     step(run, 1, vec![called(tokens, Purpose::Turn)], Ownership::Mine)
 }
@@ -91,7 +91,7 @@ fn own(run: RunId, event: Event) -> Append {
     step(run, 1, vec![event], Ownership::Mine)
 }
 
-/// What is drawn of an account, and held of that.
+/// Returns the drawn amount of an account, and the held part of it.
 async fn drawn(store: &dyn Store, run: RunId, limit: Limit) -> Result<(u64, u64), Fault> {
     let row = row(store, run).await?;
     Ok((row.funds.drawn.unwrap_or_default().of(limit), row.funds.held.of(limit)))
@@ -121,13 +121,13 @@ pub(super) async fn a_call_draws_what_it_reserves_and_gives_back_the_rest(
     append(store, step(child, 1, vec![called(10, Purpose::Compaction)], Ownership::Mine)).await?;
     append(store, own(child, compacted(10))).await?;
     ensure_drawn!(store, root, Limit::Cost, (150, 0));
-    // Nobody knows what became of the first of these two: it is charged as it was reserved.
+    // The first of these two calls has no answer, so it costs what it reserved.
     append(store, call(child, 100)).await?;
     append(store, call(child, 50)).await?;
     ensure_drawn!(store, root, Limit::Cost, (600, 150));
     append(store, own(child, finished())).await?;
     ensure_drawn!(store, root, Limit::Cost, (600, 0));
-    // What was spent is counted, even if it is more than there was.
+    // What was spent is counted, even above the limit.
     append(store, call(root, 133)).await?;
     append(store, own(root, replied(200))).await?;
     ensure_drawn!(store, root, Limit::Cost, (1_200, 0));
@@ -157,7 +157,7 @@ pub(super) async fn what_does_not_fit_is_refused_and_changes_nothing(
     let found = shares(two, &chain);
     let share = found.first().map(|share| (share.limit, share.holder, share.left, share.held));
     ensure!(share == Some((Limit::Cost, root, 1, 600)) && found.len() == 1, "{found:?}");
-    // The rest is left to the run above, which has to say what those two came to.
+    // The rest is left to the run above, which must still report the results.
     append(store, call(root, 47)).await?;
     Ok(())
 }
@@ -181,7 +181,7 @@ pub(super) async fn each_thing_is_drawn_from_the_nearest_budget_that_limits_it(
         append(store, call).await,
         StoreError::OverBudget { holder, limit: Limit::Turns, .. } if holder == middle
     );
-    // One is left to whoever waits for it, which draws of its own budget like those below it.
+    // One turn is left to the run above, which draws on its own budget like the runs below it.
     append(store, self::call(middle, 1)).await?;
     append(store, own(middle, replied(1))).await?;
     ensure_refused!(
@@ -241,7 +241,7 @@ pub(super) async fn runs_below_count_until_they_end(subject: &dyn Subject) -> Ve
     );
     append(store, own(other, finished())).await?;
     append(store, own(child, finished())).await?;
-    // One is still at work below the one that has ended.
+    // A run below the ended one still executes.
     ensure_drawn!(store, root, Limit::Children, (1, 1));
     append(store, own(below, finished())).await?;
     ensure_drawn!(store, root, Limit::Children, (0, 0));
@@ -266,7 +266,7 @@ pub(super) async fn what_is_below_an_ended_run_draws_on_the_next_budget(
     append(store, call(below, 100)).await?;
     ensure_drawn!(store, root, Limit::Cost, (450, 300));
     append(store, own(root, finished())).await?;
-    // Nobody is above the root: what is below it has no more than it had.
+    // There is no account above the root, so the runs below have only its rest.
     ensure_refused!(
         append(store, call(below, 200)).await,
         StoreError::OverBudget { holder, left: 550, .. } if holder == root

@@ -1,6 +1,6 @@
-//! The list of all cases, once: what it is made into is said by whoever uses it.
+//! The list of all cases. Other macros turn it into a table and into tests.
 
-/// Hands every case but those about damage to a macro: `[the macro] what it is given besides`.
+/// Passes all cases except those about damage to a macro: `[the macro] its other input`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_cases {
@@ -119,7 +119,7 @@ macro_rules! conformance_cases {
     };
 }
 
-/// The same for the cases about damage, which only what is kept outside memory can suffer.
+/// Passes the cases about damage to a macro. A store in memory cannot be damaged.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_damage_cases {
@@ -134,11 +134,11 @@ macro_rules! conformance_damage_cases {
     };
 }
 
-/// Makes one test of each case that a store must pass.
+/// Makes a test of each case that a store must pass.
 ///
-/// It is given an expression that makes a [`Subject`](crate::conformance::Subject), which may
-/// `.await`; each test makes one of its own. The tests stand in modules that are named like the groups
-/// of cases, and `tokio` must be a dependency with `macros` and `rt-multi-thread`.
+/// It takes an expression that creates a [`Subject`](crate::conformance::Subject), and may
+/// `.await`. Each test creates its own. The tests are in modules that are named like the groups of
+/// cases. `tokio` must be a dependency with the features `macros` and `rt-multi-thread`.
 ///
 /// ```ignore
 /// mod conformance {
@@ -146,7 +146,7 @@ macro_rules! conformance_damage_cases {
 /// }
 /// ```
 ///
-/// A store that keeps nothing where anyone could change it leaves out the cases about damage:
+/// A store whose data no other program can change leaves out the cases about damage:
 /// `conformance_tests!(MySubject::new(), except damage)`.
 #[macro_export]
 macro_rules! conformance_tests {

@@ -1,4 +1,4 @@
-//! Claims: in order, narrow, exactly once, and free again when their worker leaves.
+//! Claims: their order, their filters, that they are exclusive, and their release at the close.
 
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
@@ -11,7 +11,7 @@ fn ids(claimed: &[Claimed]) -> Vec<RunId> {
     claimed.iter().map(|it| it.row.id).collect()
 }
 
-/// Returns when the store's clock has moved on from where it stands now.
+/// Waits until the clock of the store shows a later time.
 async fn tick(store: &dyn Store, run: RunId) -> Verdict {
     append(store, Append::by_anyone(run, message("now"))).await?;
     let before = row(store, run).await?.updated_at;
@@ -33,7 +33,7 @@ pub(super) async fn the_longest_waiting_run_is_claimed_first(subject: &dyn Subje
     ensure!(ids(&first) == runs[..2], "claimed {:?} of {runs:?}", ids(&first));
     tick(store, clock).await?;
     append(store, step(runs[0], first[0].epoch, Vec::new(), Ownership::Queued)).await?;
-    // Being spoken to does not lose a queued run its place.
+    // A message does not change the place of a queued run.
     append(store, Append::by_anyone(runs[3], message("hurry"))).await?;
     let rest = ids(&claim(store, 9).await?);
     ensure!(rest == [runs[2], runs[3], runs[4], runs[0]], "claimed {rest:?} of {runs:?}");
@@ -60,7 +60,7 @@ pub(super) async fn claims_can_be_narrowed(subject: &dyn Subject) -> Verdict {
     ensure!(ids(&claimed) == here[..1], "claimed {:?} in /here", ids(&claimed));
     let claimed = store.claim(&wanted(9, &[], Some("/nowhere"))).await?;
     ensure!(claimed.is_empty(), "claimed {:?} in an empty folder", ids(&claimed));
-    // Many names, most of them unknown, one of them twice.
+    // Many ids, most of them unknown, one of them twice.
     let mut names: Vec<RunId> = (0..3_000).map(|_| RunId::new()).collect();
     names.extend([here[3], here[2], here[3], here[0]]);
     let claimed = store.claim(&wanted(9, &names, Some("/here"))).await?;

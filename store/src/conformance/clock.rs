@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The machine's clock, moved on, and its wall clock set.
+/// The clock of the machine, with an offset, and an adjustable wall clock.
 #[derive(Default)]
 pub struct MovableClock {
     machine: MachineClock,
@@ -15,12 +15,12 @@ pub struct MovableClock {
 }
 
 impl MovableClock {
-    /// One that goes as the machine's does.
+    /// A clock that shows the time of the machine.
     pub fn new() -> Arc<Self> {
         Arc::new(MovableClock::default())
     }
 
-    /// Lets time pass.
+    /// Moves the clock forward.
     pub fn pass(&self, time: Duration) {
         self.passed_ms.fetch_add(milliseconds(time), Ordering::SeqCst);
     }

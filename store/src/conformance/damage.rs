@@ -1,11 +1,11 @@
-//! Damage: what was changed behind the store's back is told, and stops nobody else.
+//! Damage: the store detects data that another program changed, and other runs are not affected.
 
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::{Append, Ownership, Store, StoreError};
 use posse_protocol::{RunId, Seq, Status};
 
-/// Makes a run of six events and changes the fourth.
+/// Creates a run of six events and changes the fourth.
 async fn damaged(subject: &dyn Subject, name: &str) -> Result<RunId, Fault> {
     let store = subject.open(name).await;
     let mut append = creation("/w", Ownership::Queued)?;
@@ -19,7 +19,7 @@ async fn damaged(subject: &dyn Subject, name: &str) -> Result<RunId, Fault> {
     Ok(run)
 }
 
-/// Fails unless `store` tells that the fourth event was changed.
+/// Fails unless `store` reports that the fourth event was changed.
 async fn told(store: &dyn Store, run: RunId) -> Verdict {
     match store.read(run, Seq::ZERO, 9).await {
         Err(StoreError::Damaged { run: named, seq, .. }) => {
@@ -33,7 +33,7 @@ async fn told(store: &dyn Store, run: RunId) -> Verdict {
 pub(super) async fn a_changed_event_is_told(subject: &dyn Subject) -> Verdict {
     let run = damaged(subject, "changed").await?;
     let store = subject.open("changed").await;
-    // Its neighbours hold, and so do the hashes as they are stored.
+    // The events before it and the stored hashes can still be read.
     let before = store.read(run, Seq::ZERO, 3).await?.len();
     ensure!(before == 3, "{before} events in place of 3 before the changed one");
     ensure!(store.hashes(run, Seq::ZERO, 9).await?.len() == 6, "a hash is missing");

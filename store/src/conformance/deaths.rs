@@ -1,5 +1,5 @@
-//! Death and silence: what a worker owned is another's once it cannot speak, and whatever it says
-//! afterwards is refused. Time is what the subject lets pass.
+//! Dead and silent workers: others can claim their runs, and the store refuses their later appends.
+//! The cases let time pass with [`Subject::pass`].
 
 use super::deliveries::ended;
 use super::sample::*;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 const MOMENT: Duration = Duration::from_secs(1);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// Makes a run that `store` owns. Returns its first epoch.
+/// Creates a run that `store` owns. Returns its first epoch.
 async fn owned(store: &dyn Store) -> Result<(RunId, u64), Fault> {
     let created = creation("/w", Ownership::Mine)?;
     let run = created.run;
@@ -23,7 +23,7 @@ fn time(run: RunId, epoch: u64) -> Append {
     step(run, epoch, vec![time_passed()], Ownership::Mine)
 }
 
-/// Claims `run`, whose owner has died or fallen silent.
+/// Claims `run`, whose owner is dead or silent.
 async fn inherit(store: &dyn Store, run: RunId) -> Result<Claimed, Fault> {
     let claimed = claim_one(store, run).await?;
     claimed.ok_or_else(|| Fault("what a dead worker owned cannot be claimed".to_owned()))
@@ -74,11 +74,11 @@ pub(super) async fn a_fenced_owner_is_refused_whatever_it_says(subject: &dyn Sub
                 ensure_refused!(append(&*stale, late).await, StoreError::NotOwner(_));
             }
         }
-        // Nothing that comes with it is taken either, though anyone might say it.
+        // The rest of the batch is refused too, although any worker may append it.
         let batch = vec![Append::by_anyone(mine, message("by the way")), time(run, epoch)];
         ensure_refused!(stale.append(batch).await, StoreError::NotOwner(_));
     }
-    // To live again gives it nothing back.
+    // A renewed lease does not return the run.
     stale.renew().await?;
     ensure_refused!(append(&*stale, time(run, old)).await, StoreError::NotOwner(_));
     for (run, expected) in [(run, length), (mine, 2)] {
@@ -162,7 +162,7 @@ pub(super) async fn a_death_leaves_half_of_nothing(subject: &dyn Subject) -> Ver
         let mut asked = Vec::new();
         for _ in 0..20 {
             let mut append = owner.append(more());
-            // Under way when its worker dies; some are not even begun.
+            // In progress when its worker dies; some have not even begun.
             let begun = std::future::poll_fn(|context| {
                 std::task::Poll::Ready(append.as_mut().poll(context))
             });
@@ -173,7 +173,7 @@ pub(super) async fn a_death_leaves_half_of_nothing(subject: &dyn Subject) -> Ver
             }
         }
         tokio::time::sleep(Duration::from_millis(round)).await;
-        // Who waits for answers holds the store, but nothing of its worker.
+        // Callers that wait for answers hold the store, but not its worker.
         let worker = owner.clone();
         subject.kill(worker).await;
         for append in asked {
@@ -181,7 +181,7 @@ pub(super) async fn a_death_leaves_half_of_nothing(subject: &dyn Subject) -> Ver
                 answered += 1;
             }
         }
-        // An engine may still do what it was told before: both are seen at one moment.
+        // An engine may still execute earlier requests, so one query reads both rows.
         let rows = other.list(&Filter::default()).await?;
         let ends: Vec<Seq> = rows.iter().map(|row| row.log.last_seq).collect();
         ensure!(ends.len() == 2 && ends[0] == ends[1], "batches of two left logs of {ends:?}");

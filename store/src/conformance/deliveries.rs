@@ -1,4 +1,4 @@
-//! What is told to the outside: stored with its event, sent by one at a time, never forgotten.
+//! Deliveries: stored with their event, taken by one sender at a time, and never lost.
 
 use super::sample::{append, create, finished, message, step};
 use super::{Fault, SOON, Subject, Verdict, ensure, ensure_refused};
@@ -17,7 +17,7 @@ fn notice(hook: &str) -> Notice {
     Notice { hook: hook.to_owned(), kind: "run.completed".to_owned(), data }
 }
 
-/// Makes a run that ends, which `hooks` are told of.
+/// Creates a run that ends, with a notice to each of `hooks`.
 pub(super) async fn ended(store: &dyn Store, hooks: &[&str]) -> Result<RunId, Fault> {
     let run = create(store, "/w", Ownership::Mine).await?;
     let outbox = hooks.iter().map(|hook| notice(hook)).collect();

@@ -1,4 +1,4 @@
-//! What is left of runs that have ended: archiving, and the removal of logs.
+//! Ended runs: archiving, and the removal of logs.
 
 use super::sample::*;
 use super::trees::bear;
@@ -55,7 +55,7 @@ pub(super) async fn only_the_log_of_a_run_that_has_ended_is_removed(
     ensure_refused!(store.erase(run, last).await, StoreError::Unfinished(_));
     ensure_refused!(store.erase(RunId::new(), last).await, StoreError::NotFound(_));
     let ended = end(store, run).await?;
-    // Reopened since someone looked.
+    // The run was reopened after it was listed.
     append(store, Append::by_anyone(run, message("once more"))).await?;
     ensure_refused!(store.erase(run, ended.log.last_seq).await, StoreError::Unfinished(_));
     let Some(claimed) = claim_one(store, run).await? else {
@@ -103,13 +103,13 @@ pub(super) async fn what_ended_is_left_over_once_its_tree_has_ended(
     ensure!(left_over(store, Leftover::Ended).await?.len() == 3, "what is archived is not left");
     store.erase(alone, row(store, alone).await?.log.last_seq).await?;
     ensure!(left_over(store, Leftover::Archived).await?.is_empty(), "its log is removed");
-    // What is said to a run that had ended opens it, and with it its tree.
+    // A message to an ended run reopens it, and so its tree.
     append(store, Append::by_anyone(below, message("once more"))).await?;
     ensure!(left_over(store, Leftover::Ended).await?.is_empty(), "the tree is open again");
     Ok(())
 }
 
-/// A run that began as `change` says.
+/// Creates a run whose first event `change` has changed.
 async fn create_like(
     store: &dyn Store,
     change: impl FnOnce(&mut RunStarted),
@@ -145,7 +145,7 @@ pub(super) async fn what_has_a_time_of_its_own_is_due_when_that_is_over(
     let which = Leftover::Due;
     let long = Leftovers { which, ended_for: Duration::from_millis(HOUR_MS), limit: 10 };
     ensure!(store.leftovers(long).await?.is_empty(), "its time was not over an hour ago");
-    // Whoever is set to work again begins its time anew with its next end.
+    // The time of a reopened run starts again at its next end.
     append(store, Append::by_anyone(at_once, message("once more"))).await?;
     ensure!(left_over(store, Leftover::Due).await?.is_empty(), "it is open again");
     let Some(claimed) = claim_one(store, at_once).await? else {

@@ -1,4 +1,4 @@
-//! Lists: runs at a glance.
+//! Lists of runs.
 
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
@@ -95,7 +95,7 @@ pub(super) async fn lists_can_be_filtered(subject: &dyn Subject) -> Verdict {
     Ok(())
 }
 
-/// Makes a run of this agent, model and label, in the background below `above` if that is given.
+/// Creates a run with this agent, model and label, in the background below `above` if given.
 async fn create_as(
     store: &dyn Store,
     (agent, model, label): (&str, &str, &str),
@@ -178,7 +178,7 @@ pub(super) async fn text_is_compared_and_ordered_by_its_bytes(subject: &dyn Subj
     let store = subject.open("bytes").await;
     let store = &*store;
     let top = create_as(store, ("lead", "test/large", ""), None).await?;
-    // Most languages put `b` beside `B`, and pass over a sign in between.
+    // Most languages sort `b` next to `B`, and ignore a punctuation mark in between.
     let labels =
         ["B", "b", "Ba", "ba", "B-1", "b-1", "B\u{e4}", "A", "C", "BB", "B z", "B\u{1f600}"];
     let mut runs = Vec::new();
@@ -192,7 +192,7 @@ pub(super) async fn text_is_compared_and_ordered_by_its_bytes(subject: &dyn Subj
         let expected: Vec<RunId> = begin.map(|(_, run)| *run).collect();
         ensure!(found == expected, "{beginning}: {found:?} in place of {expected:?}");
     }
-    // Sums that are the same stand in the order of their names, the last first.
+    // Equal sums are ordered by their keys, in reverse.
     for (_, run) in &runs {
         let called = vec![called(10, Purpose::Turn), replied(10)];
         append(store, step(*run, 1, called, Ownership::Mine)).await?;
@@ -324,7 +324,7 @@ pub(super) async fn a_row_counts_what_was_spent(subject: &dyn Subject) -> Verdic
     let store = &*store;
     let run = create(store, "/w", Ownership::Mine).await?;
     let spent = |tokens: u64| Spent::from(&usage(tokens));
-    // What happens, what it sums up to, and what an unanswered call may have cost besides.
+    // An event, the sum afterwards, and what an open call may cost in addition.
     let table = [
         (called(1_000, Purpose::Turn), spent(0), spent(1_000)),
         (replied(500), spent(500), spent(0)),
@@ -333,7 +333,7 @@ pub(super) async fn a_row_counts_what_was_spent(subject: &dyn Subject) -> Verdic
         (failed(100), spent(600), spent(0)),
         (called(2_000, Purpose::Compaction), spent(600), spent(2_000)),
         (compacted(400), spent(1_000), spent(0)),
-        // Two calls without an answer: each is charged as it was reserved, and they are one turn.
+        // Two calls without an answer: each costs what it reserved, and both are one turn.
         (called(1_000, Purpose::Turn), spent(1_000), spent(1_000)),
         (called(3_000, Purpose::Turn), spent(2_000), spent(3_000)),
         (finished(), spent(5_000), spent(0)),

@@ -1,4 +1,4 @@
-//! Logs: what is appended is read, whole, in order, once.
+//! Logs: events are read back completely, in order, and once.
 
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
@@ -203,7 +203,7 @@ pub(super) async fn a_run_is_created_once(subject: &dyn Subject) -> Verdict {
             ensure_refused!(result, StoreError::Exists(_));
         }
     }
-    // The known among the new, all at once.
+    // Known and new runs together.
     let results = join_all(creations.iter().map(|it| stores[1].append(vec![it.clone()]))).await;
     for (index, result) in results.into_iter().enumerate() {
         match index < 10 {
@@ -284,7 +284,7 @@ pub(super) async fn one_of_many_creators_with_a_key_wins(subject: &dyn Subject) 
 pub(super) async fn hashes_tie_each_event_to_all_before_it(subject: &dyn Subject) -> Verdict {
     let store = subject.open("hashes").await;
     let mut append = creation("/w", Ownership::Queued)?;
-    // The same text each time: where it stands makes the difference.
+    // The same text each time, so only the position makes a difference.
     let more = (3..=8).map(|_| message("the same"));
     append.events = append.events.iter().cloned().chain(more).collect();
     let run = append.run;

@@ -1,4 +1,4 @@
-//! Ownership: one worker at a time takes a run's steps; what others may say is narrow.
+//! Ownership: one worker at a time appends steps to a run, and other processes only a few events.
 
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};

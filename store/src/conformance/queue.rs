@@ -1,4 +1,4 @@
-//! Those that wait: in their order, some of every root, and what has come since.
+//! The queue: its order, some runs of every root, and new runs.
 
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure};
@@ -7,7 +7,7 @@ use posse_protocol::{AgentSpec, Extra, Parent, RunId, RunStarted, TimeAtWork};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What a run is made of.
+/// The properties of a run.
 #[derive(Clone, Default)]
 struct Made {
     root: Option<RunId>,
@@ -69,7 +69,7 @@ pub(super) async fn a_higher_priority_is_claimed_first(subject: &dyn Subject) ->
     for (run, place) in order.iter().zip(1..) {
         ensure!(places.get(run) == Some(&place), "{run} stands at {:?}", places.get(run));
     }
-    // Named or not, the order is the same.
+    // The order is the same with and without ids.
     let wanted = Wanted { limit: 3, runs: runs.clone(), workspace: None };
     let named: Vec<RunId> = store.claim(&wanted).await?.iter().map(|it| it.row.id).collect();
     ensure!(named == order[..3], "claimed {named:?} in place of {order:?}");
@@ -136,7 +136,7 @@ pub(super) async fn a_look_shows_what_has_come_since(subject: &dyn Subject) -> V
     ensure!(ids(&news).contains(&second), "what came since is not shown");
     ensure!(news.until >= queue.until, "it went back in time");
     ensure!(store.queue(&Look::Since(news.until + 1)).await?.runs.is_empty(), "from the future");
-    // One that was parked and is woken has come since.
+    // A waiting run that is woken counts as new.
     let claimed = claim_one(store, first[0]).await?.ok_or(Fault("not claimed".to_owned()))?;
     append(store, step(first[0], claimed.epoch, Vec::new(), Ownership::Waiting)).await?;
     let parked = store.queue(&Look::Of(first.clone())).await?;

@@ -137,7 +137,7 @@ pub(super) fn finished() -> Event {
     })
 }
 
-/// What makes a run that works in `workspace` and has one message.
+/// Returns an append that creates a run in `workspace` with one message.
 pub(super) fn creation(workspace: &str, then: Ownership) -> Result<Append, Fault> {
     Ok(Append {
         run: RunId::new(),
@@ -148,13 +148,13 @@ pub(super) fn creation(workspace: &str, then: Ownership) -> Result<Append, Fault
     })
 }
 
-/// What makes a run with a key.
+/// Returns an append that creates a run with a key.
 pub(super) fn keyed(key: &str) -> Result<Append, Fault> {
     let events = Arc::new([started("/w", Some(key))?]);
     Ok(Append { events, ..creation("/w", Ownership::Queued)? })
 }
 
-/// Makes a run.
+/// Creates a run.
 pub(super) async fn create(
     store: &dyn Store,
     workspace: &str,
@@ -166,7 +166,7 @@ pub(super) async fn create(
     Ok(run)
 }
 
-/// Makes several runs, one after the other.
+/// Creates several runs, one after the other.
 pub(super) async fn create_many(
     store: &dyn Store,
     workspace: &str,
@@ -179,13 +179,13 @@ pub(super) async fn create_many(
     Ok(runs)
 }
 
-/// What the owner of `run` appends.
+/// Returns an append by the owner of `run`.
 pub(super) fn step(run: RunId, epoch: u64, events: Vec<Event>, then: Ownership) -> Append {
     let guard = Guard::Owner { epoch, last: None, then };
     Append { run, events: events.into(), guard, reserve: Reserve::Leave, outbox: Vec::new() }
 }
 
-/// Appends one thing and returns where it went.
+/// Appends to one run and returns the result.
 pub(super) async fn append(
     store: &dyn Store,
     append: Append,
@@ -194,19 +194,19 @@ pub(super) async fn append(
     appended.first().copied().ok_or(crate::StoreError::Misplaced("no answer for an append"))
 }
 
-/// Claims at most `limit` runs, any.
+/// Claims at most `limit` runs.
 pub(super) async fn claim(store: &dyn Store, limit: usize) -> Result<Vec<Claimed>, Fault> {
     let wanted = Wanted { limit, runs: Vec::new(), workspace: None };
     Ok(store.claim(&wanted).await?)
 }
 
-/// Claims `run` alone.
+/// Claims only `run`.
 pub(super) async fn claim_one(store: &dyn Store, run: RunId) -> Result<Option<Claimed>, Fault> {
     let wanted = Wanted { limit: 10, runs: vec![run], workspace: None };
     Ok(store.claim(&wanted).await?.pop())
 }
 
-/// The row of `run`.
+/// Returns the row of `run`.
 pub(super) async fn row(store: &dyn Store, run: RunId) -> Result<RunRow, Fault> {
     let filter = Filter { id: Some(run), ..Filter::default() };
     let row = store.list(&filter).await?.pop();

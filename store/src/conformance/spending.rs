@@ -1,4 +1,4 @@
-//! The ledger: what every model call cost, whatever became of it, and sums over it.
+//! The ledger: the costs of all model calls, however they ended, and sums over them.
 
 use super::sample::*;
 use super::trees::bear;
@@ -6,7 +6,7 @@ use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::{Append, By, Ownership, Reckoning, Spending, SpendingQuery, Spent, Store, StoreError};
 use posse_protocol::{Event, ModelCalled, Purpose, RunId, Seq, Usage};
 
-/// All of it in one sum.
+/// Returns the sum of everything.
 async fn total(store: &dyn Store, query: SpendingQuery) -> Result<Spending, Fault> {
     let mut sums = store.spending(&SpendingQuery { by: By::Nothing, ..query }).await?;
     ensure_one(sums.len())?;
@@ -30,7 +30,7 @@ async fn take(store: &dyn Store, run: RunId, events: Vec<Event>) -> Verdict {
     Ok(())
 }
 
-/// The rows of the ledger that `run` has are those that its log says.
+/// Checks that the ledger rows of `run` match its log.
 async fn follows_from_its_log(store: &dyn Store, run: RunId) -> Verdict {
     let mut reckoning = Reckoning::new(run, store.ledger(run).await?);
     let log = store.read(run, Seq::ZERO, usize::MAX).await?;
@@ -44,7 +44,7 @@ pub(super) async fn every_model_call_is_in_the_ledger(subject: &dyn Subject) -> 
     let store = subject.open("ledger").await;
     let store = &*store;
     let run = create(store, "/w", Ownership::Mine).await?;
-    // What happens, how many calls were made then, and how many of them have no answer.
+    // An event, the number of calls afterwards, and how many of them have no answer.
     let table = [
         (called(1_000, Purpose::Turn), 1, 1),
         (replied(500), 1, 0),
@@ -74,7 +74,7 @@ pub(super) async fn every_model_call_is_in_the_ledger(subject: &dyn Subject) -> 
         ensure!(found == expected, "after {kind}: {found:?} in place of {expected:?}");
         follows_from_its_log(store, run).await?;
     }
-    // A provider may claim any number.
+    // A provider may report any number.
     let mad = create(store, "/w", Ownership::Mine).await?;
     for _ in 0..3 {
         let mut answer = replied(1);
@@ -118,12 +118,12 @@ pub(super) async fn model_calls_are_summed_up_by_what_is_asked_for(
     let child = bear(store, &[root]).await?;
     let other = create(store, "/w", Ownership::Mine).await?;
     take(store, root, vec![called_with("a/one", 900), replied(100)]).await?;
-    // It goes on with another model.
+    // The run continues with another model.
     take(store, root, vec![called_with("a/one", 900), failed(0), called_with("b/two", 900)])
         .await?;
     take(store, root, vec![replied(20)]).await?;
     take(store, child, vec![called_with("b/two", 900), replied(300), finished()]).await?;
-    // Nobody will ever record its answer.
+    // This call never gets an answer.
     take(store, other, vec![called(7, Purpose::Turn)]).await?;
     let (root, child, other) = (root.to_string(), child.to_string(), other.to_string());
     type Sums<'a> = Vec<(&'a str, u64, u64)>;

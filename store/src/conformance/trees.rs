@@ -1,4 +1,4 @@
-//! Runs that belong together: children, their ends, and those above them.
+//! Trees of runs: children, their ends, and their ancestors.
 
 use super::sample::{
     append, called, cancel, claim_one, create, creation, finished, message, replied, row, start,
@@ -14,8 +14,8 @@ use posse_protocol::{
 };
 use std::sync::Arc;
 
-/// What starts a child of the last of `ancestors`: the child, a note in its parent's log, and the
-/// condition that everyone above is open.
+/// Returns the appends that start a child of the last of `ancestors`: the child, an event in the
+/// log of its parent, and the condition that all other ancestors are open.
 fn birth(ancestors: &[RunId]) -> Result<(RunId, Vec<Append>), Fault> {
     let child = creation("/w", Ownership::Mine)?;
     let parent = *ancestors.last().ok_or_else(|| Fault("no ancestors".to_owned()))?;
@@ -150,7 +150,7 @@ pub(super) async fn nothing_starts_below_a_run_that_was_told_to_stop(
     ensure_refused!(append(store, smuggled).await, StoreError::Misplaced(_));
     append(store, Append::by_anyone(root, message("go on"))).await?;
     bear(store, &[root]).await?;
-    // Whoever is done may leave others at work, and those may hand on work themselves.
+    // A run that has completed may leave others behind, and those may start other runs.
     let done = create(store, "/w", Ownership::Mine).await?;
     let left = bear(store, &[done]).await?;
     append(store, step(done, 1, vec![finished()], Ownership::Mine)).await?;
@@ -170,7 +170,7 @@ pub(super) async fn nothing_starts_below_a_run_that_is_paused(subject: &dyn Subj
     ensure_refused!(store.append(batch).await, StoreError::Paused(run) if run == top);
     let one = Filter { id: Some(child), ..Filter::default() };
     ensure!(store.list(&one).await?.is_empty(), "a child was made all the same");
-    // Who pauses a run alone does not hold up those below it.
+    // A pause of one run does not affect the runs below it.
     bear(store, &[top, middle]).await?;
     Ok(())
 }

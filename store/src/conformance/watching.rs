@@ -1,4 +1,4 @@
-//! Watching: what moves is told, at once or soon.
+//! Watching: watchers learn about appends at once or soon.
 
 use super::sample::*;
 use super::{Fault, SOON, Subject, Verdict, ensure};

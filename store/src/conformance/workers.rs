@@ -7,9 +7,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::{Builder, Runtime};
 
-/// Workers of this process, each on an executor of its own. Killed, a worker loses that: its tasks
-/// end where they stand, and what they hold open (files, locks, connections) is let go of, as the kernel
-/// does for a process that was killed. Nothing that a store does when it is closed, or dropped, is done.
+/// Workers of this process, each with its own executor. When a worker is killed, it loses its
+/// executor: its tasks end where they are, and their files, locks and connections are closed, as by
+/// the kernel after a process was killed. The code that runs when a store is closed or dropped is
+/// not executed.
 #[derive(Default)]
 pub struct Workers(Mutex<HashMap<WorkerId, Executor>>);
 
@@ -24,7 +25,7 @@ impl Drop for Executor {
 }
 
 impl Workers {
-    /// Opens a store on an executor of its own.
+    /// Opens a store on its own executor.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -44,14 +45,14 @@ impl Workers {
         Ok(Arc::new(store))
     }
 
-    /// Kills the worker whose store this is, and returns when nothing of it moves any more, but for what
-    /// an engine outside its executor was told before.
+    /// Kills the worker of this store. Returns when all its tasks have ended. An engine outside of
+    /// its executor may still execute earlier requests.
     pub async fn kill(&self, store: Arc<dyn Store>) {
         let executor = self.known().remove(&store.worker());
         if let Some(runtime) = executor.and_then(|mut executor| executor.0.take()) {
-            // It waits, which no executor may do.
+            // The shutdown blocks, which an executor does not allow.
             let ended = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(SOON));
-            // Who panics there has ended too.
+            // A panic there ends it too.
             let _ = ended.await;
         }
         drop(store);

@@ -1,14 +1,14 @@
-//! The two sides of a statement: what it binds, and the rows it gives.
+//! Values that a statement binds, and rows that it returns.
 
 use sqlx::Error;
 use std::sync::Arc;
 
-/// A statement that takes values, in the order of its placeholders.
+/// A statement that binds values in the order of its placeholders.
 pub(crate) trait Bind: Sized {
-    /// Binds text, or that there is none.
+    /// Binds text or NULL.
     fn text(self, text: impl Into<Given>) -> Self;
 
-    /// Binds a number, or that there is none.
+    /// Binds a number or NULL.
     fn number(self, number: impl Into<Option<i64>>) -> Self;
 }
 
@@ -44,7 +44,7 @@ impl From<&'static str> for Given {
     }
 }
 
-/// A row, by the numbers of its columns.
+/// A row. Columns are numbered from 0.
 pub(crate) trait Cells {
     fn text(&self, index: usize) -> Result<String, Error>;
     fn maybe_text(&self, index: usize) -> Result<Option<String>, Error>;
@@ -52,7 +52,7 @@ pub(crate) trait Cells {
     fn maybe_integer(&self, index: usize) -> Result<Option<i64>, Error>;
 }
 
-/// An engine's numbers have a sign. What is larger than they hold is a count gone mad.
+/// Converts to the signed numbers of an engine. Larger values are wrong anyway and are cut off.
 pub(crate) fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

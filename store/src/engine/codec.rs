@@ -1,4 +1,4 @@
-//! Rows of the tables, to and from our types.
+//! Converts rows of the tables to and from types.
 
 use super::cells::{Bind, Cells, maybe_number, number, small, to_sql};
 use crate::chain::{StoredEvent, Tail};
@@ -47,8 +47,7 @@ pub(crate) fn bind_run<B: Bind>(query: B, row: &RunRow) -> B {
         .number(i64::from(row.family.expects))
         .number(i64::from(row.family.gathers))
         .number(to_sql(row.family.gathered_at))
-        // 1 for a pause that was asked for, 2 for an interruption. An older build takes either for
-        // a pause.
+        // 1 for a requested pause, 2 for an interruption. An older build reads both as a pause.
         .number(i64::from(row.state.paused) + i64::from(row.state.interrupted))
         .number(to_sql(row.state.finished_at))
         .text(if row.state.cleanup.is_keep() { "keep" } else { "delete" })
@@ -64,13 +63,13 @@ pub(crate) fn bind_run<B: Bind>(query: B, row: &RunRow) -> B {
     query.number(i64::from(row.work.deaths)).number(to_sql(row.work.calls_at_death))
 }
 
-/// The id, and what moves with every step.
+/// Binds the id and the columns that change with every step.
 pub(crate) fn bind_moving<B: Bind>(query: B, row: &RunRow) -> B {
     let query = bind_tail(query.text(row.id.to_string()), row);
     bind_uncertain(bind_calling(bind_spent(query, row).text(drawn(row)), row), row)
 }
 
-/// Where its log ends.
+/// Binds the end of the log.
 fn bind_tail<B: Bind>(query: B, row: &RunRow) -> B {
     query
         .number(to_sql(row.updated_at))
@@ -78,7 +77,7 @@ fn bind_tail<B: Bind>(query: B, row: &RunRow) -> B {
         .text(row.log.last_hash.clone())
 }
 
-/// What it has taken so far, and what may come to that.
+/// Binds what the run has spent and reserved.
 fn bind_spent<B: Bind>(query: B, row: &RunRow) -> B {
     query
         .number(to_sql(row.spending.turns))
@@ -91,7 +90,7 @@ fn bind_spent<B: Bind>(query: B, row: &RunRow) -> B {
         .number(to_sql(row.spending.reserved.cost.0))
 }
 
-/// What of it is not known to have been spent.
+/// Binds the uncertain part of the spending.
 fn bind_uncertain<B: Bind>(query: B, row: &RunRow) -> B {
     query
         .number(to_sql(row.spending.uncertain.input_tokens))
@@ -100,7 +99,7 @@ fn bind_uncertain<B: Bind>(query: B, row: &RunRow) -> B {
         .number(to_sql(row.spending.cut_calls))
 }
 
-/// The model call that has no answer yet.
+/// Binds the open model call.
 fn bind_calling<B: Bind>(query: B, row: &RunRow) -> B {
     let purpose = row.spending.calling.as_ref().map_or(Purpose::Turn, |call| call.purpose);
     query
@@ -108,7 +107,7 @@ fn bind_calling<B: Bind>(query: B, row: &RunRow) -> B {
         .text(purpose_word(purpose))
 }
 
-/// What stands in the column `drawn`.
+/// Returns the value of the column `drawn`.
 fn drawn(row: &RunRow) -> Option<String> {
     row.funds.drawn.map(|drawn| {
         let check = Some(check(row.id, &drawn, &row.funds.held));
@@ -149,15 +148,15 @@ pub(crate) fn bind_event<B: Bind>(query: B, event: StoredEvent) -> B {
         .text(event.hash)
 }
 
-/// What stands in the column `drawn`.
+/// The value of the column `drawn`.
 #[derive(Default, Deserialize, Serialize)]
 struct Account {
     #[serde(flatten)]
     drawn: Amount,
     #[serde(default)]
     held: Amount,
-    /// A hash over the others: they follow from the logs of many runs, so that no log alone can tell
-    /// whether they were changed. Rows of earlier versions have none.
+    /// A hash over the other fields. They depend on the logs of many runs, so no single log can
+    /// show that they were changed. Rows of earlier versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     check: Option<String>,
 }
@@ -177,7 +176,7 @@ fn account(run: RunId, text: &str) -> Result<Account, Error> {
     }
 }
 
-/// A value as JSON, which the engine never looks into.
+/// Serializes a value as JSON, which the engine does not interpret.
 fn written(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
@@ -186,7 +185,7 @@ fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|error| Error::Decode(Box::new(error)))
 }
 
-/// Leaves `rows` rows of such columns empty.
+/// Binds NULL to all columns of `rows` rows.
 pub(crate) fn bind_nothing<B: Bind>(mut query: B, kinds: &[Kind], rows: usize) -> B {
     for kind in (0..rows).flat_map(|_| kinds) {
         query = match kind {
@@ -197,15 +196,14 @@ pub(crate) fn bind_nothing<B: Bind>(mut query: B, kinds: &[Kind], rows: usize) -
     query
 }
 
-/// A run. A row that has an id and is otherwise unreadable is a damaged run, so that one bad row
-/// does not hide the others.
+/// Decodes a run. If only the id can be read, it is damaged, so a bad row does not hide others.
 pub(crate) fn run_row(row: &impl Cells) -> Option<RunRow> {
     let id: RunId = row.text(0).ok()?.parse().ok()?;
     Some(decode_run(id, row).unwrap_or_else(|error| RunRow::unreadable(id, &error.to_string())))
 }
 
-/// A run that waits. One whose row is otherwise unreadable waits by itself, until the claim that
-/// reads all of it finds out.
+/// Decodes a waiting run. If only the id can be read, the run waits as a root of its own until a
+/// claim reads the whole row and finds the damage.
 pub(crate) fn queued_row(row: &impl Cells) -> Option<Queued> {
     let id: RunId = row.text(0).ok()?.parse().ok()?;
     let text = |index: usize| row.text(index).unwrap_or_default();
@@ -321,7 +319,7 @@ fn decode_run(id: RunId, row: &impl Cells) -> Result<RunRow, Error> {
     })
 }
 
-/// An event of `run`; nothing if its columns do not hold what they should.
+/// Decodes an event of `run`, or returns `None` if its columns do not hold valid values.
 pub(crate) fn event_row(run: RunId, row: &impl Cells) -> Option<StoredEvent> {
     let decode = || -> Result<StoredEvent, Error> {
         Ok(StoredEvent {
@@ -336,24 +334,24 @@ pub(crate) fn event_row(run: RunId, row: &impl Cells) -> Option<StoredEvent> {
     decode().ok()
 }
 
-/// Where a log ends, and whether it is known to be damaged.
+/// Decodes the end of a log, and the damage if it is known to be damaged.
 pub(crate) fn tail_row(row: &impl Cells) -> Result<(Tail, Option<String>), Error> {
     let tail = Tail { seq: Seq(number(row, 0)?), hash: row.text(1)?, version: small(row, 2)? };
     Ok((tail, row.maybe_text(3)?))
 }
 
-/// Whether the log was removed.
+/// Returns true if the log was removed.
 pub(crate) fn is_erased(row: &impl Cells) -> bool {
     number(row, 4).is_ok_and(|erased| erased != 0)
 }
 
-/// A row of the ledger, whatever it holds.
+/// Decodes a row of the ledger, whatever it contains.
 pub(crate) fn ledger_row(row: &impl Cells) -> LedgerRow {
     let unreadable = |_| "unreadable".to_owned();
     LedgerRow(std::array::from_fn(|index| row.text(index).unwrap_or_else(unreadable)))
 }
 
-/// A sum of model calls.
+/// Decodes a sum of model calls.
 pub(crate) fn spending_row(row: &impl Cells) -> Result<Spending, Error> {
     Ok(Spending {
         key: row.text(0)?,

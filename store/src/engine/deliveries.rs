@@ -1,4 +1,4 @@
-//! What is asked of deliveries, and their rows.
+//! Requests about deliveries, and their rows.
 
 use super::cells::{Bind, Cells, number, small, to_sql};
 use crate::delivery::{Delivery, DeliveryFilter, DeliveryState, Revival, Settled, Settlement};
@@ -6,21 +6,21 @@ use posse_protocol::{RunId, Seq};
 use sqlx::Error;
 use std::time::Duration;
 
-/// What the writer is asked to do with deliveries.
+/// A request to the writer about deliveries.
 pub(crate) enum Change {
     Take { hook: String, limit: usize, lease: Duration },
     Settle { id: String, attempts: u32, settlement: Settlement, note: String },
     Revive(Revival),
 }
 
-/// The deliveries that were changed: taken or brought back, or as many as were settled.
+/// The answer: the taken or revived deliveries, or whether the result was recorded.
 pub(crate) enum Changed {
     Deliveries(Vec<Delivery>),
     Settled(Settled),
 }
 
 impl Changed {
-    /// These, those of the earliest events first.
+    /// Returns these deliveries, those of the earliest events first.
     pub(crate) fn in_order(mut deliveries: Vec<Delivery>) -> Self {
         deliveries
             .sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
@@ -42,7 +42,7 @@ pub(crate) fn listed(changed: Changed) -> Vec<Delivery> {
     }
 }
 
-/// For [`crate::sql::DELIVERY_INSERT`].
+/// Binds the values of [`crate::sql::DELIVERY_INSERT`].
 pub(crate) fn bind_delivery<B: Bind>(query: B, delivery: Delivery) -> B {
     let seal = delivery.seal();
     query
@@ -60,7 +60,7 @@ pub(crate) fn bind_delivery<B: Bind>(query: B, delivery: Delivery) -> B {
         .text(seal)
 }
 
-/// What has changed of `delivery`, and its seal: for [`crate::sql::DELIVERY_CHANGE`].
+/// Binds the values of [`crate::sql::DELIVERY_CHANGE`].
 pub(crate) fn bind_saved<B: Bind>(query: B, delivery: &Delivery) -> B {
     query
         .text(delivery.state.name())
@@ -72,8 +72,7 @@ pub(crate) fn bind_saved<B: Bind>(query: B, delivery: &Delivery) -> B {
         .text(delivery.id.clone())
 }
 
-/// Gives up a delivery that was changed behind the store's back: for
-/// [`crate::sql::DELIVERY_CONDEMN`].
+/// Binds the values of [`crate::sql::DELIVERY_CONDEMN`].
 pub(crate) fn bind_condemned<B: Bind>(query: B, delivery: &Delivery, note: String) -> B {
     query
         .text(note)
@@ -83,7 +82,7 @@ pub(crate) fn bind_condemned<B: Bind>(query: B, delivery: &Delivery, note: Strin
         .text(delivery.hook.clone())
 }
 
-/// For [`crate::sql::deliveries`].
+/// Binds the values of [`crate::sql::deliveries`].
 pub(crate) fn listing<B: Bind>(mut query: B, filter: &DeliveryFilter, limit: usize) -> B {
     if let Some(id) = &filter.id {
         query = query.text(id.clone());
@@ -97,7 +96,7 @@ pub(crate) fn listing<B: Bind>(mut query: B, filter: &DeliveryFilter, limit: usi
     query.number(to_sql(limit as u64))
 }
 
-/// A delivery. One that cannot be read is a damaged one, so that it does not hide the others.
+/// Decodes a delivery. One that cannot be read is damaged, so it does not hide the others.
 pub(crate) fn delivery_row(row: &impl Cells) -> Delivery {
     decode(row).unwrap_or_else(|error| Delivery {
         id: row.text(0).unwrap_or_default(),
@@ -142,7 +141,7 @@ fn decode(row: &impl Cells) -> Result<Delivery, Error> {
         damaged: None,
     };
     let seal = row.text(11)?;
-    // One of an earlier version has none until it changes.
+    // Deliveries of an earlier version have no seal until they change.
     if !seal.is_empty() && seal != delivery.seal() {
         delivery.damaged = Some("what is stored of it was changed".to_owned());
     }

@@ -1,4 +1,4 @@
-//! Who is to be told what moved.
+//! Notifies watchers in this process.
 
 use super::recent::{MOST_BYTES, Recent, Stored};
 use posse_protocol::{Record, RunId, Seq};
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Tells watchers in this process where logs end and that runs have become claimable.
+/// Tells watchers in this process where logs end, and that runs may have become claimable.
 pub(crate) struct Hub {
     tails: Mutex<Tails>,
     ready: watch::Sender<u64>,
@@ -14,23 +14,23 @@ pub(crate) struct Hub {
 
 struct Tails {
     watched: HashMap<RunId, Watched>,
-    /// Bytes of events that are kept for those who follow runs.
+    /// The bytes of the events in all `recent`.
     bytes: usize,
-    /// At this many, those that nobody watches any more are dropped.
+    /// The number of runs at which those without a watcher are removed.
     sweep_at: usize,
-    /// Nothing moves any more.
+    /// True if the store is closed.
     closed: bool,
 }
 
-/// A run that somebody watches.
+/// A run that has a watcher.
 struct Watched {
     tail: watch::Sender<Seq>,
-    /// Somebody reads its events as they come.
+    /// True if a watcher reads its events as they are appended.
     followed: bool,
     recent: Recent,
 }
 
-/// Runs that are kept at least before any are dropped.
+/// The smallest `sweep_at`.
 const FEW: usize = 256;
 
 impl Tails {
@@ -69,7 +69,7 @@ impl Hub {
         self.ready.subscribe()
     }
 
-    /// Tells the watchers of each run where its log ends.
+    /// Tells the watchers of each run the last position of its log.
     pub(crate) fn moved(&self, tails: impl IntoIterator<Item = (RunId, Seq)>) {
         let known = self.lock();
         for (run, seq) in tails {
@@ -82,8 +82,7 @@ impl Hub {
         }
     }
 
-    /// Keeps events that were just stored, if somebody follows their run. To be called before the
-    /// watchers are told.
+    /// Keeps events that were just stored, if a watcher follows their run. Call it before `moved`.
     pub(crate) fn keep(&self, stored: impl IntoIterator<Item = (RunId, Stored)>) {
         let mut tails = self.lock();
         for (run, stored) in stored {
@@ -105,8 +104,8 @@ impl Hub {
         }
     }
 
-    /// What follows `after` in the log of `run`, if this process has stored all of it a moment ago.
-    /// Whoever asks follows the run: what is stored from now on is kept for the next time.
+    /// Returns the events after `after` in the log of `run`, if this process has just stored all of
+    /// them. From now on, the run counts as followed, and its new events are kept.
     pub(crate) fn recent(&self, run: RunId, after: Seq, limit: usize) -> Option<Vec<Record>> {
         let mut tails = self.lock();
         let watched = tails.watched.get_mut(&run)?;
@@ -118,24 +117,24 @@ impl Hub {
         let records = watched.recent.read(run, after, limit);
         let freed = before - watched.recent.bytes();
         tails.bytes -= freed;
-        // Another process may have stored more.
+        // Another process may have appended more.
         let reached = records.as_ref()?.last()?.seq;
         records.filter(|records| reached >= tail || records.len() == limit)
     }
 
-    /// Tells workers that there may be something to claim.
+    /// Tells workers that there may be runs to claim.
     pub(crate) fn wake(&self) {
         self.ready.send_modify(|count| *count += 1);
     }
 
-    /// Nothing moves any more: whoever watches, or will, is told by the loss of the channel.
+    /// Closes the channels of all watchers. New watchers get a closed channel.
     pub(crate) fn close(&self) {
         let mut tails = self.lock();
         tails.closed = true;
         tails.watched.clear();
     }
 
-    /// The runs somebody watches.
+    /// Returns the runs that have watchers.
     pub(crate) fn watched(&self) -> Vec<RunId> {
         let mut tails = self.lock();
         tails.sweep();
@@ -143,7 +142,7 @@ impl Hub {
     }
 
     fn lock(&self) -> MutexGuard<'_, Tails> {
-        // Nothing panics while it is held; if it ever did, the map is still whole.
+        // No code panics while it holds the lock. Even if it did, the map would be valid.
         self.tails.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Looks at runs that wait: how much is shown, and what statements bind.
+//! Queries of the queue: how many runs they return, and the values that they bind.
 
 use super::cells::{Bind, to_sql};
 use crate::queue::{Passed, Queued};
@@ -6,25 +6,25 @@ use crate::sql;
 use posse_protocol::{RunId, SCHEMA_VERSION};
 use std::collections::{HashMap, HashSet};
 
-/// Runs that one look shows, but for those of every root.
+/// The most runs that a query returns, without those of every root.
 pub(crate) const MOST: usize = 1_024;
-/// Roots of which some are shown, whatever stands before them.
+/// The most roots in `queue_by_root`.
 const ROOTS: u32 = 256;
-/// How many of each.
+/// The most runs of each of these roots.
 const EACH: u32 = 64;
 
-/// Rows that one statement has room for. Few sizes, so that few statements are prepared; what is
-/// left empty costs little.
+/// The numbers of rows in a statement. There are few, so that few statements are prepared. Empty
+/// rows cost little.
 const ROOMS: [usize; 5] = [1, 4, 16, 64, 256];
 
-/// The rows that the next statement takes of `left`, and the room it has for them.
+/// Returns how many of `left` rows the next statement takes, and how many it has room for.
 pub(crate) fn room_for(left: usize) -> (usize, usize) {
     let most = ROOMS[ROOMS.len() - 1];
     let room = ROOMS.into_iter().find(|room| *room >= left).unwrap_or(most);
     (left.min(room), if left == 0 { 0 } else { room })
 }
 
-/// Those that go first but for some. `make` makes the statement of a text.
+/// Binds [`sql::queue_ahead`]. `make` creates the statement from its text.
 pub(crate) fn bind_ahead<B: Bind>(
     make: impl FnOnce(&str) -> B,
     workspace: Option<&str>,
@@ -45,7 +45,7 @@ pub(crate) fn bind_ahead<B: Bind>(
     let parents: Vec<String> = parents.iter().map(RunId::to_string).collect();
     let lists = [(agents, shape.agents), (models, shape.models), (&parents, shape.parents)];
     for (texts, room) in lists {
-        // Nothing is called like this; what finds no room is not passed over.
+        // No agent, model or parent has an empty name. Names beyond the room are ignored.
         let filled = texts.iter().cloned().chain(std::iter::repeat(String::new()));
         for text in filled.take(room) {
             ahead = ahead.text(text);
@@ -54,7 +54,7 @@ pub(crate) fn bind_ahead<B: Bind>(
     ahead.number(to_sql(MOST as u64))
 }
 
-/// Some of every root.
+/// Binds [`sql::queue_by_root`].
 pub(crate) fn bind_of_each_root<B: Bind>(
     make: impl FnOnce(&str) -> B,
     workspace: Option<&str>,
@@ -68,7 +68,7 @@ pub(crate) fn bind_of_each_root<B: Bind>(
     of_each.number(i64::from(EACH))
 }
 
-/// Roots of which as many were seen as are shown of each: there may be more.
+/// Returns the roots with as many runs as the query returns of each root. They may have more.
 pub(crate) fn cut(runs: &[Queued]) -> HashSet<RunId> {
     let mut counts: HashMap<RunId, u32> = HashMap::new();
     for run in runs {
@@ -77,7 +77,7 @@ pub(crate) fn cut(runs: &[Queued]) -> HashSet<RunId> {
     counts.into_iter().filter(|(_, count)| *count >= EACH).map(|(root, _)| root).collect()
 }
 
-/// Binds ids where there is room for so many.
+/// Binds ids to `room` placeholders.
 pub(crate) fn bind_ids<B: Bind>(mut query: B, ids: &[RunId], room: usize) -> B {
     for id in ids {
         query = query.text(id.to_string());

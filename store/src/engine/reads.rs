@@ -1,4 +1,4 @@
-//! What lists and sums bind, and what is made of their rows.
+//! The values that lists and sums bind, and the conversion of their rows.
 
 use super::cells::{Bind, Cells, to_sql};
 use super::codec::run_row;
@@ -10,21 +10,21 @@ use crate::sql::{self, Ask};
 use posse_protocol::{SCHEMA_VERSION, WorkerId};
 use std::collections::HashSet;
 
-/// Runs that are found by a part of their ids, at most.
+/// The most runs that a search by a part of the id returns.
 pub(crate) const FOUND: i64 = 1_000;
-/// Characters of an id's end by which runs are found.
+/// How many characters at the end of an id the index covers.
 const ENDING: usize = 4;
-/// Deliveries in a list whose length nobody set.
+/// The default length of a list of deliveries.
 pub(crate) const LIST: usize = 100;
 
-/// The runs of a filter. `make` makes the statement of a text.
+/// Binds the selection of a filter. `make` creates the statement from its text.
 pub(crate) fn bind_selection<B: Bind>(make: impl FnOnce(&str) -> B, selection: Selection) -> B {
     let Selection { statement, texts, limit } = selection;
     let query = texts.into_iter().fold(make(&statement), |query, text| query.text(text));
     query.number(to_sql(limit))
 }
 
-/// The sums that `query` asks for.
+/// Binds the sums of `query`.
 pub(crate) fn bind_spending<B: Bind>(make: impl FnOnce(&str) -> B, query: &SpendingQuery) -> B {
     let SpendingQuery { by, tree, workspace, since, until, limit } = query;
     let ask = Ask {
@@ -38,7 +38,7 @@ pub(crate) fn bind_spending<B: Bind>(make: impl FnOnce(&str) -> B, query: &Spend
     if let Some(tree) = tree {
         statement = statement.text(tree.to_string());
     }
-    // Once for the calls that are settled, once for those that are not.
+    // Once for settled calls, once for open calls.
     for _ in 0..2 {
         if let Some(workspace) = workspace {
             statement = statement.text(workspace.clone());
@@ -51,7 +51,7 @@ pub(crate) fn bind_spending<B: Bind>(make: impl FnOnce(&str) -> B, query: &Spend
     statement.number(to_sql(limit as u64))
 }
 
-/// Days are stored as numbers, and told as dates.
+/// Converts the stored numbers of days to dates.
 pub(crate) fn name_days(by: By, sums: &mut [Spending]) {
     if by == By::Day {
         for sum in sums {
@@ -60,17 +60,17 @@ pub(crate) fn name_days(by: By, sums: &mut [Spending]) {
     }
 }
 
-/// Runs that ended at `latest`, of which something is to be put away: for [`sql::leftovers`].
+/// Binds [`sql::leftovers`], for runs that ended (or became due) at `latest` or earlier.
 pub(crate) fn bind_leftovers<B: Bind>(query: B, latest: u64, limit: usize) -> B {
     query.number(to_sql(latest)).number(i64::from(SCHEMA_VERSION)).number(to_sql(limit as u64))
 }
 
-/// The last characters of `part`, by which runs are found, if it has as many.
+/// Returns the last characters of `part`, which the index covers, if it is long enough.
 pub(crate) fn ending(part: &str) -> Option<&str> {
     part.len().checked_sub(ENDING).and_then(|at| part.get(at..))
 }
 
-/// Runs found by their beginnings and their ends, as `part` says, the newest first.
+/// Merges runs found by the beginning and by the end of their ids, newest first.
 pub(crate) fn found(part: &str, begin: Vec<RunRow>, end: Vec<RunRow>) -> Vec<RunRow> {
     let mut found = begin;
     found.extend(end.into_iter().filter(|row| row.id.to_string().ends_with(part)));
@@ -79,12 +79,12 @@ pub(crate) fn found(part: &str, begin: Vec<RunRow>, end: Vec<RunRow>) -> Vec<Run
     found
 }
 
-/// True when runs are to be looked for that hold `part` near the ends of their ids.
+/// Returns true if `part` may occur inside an id.
 pub(crate) fn is_a_piece(part: &str) -> bool {
     part.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The runs of `rows`, and where each stands, given which workers are alive.
+/// Decodes runs and sets their status, given the living workers.
 pub(crate) fn as_they_stand<R: Cells>(rows: &[R], living: &HashSet<WorkerId>) -> Vec<RunRow> {
     let status = |mut row: RunRow| {
         row.status = row.status_given(row.work.owner.is_some_and(|owner| living.contains(&owner)));
@@ -93,7 +93,8 @@ pub(crate) fn as_they_stand<R: Cells>(rows: &[R], living: &HashSet<WorkerId>) ->
     rows.iter().filter_map(run_row).map(status).collect()
 }
 
-/// An index that leads astray leads nobody in circles who asks for page after page.
+/// Removes rows that do not follow the one before. So a damaged index cannot make a client that
+/// reads page after page go in circles.
 pub(crate) fn follow(rows: &mut Vec<RunRow>, filter: &Filter) {
     let mut last = filter.after.or(filter.before);
     rows.retain(|row| {

@@ -1,13 +1,14 @@
-//! Events that this process has just stored, kept in memory for those who follow their runs: who
-//! watches a thousand runs would else have the engine read, and check, what was written a moment ago.
+//! A cache of events that this process has just stored, for watchers that follow their runs.
+//! Without it, a client that watches a thousand runs would read and check events that were just
+//! written.
 //!
-//! Only a saving: what is not here is read from the database.
+//! Events that are not in the cache are read from the database.
 
 use posse_protocol::{Event, Record, RunId, SCHEMA_VERSION, Seq};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of events that are kept in all, at most, as they are stored.
+/// The most bytes of all cached events, in their stored form.
 pub(crate) const MOST_BYTES: usize = 32 << 20;
 
 /// Events that were stored together.
@@ -25,7 +26,7 @@ impl Stored {
     }
 }
 
-/// The last events of one run, without a gap.
+/// The last events of one run, without gaps.
 #[derive(Default)]
 pub(crate) struct Recent {
     stored: VecDeque<Stored>,
@@ -54,8 +55,8 @@ impl Recent {
         *self = Recent::default();
     }
 
-    /// At most `limit` events after `after`, if they are here. Those before are forgotten: whoever
-    /// follows a run does not go back.
+    /// Returns at most `limit` events after `after`, if they are cached. Drops the events before
+    /// them, because a watcher that follows a run does not go back.
     pub(crate) fn read(&mut self, run: RunId, after: Seq, limit: usize) -> Option<Vec<Record>> {
         while let Some(read) = self.stored.pop_front_if(|stored| stored.last() <= after) {
             self.bytes -= read.bytes;

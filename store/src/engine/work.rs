@@ -1,4 +1,4 @@
-//! What the writer is asked to do, sorted for one transaction, and how everyone is answered.
+//! Requests to the writer, grouped for one transaction, and their answers.
 
 use super::deliveries::{Change, Changed};
 use super::recent::Stored;
@@ -21,7 +21,7 @@ pub(crate) enum Request {
     Close,
 }
 
-/// What is done in one transaction. Requests that wait side by side have no order among them.
+/// The requests of one transaction. Requests that arrive at the same time have no order.
 #[derive(Default)]
 pub(crate) struct Work {
     pub(crate) appends: Vec<(Vec<Draft>, Reply<Vec<Appended>>)>,
@@ -30,20 +30,20 @@ pub(crate) struct Work {
     pub(crate) renewals: Vec<Reply<()>>,
     pub(crate) damages: Vec<(RunId, String, Reply<()>)>,
     pub(crate) erasures: Vec<(RunId, Seq, Reply<()>)>,
-    /// Of the runs that could be claimed, only those are that were told to stop.
+    /// True if only runs that were asked to stop may be claimed.
     pub(crate) only_to_stop: bool,
 }
 
-/// Whether claims are made while the disk is full.
+/// Whether workers may claim runs while the disk is full.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claims {
-    /// Of runs that were told to stop: whoever claims them brings them to their end.
+    /// They may claim runs that were asked to stop, to end them.
     ToStop,
-    /// Nobody is to be stopped.
+    /// No run was asked to stop, so they may claim none.
     None,
 }
 
-/// What a transaction answers, each list in the order of the work.
+/// The answers of a transaction, each list in the order of the requests.
 #[derive(Default)]
 pub(crate) struct Answers {
     pub(crate) appended: Vec<Result<Vec<Appended>, StoreError>>,
@@ -58,7 +58,7 @@ impl FromIterator<Request> for Work {
         for request in requests {
             match request {
                 Request::Append { batch, reply } => work.appends.push((batch, reply)),
-                // Nobody would know of the claim any more.
+                // The caller has gone and would never learn of the claim.
                 Request::Claim { reply, .. } if reply.is_closed() => {}
                 Request::Claim { wanted, reply } => work.claims.push((wanted, reply)),
                 Request::GiveBack { claimed } => {
@@ -76,7 +76,7 @@ impl FromIterator<Request> for Work {
 }
 
 impl Work {
-    /// Gives back runs whose claimers went away before they heard of it.
+    /// Returns the requests that release runs whose claimers have gone before they got the answer.
     pub(crate) fn giving_back(claimed: Vec<Claimed>) -> Self {
         let give_back = |claimed: Claimed| {
             let guard = Guard::Owner { epoch: claimed.epoch, last: None, then: Ownership::Queued };
@@ -97,7 +97,7 @@ impl Work {
         self.len() == 0
     }
 
-    /// The events that were stored, by run.
+    /// Returns the stored events, by run.
     pub(crate) fn stored(&self, answers: &Answers) -> impl Iterator<Item = (RunId, Stored)> {
         let appended = self.appends.iter().zip(&answers.appended);
         appended.filter_map(|((batch, _), result)| Some((batch, result.as_ref().ok()?))).flat_map(
@@ -115,9 +115,9 @@ impl Work {
         )
     }
 
-    /// Answers everyone. Returns the runs that were claimed for someone who no longer waits.
+    /// Answers all requests. Returns the runs that were claimed for callers that have gone.
     pub(crate) fn answer(self, answers: Answers) -> Vec<Claimed> {
-        // Whoever else no longer waits for an answer does not need it.
+        // Other callers that have gone do not need their answers.
         for ((_, reply), result) in self.appends.into_iter().zip(answers.appended) {
             let _ = reply.send(result);
         }
@@ -128,7 +128,7 @@ impl Work {
             let _ = reply.send(Ok(()));
         }
         for ((_, reply), changed) in self.deliveries.into_iter().zip(answers.deliveries) {
-            // What was taken for someone who has gone is due again when its lease is over.
+            // If the caller has gone, the taken deliveries are due again when their lease ends.
             let _ = reply.send(Ok(changed));
         }
         let claims = self.claims.into_iter().zip(answers.claimed);
@@ -138,7 +138,7 @@ impl Work {
             .collect()
     }
 
-    /// Answers everyone with `error`.
+    /// Answers all requests with `error`.
     pub(crate) fn refuse(self, error: &StoreError) {
         for (_, reply) in self.appends {
             let _ = reply.send(Err(error.clone()));
@@ -156,10 +156,10 @@ impl Work {
         }
     }
 
-    /// Keeps what may use the reserve and refuses the rest for want of space.
+    /// Keeps the requests that may use the reserve, and refuses the others with `Full`.
     pub(crate) fn keep_urgent(mut self, claims: Claims) -> Work {
         for reply in self.renewals.drain(..) {
-            // Nobody can take over either: there is no space for that.
+            // No other worker can take over runs either, because that needs space too.
             let _ = reply.send(Ok(()));
         }
         let is_urgent = |batch: &[Draft]| batch.iter().any(|it| it.append.reserve == Reserve::Use);
@@ -172,7 +172,7 @@ impl Work {
         Work { appends: urgent, claims: kept, only_to_stop: true, ..Work::default() }
     }
 
-    /// Each request by itself.
+    /// Splits the work into single requests.
     pub(crate) fn apart(self) -> impl Iterator<Item = Work> {
         let appends =
             self.appends.into_iter().map(|it| Work { appends: vec![it], ..Work::default() });

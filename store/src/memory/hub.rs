@@ -1,4 +1,4 @@
-//! Who of one worker is to be told what moved.
+//! Notifies the watchers of one worker.
 
 use posse_protocol::{RunId, Seq};
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ impl Hub {
         self.lock().ready.subscribe()
     }
 
-    /// Tells where the log of `run` ends.
+    /// Tells the watchers of `run` the last position of its log.
     pub(super) fn moved(&self, run: RunId, last: Seq) {
         let mut watchers = self.lock();
         let Some(tail) = watchers.tails.get(&run) else { return };
@@ -48,12 +48,12 @@ impl Hub {
         });
     }
 
-    /// Tells that a run may have become claimable.
+    /// Tells the worker that a run may have become claimable.
     pub(super) fn wake(&self) {
         self.lock().ready.send_modify(|times| *times += 1);
     }
 
-    /// Nothing moves any more.
+    /// Closes the channels of all watchers.
     pub(super) fn close(&self) {
         let mut watchers = self.lock();
         watchers.tails.clear();

@@ -1,4 +1,4 @@
-//! What is asked of the tables, by looking at every row.
+//! Queries, which read every row.
 
 use super::is_known;
 use super::state::State;
@@ -10,15 +10,15 @@ use posse_protocol::{Cleanup, RunId, Usage, Usd};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Runs in a list whose length nobody set.
+/// The default length of a list of runs.
 const LIST: usize = 100;
-/// Runs that one look shows, but for those of every root.
+/// The most runs that a query of the queue returns, without those of every root.
 const MOST: usize = 1_024;
-/// How many are shown of every root.
+/// The most runs of each root.
 const EACH: usize = 64;
 const DAY_MS: u64 = 86_400_000;
 
-/// Rows in the order in which they are claimed.
+/// Returns rows in the order in which workers claim them.
 pub(super) fn in_line<'a>(rows: impl Iterator<Item = &'a RunRow>) -> Vec<&'a RunRow> {
     let mut rows: Vec<&RunRow> = rows.collect();
     rows.sort_by_key(|row| (Reverse(row.work.priority), row.work.ready_at, row.id));
@@ -77,7 +77,7 @@ pub(super) fn queue(state: &State, look: &Look) -> Queue {
     }
 }
 
-/// Those of `rows` that `filter` selects, in its order.
+/// Returns those of `rows` that `filter` selects, in its order.
 pub(super) fn listed(
     state: &State,
     filter: &Filter,
@@ -136,7 +136,7 @@ fn selects(state: &State, filter: &Filter, row: &RunRow) -> bool {
         && filter.after.is_none_or(|after| row.id > after)
 }
 
-/// The runs whose ids begin or end with `part`, or else hold it near their end, the newest first.
+/// Finds runs whose ids begin or end with `part`, or else have it near the end, newest first.
 pub(super) fn found<'a>(state: &'a State, part: &str) -> Vec<&'a RunRow> {
     if part.len() < 4 {
         return Vec::new();
@@ -196,7 +196,7 @@ pub(super) fn leftovers(state: &State, wanted: Leftovers, now_ms: u64) -> Vec<&R
     left
 }
 
-/// A model call that is settled, or not yet.
+/// A model call, settled or open.
 struct Made<'a> {
     run: RunId,
     at: u64,
@@ -300,7 +300,7 @@ fn add(sum: &mut Usage, more: &Usage) {
     sum.cost = Usd(sum.cost.0.saturating_add(more.cost.0));
 }
 
-/// `run` and all below it.
+/// Returns `run` and all runs below it.
 fn below(state: &State, run: RunId) -> HashSet<RunId> {
     let mut below = HashSet::new();
     let mut next = vec![run];

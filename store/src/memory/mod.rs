@@ -1,9 +1,9 @@
-//! A store in memory, for tests: nothing is left when the last who has it open is gone.
+//! A store in memory, for tests. Its content is lost when the last handle is dropped.
 //!
-//! It obeys the same law as any other, and passes the same cases, but for those about damage. That it is
-//! small shows what a store has to do itself: hold the rows still while a transaction decides, find
-//! them, know who lives, and tell who waits. It uses public items of this crate only, as a host's
-//! store must: `tests/it/memory.rs` compiles it outside of the crate.
+//! It follows the same rules as the other stores and passes the same tests, except those about
+//! damage. It shows what a store must do itself: keep the rows unchanged while a transaction
+//! decides, find them, know which workers are alive, and notify watchers. It uses only public items
+//! of this crate, as a store of a host must: `tests/it/memory.rs` compiles it outside of the crate.
 
 mod hub;
 mod look;
@@ -26,12 +26,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Deliveries in a list whose length nobody set.
+/// The default length of a list of deliveries.
 const LIST: usize = 100;
-/// Runs that are found by a part of their ids, at most.
+/// The most runs that a search by a part of the id returns.
 const FOUND: usize = 1_000;
 
-/// What is in memory, and whoever opens it shares.
+/// The content, which all open stores share.
 #[derive(Clone)]
 pub struct Memory(Arc<Shared>);
 
@@ -43,19 +43,19 @@ struct Shared {
 }
 
 impl Memory {
-    /// Nothing yet, with the machine's clock.
+    /// Creates an empty memory with the clock of the machine.
     pub fn new() -> Self {
         Memory::with(Arc::new(MachineClock::new()), Duration::from_secs(10), None)
     }
 
-    /// Nothing yet, where the time comes from `clock`, a silent worker keeps its runs for `lease`, and
-    /// `scrub` takes out what must not be stored.
+    /// Creates an empty memory. A silent worker keeps its runs for `lease`, and `scrub` removes
+    /// secrets before they are stored.
     pub fn with(clock: Arc<dyn Clock>, lease: Duration, scrub: Option<Arc<dyn Scrub>>) -> Self {
         let state = Mutex::default();
         Memory(Arc::new(Shared { state, clock, lease, scrub }))
     }
 
-    /// Opens it, as one more worker.
+    /// Opens a store with a new worker.
     pub fn open(&self) -> MemoryStore {
         let (worker, hub) = (WorkerId::new(), Arc::new(Hub::default()));
         self.lock().hubs.insert(worker, hub.clone());
@@ -65,7 +65,7 @@ impl Memory {
         MemoryStore { memory: self.clone(), worker, hub, until, lapses, closed, scrub }
     }
 
-    /// Opens it like [`Memory::open`], for a worker that takes out what `scrub` says before it stores.
+    /// Opens a store like [`Memory::open`]. `scrub`, if given, replaces that of the memory.
     pub fn open_scrubbing(&self, scrub: Option<Arc<dyn Scrub>>) -> MemoryStore {
         let mut store = self.open();
         store.scrub = scrub.or(store.scrub.take());
@@ -83,21 +83,22 @@ impl Default for Memory {
     }
 }
 
-/// Logs in memory. To drop it without closing it is a death: what it owned is another's at once.
+/// A store in memory. If it is dropped before it is closed, its worker counts as dead, and others
+/// can claim its runs at once.
 pub struct MemoryStore {
     memory: Memory,
     worker: WorkerId,
     hub: Arc<Hub>,
-    /// Until when the lease holds, in steady milliseconds.
+    /// The end of the lease, in steady milliseconds.
     until: AtomicU64,
-    /// How often it was over before it was renewed.
+    /// How often the lease had ended before it was renewed.
     lapses: AtomicU64,
     closed: AtomicBool,
-    /// Takes out what must not be stored.
+    /// Removes secrets before they are stored.
     scrub: Option<Arc<dyn Scrub>>,
 }
 
-/// Whether a lease is renewed that holds.
+/// Whether to renew a lease that holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Renew {
     Always,
@@ -105,7 +106,7 @@ enum Renew {
 }
 
 impl MemoryStore {
-    /// A store of its own, with the machine's clock.
+    /// Creates a store with its own memory and the clock of the machine.
     pub fn new() -> Self {
         Memory::new().open()
     }
@@ -114,7 +115,7 @@ impl MemoryStore {
         &*self.memory.0.clock
     }
 
-    /// What there is, to look at.
+    /// Locks the content for reading.
     fn look(&self) -> Result<MutexGuard<'_, State>, StoreError> {
         let state = self.memory.lock();
         if self.closed.load(Ordering::SeqCst) {
@@ -123,7 +124,7 @@ impl MemoryStore {
         Ok(state)
     }
 
-    /// What there is, to change it: this worker is known from then on.
+    /// Locks the content for writing, and registers this worker.
     fn change(&self, renew: Renew) -> Result<MutexGuard<'_, State>, StoreError> {
         let mut state = self.look()?;
         if renew == Renew::Always || !state.knows(self.worker) {
@@ -418,7 +419,7 @@ impl Outbox for MemoryStore {
     }
 }
 
-/// True for a row that this version may execute.
+/// Returns true for a run that this version may execute.
 fn is_known(row: &RunRow) -> bool {
     row.log.version <= SCHEMA_VERSION && row.log.damaged.is_none()
 }

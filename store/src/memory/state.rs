@@ -1,4 +1,4 @@
-//! The tables.
+//! The tables of the store.
 
 use super::hub::Hub;
 use super::is_known;
@@ -16,31 +16,31 @@ pub(super) struct State {
     pub(super) calls: Vec<ModelCall>,
     pub(super) deliveries: BTreeMap<String, Delivery>,
     keys: HashMap<String, RunId>,
-    /// Until when the lease of each worker holds; nothing for one that has fallen.
+    /// The end of the lease of each worker; `None` for a worker that died.
     workers: HashMap<WorkerId, Option<u64>>,
     pub(super) hubs: HashMap<WorkerId, Arc<Hub>>,
 }
 
 impl State {
-    /// The events of `run` from `first` on.
+    /// Returns the events of `run` from `first` on.
     pub(super) fn events_from(&self, run: RunId, first: Seq) -> &[StoredEvent] {
         let events = self.events.get(&run).map_or(&[][..], Vec::as_slice);
         let before = usize::try_from(first.0.saturating_sub(1)).unwrap_or(usize::MAX);
         &events[before.min(events.len())..]
     }
 
-    /// Has something to do, and nobody who does it.
+    /// Runs that have something to do and no owner.
     pub(super) fn ready(&self) -> impl Iterator<Item = &RunRow> {
         let rows = self.rows.values().map(|row| &**row);
         rows.filter(|row| row.work.runnable && row.work.owner.is_none() && !row.state.paused)
     }
 
-    /// The same of what this version may execute.
+    /// Those of them that this version may execute.
     pub(super) fn claimable(&self) -> impl Iterator<Item = &RunRow> {
         self.ready().filter(|row| is_known(row))
     }
 
-    /// Tells whose the keys are that `drafts` want.
+    /// Passes the known keys of `drafts` to `changes`.
     pub(super) fn tell_keys(&self, drafts: &[Draft], changes: &mut Changes) {
         for key in Loading::of(drafts, []).keys() {
             if let Some(run) = self.keys.get(key) {
@@ -49,7 +49,7 @@ impl State {
         }
     }
 
-    /// Stores what was decided, and tells who watches. The rows are changed already.
+    /// Stores the changes of a transaction and notifies watchers. The rows are changed already.
     pub(super) fn store(&mut self, changes: Changes) {
         for event in changes.events {
             self.events.entry(event.run).or_default().push(event);
@@ -79,13 +79,13 @@ impl State {
         self.workers.insert(worker, Some(until));
     }
 
-    /// Whether `worker` lives, as `asking` sees it.
+    /// Returns whether `worker` is alive. A worker always sees itself as alive.
     pub(super) fn lives(&self, worker: WorkerId, asking: WorkerId, steady_ms: u64) -> bool {
         let until = self.workers.get(&worker).copied().flatten();
         worker == asking || until.is_some_and(|until| until >= steady_ms)
     }
 
-    /// A worker is no more, and has said nothing.
+    /// Marks a worker as dead: it is gone and did not close its store.
     pub(super) fn fell(&mut self, worker: WorkerId) {
         self.hubs.remove(&worker);
         if let Some(lease) = self.workers.get_mut(&worker) {
@@ -93,14 +93,14 @@ impl State {
         }
     }
 
-    /// A worker leaves, and gives up what it owns.
+    /// Removes a worker and releases its runs.
     pub(super) fn depart(&mut self, worker: WorkerId) {
         self.hubs.remove(&worker);
         self.workers.remove(&worker);
         self.disown(&HashSet::from([worker]));
     }
 
-    /// Queues again what dead workers owned. True when there was one.
+    /// Queues the runs of dead workers again. Returns true if there was a dead worker.
     pub(super) fn free_the_dead(&mut self, asking: WorkerId, steady_ms: u64) -> bool {
         let dead: HashSet<WorkerId> = self
             .workers
@@ -109,7 +109,7 @@ impl State {
             .filter(|worker| !self.lives(*worker, asking, steady_ms))
             .collect();
         for worker in &dead {
-            // One that is only silent has not died of what it executed.
+            // A silent worker, unlike a dead one, was not killed by its run.
             if self.workers.remove(worker) == Some(None) {
                 let owned = self.rows.values_mut().filter(|row| row.work.owner == Some(*worker));
                 owned.for_each(|row| row.count_death());

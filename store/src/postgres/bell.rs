@@ -1,8 +1,9 @@
-//! How processes learn of each other. A notification is a hint, the table is the truth: whoever is told
-//! looks, whoever may have missed something looks, and everybody looks from time to time.
+//! How processes learn about each other's changes. A notification is only a hint, and the tables
+//! are the truth. A process reads the tables after a notification, after it may have missed one,
+//! and from time to time.
 //!
-//! No transaction that writes notifies: the server would do them one after the other. What was stored is
-//! collected for a moment and told at once, on a connection of its own.
+//! Writing transactions do not notify, because the server would commit them one after the other.
+//! Instead, changes are collected for a moment and sent together, on a separate connection.
 
 use super::link::{Link, Replies};
 use super::message::{Message, Text};
@@ -17,36 +18,36 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-/// How long it is collected what is told at once.
+/// How long to collect changes before a notification.
 const COALESCED: Duration = Duration::from_millis(10);
-/// Runs that are named; if there are more, everybody looks at all they watch. A notification holds
-/// 7,999 bytes.
+/// The most runs in a notification, which holds 7,999 bytes. If there are more, the others check
+/// all runs that they watch.
 const NAMED: usize = 250;
-/// How soon a listener tries again that cannot connect.
+/// How soon a listener tries to connect again.
 const AGAIN: Duration = Duration::from_millis(500);
-/// Runs that are looked at in one message.
+/// The most runs in one statement.
 const LOOKED_AT: usize = 4_096;
 
-/// What is to be told to others.
+/// The changes to tell other processes.
 #[derive(Default)]
 pub(super) struct Bell {
     news: Mutex<News>,
     rung: Notify,
 }
 
-/// What has happened.
+/// Changes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct News {
-    /// Runs whose logs have moved.
+    /// Runs whose logs have grown.
     runs: BTreeSet<RunId>,
-    /// Too many to name.
+    /// True if there were too many runs to name.
     many: bool,
-    /// Some run may have become claimable.
+    /// True if a run may have become claimable.
     ready: bool,
 }
 
 impl Bell {
-    /// To be told to others soon.
+    /// Adds changes to the next notification.
     pub(super) fn ring(&self, tails: &[(RunId, Seq)], ready: bool) {
         if tails.is_empty() && !ready {
             return;
@@ -76,7 +77,7 @@ impl News {
         (self.many, self.ready) = (self.many | other.many, self.ready | other.ready);
     }
 
-    /// As it is told: who tells it, what became claimable, which runs.
+    /// Returns the text of a notification: the worker, flags, and the runs.
     fn written(&self, worker: WorkerId) -> String {
         let flag = |is: bool, letter: &'static str| if is { letter } else { "" };
         let mut text = format!("{worker} {}{}.", flag(self.ready, "r"), flag(self.many, "m"));
@@ -87,7 +88,8 @@ impl News {
         text
     }
 
-    /// What `text` tells, unless `worker` tells it itself. What cannot be read may be anything.
+    /// Parses a notification. Returns `None` if it comes from `worker` itself. A text that cannot
+    /// be parsed may mean any change.
     fn read(text: &str, worker: WorkerId) -> Option<News> {
         let mut words = text.split(' ');
         let by: Option<WorkerId> = words.next().and_then(|word| word.parse().ok());
@@ -103,7 +105,7 @@ impl News {
     }
 }
 
-/// Tells others what is stored here, and finds out what others have stored.
+/// The task that notifies other processes, and checks for changes by other processes.
 pub(super) struct Outside {
     pub(super) link: Link,
     pub(super) begin: Arc<Begin>,
@@ -112,22 +114,22 @@ pub(super) struct Outside {
     pub(super) bell: Arc<Bell>,
     pub(super) channel: String,
     pub(super) poll: Duration,
-    /// Whether others are told at all.
+    /// Whether to notify other processes.
     pub(super) tells: bool,
     pub(super) closing: watch::Receiver<bool>,
 }
 
-/// A message, and where the ends of logs and what is to be woken for will stand.
+/// A message, and the positions of the replies about logs and about claimable runs.
 type Question = (Message, Vec<usize>, Vec<usize>);
 
-/// What a listener heard.
+/// A notification that the listener received.
 pub(super) struct Heard(News);
 
 impl Outside {
     pub(super) async fn run(mut self, mut heard: mpsc::Receiver<Heard>) {
         let mut ticks = interval(self.poll);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Whoever opens a store has something to do first.
+        // A process that opens a store has requests first.
         ticks.reset();
         let (bell, mut closing) = (self.bell.clone(), self.closing.clone());
         loop {
@@ -146,7 +148,7 @@ impl Outside {
                 }
             }
         }
-        // That this worker has gone is told too.
+        // Tell others that this worker has gone.
         self.tell().await;
         self.link.close().await;
     }
@@ -159,11 +161,11 @@ impl Outside {
         let mut message = Message::default();
         let notify = Text::new("SELECT pg_notify($1, $2)").text(self.channel.clone());
         message.add(notify.text(news.written(self.worker)));
-        // What is not told is found by those who look.
+        // If this fails, others find the changes when they poll.
         let _ = self.link.send(message).await;
     }
 
-    /// Asks where logs end and, if everything is looked at, whether anything can be claimed.
+    /// Asks for the last positions of logs and, if `all`, whether runs can be claimed.
     fn question(&self, watched: &[RunId], all: bool) -> Question {
         let mut message = Message::default();
         message.begin(&self.begin.looking, Begin::READING);
@@ -177,7 +179,7 @@ impl Outside {
         (message, tails, waits)
     }
 
-    /// Looks at what others may have changed: at what `news` tell, or at all that somebody here waits for.
+    /// Checks for changes by other processes: those in `news`, or all that watchers here wait for.
     async fn look(&mut self, news: Option<News>) {
         let all = news.as_ref().is_none_or(|news| news.many);
         let mut watched = self.hub.watched();
@@ -193,7 +195,7 @@ impl Outside {
             }
         }
         let (message, tails, waits) = self.question(&watched, all);
-        // Nothing to do about an error here: the next transaction meets it, and reports it.
+        // The next transaction meets and reports an error.
         let Ok(replies) = self.link.send(message).await else { return };
         self.hub.moved(moved(&replies, &tails));
         if waits.iter().any(|at| !replies.rows(*at).is_empty()) {
@@ -203,18 +205,18 @@ impl Outside {
 }
 
 async fn closed(closing: &mut watch::Receiver<bool>) {
-    // Whoever would say so may be gone.
+    // The sender may be gone.
     let _ = closing.wait_for(|closing| *closing).await;
 }
 
-/// Where logs end.
+/// Returns the last positions of logs.
 fn moved(replies: &Replies, tails: &[usize]) -> Vec<(RunId, Seq)> {
     let rows = tails.iter().flat_map(|at| replies.rows(*at));
     let tail = |row| Some((Cells::text(row, 0).ok()?.parse().ok()?, Seq(number(row, 1).ok()?)));
     rows.filter_map(tail).collect()
 }
 
-/// Listens for what others tell, until nobody wants to hear it.
+/// Listens for notifications of other processes until the store closes.
 pub(super) async fn listen(
     options: PgConnectOptions,
     channel: String,
@@ -224,7 +226,7 @@ pub(super) async fn listen(
 ) {
     let listening = async {
         loop {
-            // The pool has nothing but the one connection, and makes it anew when it is gone.
+            // The pool has one connection, and replaces it when it is lost.
             let pool = PgPoolOptions::new()
                 .max_connections(1)
                 .idle_timeout(None)
@@ -249,7 +251,7 @@ async fn hear(
 ) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen(channel).await?;
-    // What was told before is lost, and after each time that the connection was.
+    // Notifications before this, or while the connection was lost, are missed.
     let anything = || Heard(News { runs: BTreeSet::new(), many: true, ready: true });
     let mut heard = Some(anything());
     loop {

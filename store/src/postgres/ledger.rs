@@ -1,9 +1,8 @@
-//! The writing connection: transactions in which everything is decided in memory
-//! ([`crate::transaction`]) on rows that are locked meanwhile.
+//! The writing connection. A transaction locks rows and decides in memory ([`crate::transaction`]).
 //!
-//! Several processes write at once. Whatever a decision rests on is locked first, always in the same
-//! order: rows of workers, then rows of runs, each by id. Nothing is kept in memory for the next
-//! transaction.
+//! Several processes write at once. A transaction first locks all rows that a decision depends on,
+//! always in the same order: rows of workers, then rows of runs, each by id. It caches nothing for
+//! the next transaction.
 
 mod claim;
 mod dead;
@@ -28,14 +27,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long it is tried to reach the server, and to get past others.
+/// How long to retry when the server cannot be reached, or when other transactions conflict.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a group is tried in which others were in the way. Then each request is tried by itself.
+/// How often to retry a group after a conflict. Then each request is tried alone.
 const TRIES: u32 = 6;
-/// Rows of one statement, at most.
+/// The most rows of one statement.
 const ROWS: usize = 256;
 
-/// Who this worker is, and until when others believe that it lives.
+/// This worker and its lease.
 pub(super) struct Presence {
     pub(super) worker: WorkerId,
     pub(super) clock: Arc<dyn Clock>,
@@ -44,7 +43,7 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// From memory: see [`crate::Claims::lease`].
+    /// The number of the lease, from memory: see [`crate::Claims::lease`].
     pub(super) fn lease_number(&self) -> Option<u64> {
         self.held.number(self.clock.steady_ms())
     }
@@ -58,39 +57,39 @@ pub(super) struct Ledger {
     link: Link,
     begin: Arc<Begin>,
     presence: Arc<Presence>,
-    /// Others know this worker, unless they have taken it for dead since.
+    /// True if this worker has a row, unless others have removed it as dead since.
     registered: bool,
-    /// How many transactions it has finished, stored or not.
+    /// The number of the last transaction with changes, committed or not.
     number: i64,
 }
 
-/// What a transaction did.
+/// The result of a transaction.
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) answers: Answers,
-    /// Where the logs end that were appended to.
+    /// The last positions of the changed logs.
     pub(super) tails: Vec<(RunId, Seq)>,
-    /// Some run may have become claimable.
+    /// True if a run may have become claimable.
     pub(super) freed: bool,
 }
 
-/// Why a transaction did nothing.
+/// Why a transaction changed nothing.
 pub(super) enum Failure {
-    /// No request is to blame.
+    /// No request caused it.
     Everyone(StoreError),
-    /// One of the requests may be: each is to be tried by itself.
+    /// One of the requests may have caused it. Try each alone.
     Someone(StoreError),
 }
 
-/// What was said last in a transaction.
+/// How a transaction ended.
 enum End {
     /// It was committed.
     Stored,
-    /// It was not, and nothing of it is left.
+    /// It was rolled back.
     Undone,
 }
 
-/// How long something is tried again.
+/// A limit for retries.
 struct Patience {
     until: Instant,
     tries: u32,
@@ -101,13 +100,13 @@ impl Patience {
         Patience { until: Instant::now() + PATIENCE, tries: 0 }
     }
 
-    /// Waits for a moment, a little longer each time; says no when it is over.
+    /// Waits for a random time, longer with each call. Returns false when the limit is reached.
     async fn wait(&mut self) -> bool {
         self.tries += 1;
         if Instant::now() >= self.until {
             return false;
         }
-        // Those who met are not to meet again: the fraction of a moment is anybody's.
+        // The nanoseconds serve as a random number: a second conflict becomes unlikely.
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let chance = now.map_or(0, |now| now.subsec_nanos() / 64);
         let most_us = 1_000_u64 << self.tries.min(8);
@@ -125,8 +124,8 @@ impl Ledger {
         self.link.place()
     }
 
-    /// Does what is appended, erased, marked and renewed in `work`, each request as if it were alone, or
-    /// nothing.
+    /// Performs the appends, erasures, damage marks and renewals in `work`, each request as if it
+    /// were alone, or nothing.
     pub(super) async fn transact(&mut self, work: &Work) -> Result<Done, Failure> {
         let mut patience = Patience::new();
         loop {
@@ -148,7 +147,7 @@ impl Ledger {
         }
     }
 
-    /// What was tried, or nothing if it is to be tried again.
+    /// Returns the result of an attempt, or `None` to try again.
     async fn judge<T>(
         &self,
         tried: Result<T, Trouble>,
@@ -182,13 +181,13 @@ impl Ledger {
         let (at, transaction) = self.stamp(&replies, stamp)?;
         let mut end = Message::default();
         let renewal = self.return_to_life(&replies, renewal, &mut end);
-        // To renew the lease is one message.
+        // A renewal of the lease is one message.
         if is_alone {
             self.renewed(&renewal);
             return Ok(Done::default());
         }
         take(&mut rows, &replies, &locked);
-        // What is above is locked with it; this is for what came in between.
+        // The locked rows include the accounts above. Load rows that were added in between.
         loop {
             let more = loading.next(&rows);
             if more.is_empty() {
@@ -208,7 +207,7 @@ impl Ledger {
         Ok(done)
     }
 
-    /// Begins a transaction that writes: makes this worker known if it is not, or if it is to renew its
+    /// Begins a writing transaction. Writes the row of this worker if needed, or to renew the
     /// lease.
     fn begin_writing(&mut self, message: &mut Message, renews: bool) -> Renewal {
         message.begin(&self.begin.writing, Begin::WRITING);
@@ -221,13 +220,14 @@ impl Ledger {
     }
 
     fn save_worker(&self, message: &mut Message) -> Renewal {
-        // Taken before it is sent: to others the lease holds a little longer.
+        // Read the clock before sending, so that the lease holds a little longer for others than
+        // for this worker.
         let until = self.presence.clock.steady_ms() + self.presence.lease.as_millis() as u64;
         let save = Text::new(pg::WORKER_SAVE).text(self.presence.worker.to_string());
         Renewal::Sent { until, at: message.add(save.number(self.presence.lease_ms())) }
     }
 
-    /// Makes this worker known with the rest of a transaction, if others have taken it for dead.
+    /// If others have removed this worker as dead, writes its row again in this transaction.
     fn return_to_life(
         &mut self,
         replies: &Replies,
@@ -239,7 +239,7 @@ impl Ledger {
                 self.presence.held.lost();
                 self.save_worker(message)
             }
-            // Whoever was known is found, or was forgotten meanwhile.
+            // A new row means that others had removed this worker.
             Renewal::Sent { at, .. } if self.registered => {
                 if is_one(replies.rows(at)) {
                     self.presence.held.lost();
@@ -250,7 +250,7 @@ impl Ledger {
         }
     }
 
-    /// What is stored now says that this worker lives.
+    /// Records that the row of this worker is stored.
     fn renewed(&mut self, renewal: &Renewal) {
         self.registered = true;
         if let Renewal::Sent { until, .. } = renewal {
@@ -264,7 +264,7 @@ impl Ledger {
         read.map_err(|error| self.place().strange(&error))
     }
 
-    /// Says the rest of a transaction and commits it. If the answer is lost, finds out what became of it.
+    /// Sends the rest of a transaction and commits it. If the answer is lost, finds out the result.
     async fn finish(&mut self, mut end: Message, transaction: &str) -> Result<(), Trouble> {
         if end.statements() == 0 {
             end.say("COMMIT");
@@ -285,15 +285,15 @@ impl Ledger {
         }
     }
 
-    /// What became of the last transaction, whose end nobody heard of: it is stored if its number is, once
-    /// it is not under way any more.
+    /// Returns how the last transaction ended, after its answer was lost. When it is no longer in
+    /// progress, it was committed if its number is stored.
     async fn became(&mut self, transaction: &str) -> Result<End, Trouble> {
         let mut patience = Patience::new();
         let mut last = "its end is not known".to_owned();
         loop {
             let mut ask = Message::default();
             ask.begin(&self.begin.writing, Begin::WRITING);
-            // In this order: what is over now is seen afterwards.
+            // In this order: if the transaction has ended now, the next statement sees its result.
             let under_way = ask.add(Text::new(pg::UNDER_WAY).text(transaction.to_owned()));
             let marked = Text::new(pg::MARKED).text(self.presence.worker.to_string());
             let marked = ask.add(marked);
@@ -302,7 +302,7 @@ impl Ledger {
                 Ok(replies) => {
                     let status = replies.rows(under_way).first();
                     let status = status.and_then(|row| row.maybe_text(0).ok().flatten());
-                    // Until the server has noticed that nobody listens.
+                    // The server may take a while to notice the lost connection.
                     if status.as_deref() != Some("in progress") {
                         let number = replies.rows(marked).first();
                         let number = number.and_then(|row| row.integer(0).ok());
@@ -332,15 +332,15 @@ fn is_one(rows: &[PgRow]) -> bool {
     rows.first().is_some_and(|row| row.integer(0).is_ok_and(|number| number == 1))
 }
 
-/// How a transaction sees to it that this worker is known.
+/// How a transaction makes sure that this worker has a row.
 enum Renewal {
-    /// It said that it lives, until then.
+    /// It wrote the row, with a lease until then.
     Sent { until: u64, at: usize },
-    /// It asked.
+    /// It checked the row.
     Known { at: usize },
 }
 
-/// Decides on everything that is asked, and says what is to be written.
+/// Decides on all requests, and adds the statements that write the changes.
 fn decide(
     work: &Work,
     mut changes: Changes,
@@ -352,7 +352,7 @@ fn decide(
     let mut done = Done::default();
     for (run, reason, _) in &work.damages {
         end.add(Text::new(sql::MARK_DAMAGED).text(reason.clone()).text(run.to_string()));
-        // What is appended in the same transaction comes afterwards, and finds it damaged.
+        // A later append in the same transaction must see the damage.
         if let Some(row) = rows.get_mut(run) {
             row.log.damaged = Some(reason.clone());
         }
@@ -379,7 +379,7 @@ fn loading(work: &Work) -> Loading {
     Loading::of(drafts, work.erasures.iter().map(|it| it.0))
 }
 
-/// Asks whose the keys are that new runs want.
+/// Looks up the keys of new runs.
 fn ask_for_keys(message: &mut Message, loading: &Loading) -> Vec<usize> {
     let keys: Vec<&String> = loading.keys().iter().collect();
     let mut asked = Vec::new();
@@ -399,7 +399,7 @@ fn know_keys(changes: &mut Changes, replies: &Replies, asked: &[usize]) {
     }
 }
 
-/// Locks runs and what is above them. In one statement: several would lock in another order.
+/// Locks runs and the accounts above them, in one statement: several would change the order.
 fn lock(message: &mut Message, runs: &BTreeSet<RunId>) -> Option<usize> {
     if runs.is_empty() {
         return None;
@@ -413,7 +413,7 @@ fn take(rows: &mut Rows, replies: &Replies, locked: &Option<usize>) {
     rows.extend(found.map(|row| (row.id, Box::new(row))));
 }
 
-/// Puts what was decided into statements, each for many rows. `stored` are the runs that are there.
+/// Adds the statements that write the changes, each for many rows. `stored` are the existing runs.
 fn write(message: &mut Message, changes: &mut Changes, rows: &Rows, stored: &HashSet<RunId>) {
     for events in chunks(std::mem::take(&mut changes.events)) {
         let insert = Text::new(&sql::insert_events(events.len()));

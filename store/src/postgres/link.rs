@@ -1,4 +1,4 @@
-//! A connection to the server: one message, one answer, and what an error means.
+//! A connection to the server: sends a message, receives the answer, and classifies errors.
 
 use super::message::Message;
 use crate::StoreError;
@@ -9,22 +9,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long the server may take to let somebody in.
+/// How long to wait for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long it may take to answer a message. It gives up waiting for a lock much earlier.
+/// How long to wait for an answer. The server gives up waiting for a lock much earlier.
 const ANSWER: Duration = Duration::from_secs(60);
-/// How long a reader tries again whose connection has gone: a server that starts again takes a while.
+/// How long a reader retries after its connection was lost. A restart of the server takes a while.
 const PATIENCE: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(20);
 
-/// Why a message was not answered as it should be.
+/// Why a message failed.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The connection is gone, or could not be had. What was said last may have been done, or not.
+    /// The connection is lost, or cannot be made. The last message may have been executed.
     Lost(String),
-    /// Others were in the way. Nothing was done, and all of it may be tried again.
+    /// Another transaction conflicted. Nothing was changed, and the whole can be tried again.
     Again(String),
-    /// It cannot be done.
+    /// The request cannot be performed.
     Refused(StoreError),
 }
 
@@ -32,13 +32,13 @@ pub(super) enum Trouble {
 pub(super) struct Replies(Vec<Vec<PgRow>>);
 
 impl Replies {
-    /// Those of the statement that stands there.
+    /// Returns the rows of a statement, by its position.
     pub(super) fn rows(&self, statement: usize) -> &[PgRow] {
         self.0.get(statement).map_or(&[], Vec::as_slice)
     }
 }
 
-/// What the database is called, to tell of trouble with it.
+/// The name of the database for errors.
 #[derive(Clone)]
 pub(super) struct Place(pub(super) Arc<str>);
 
@@ -47,7 +47,7 @@ impl Place {
         StoreError::Unusable { path: self.0.to_string(), reason: reason.into() }
     }
 
-    /// What came back for which there is no row, or one that cannot be read.
+    /// The error for a missing or unreadable row.
     pub(super) fn strange(&self, error: &Error) -> Trouble {
         Trouble::Refused(self.unusable(error.to_string()))
     }
@@ -66,9 +66,11 @@ impl Place {
         let reason = database.message().to_owned();
         let code = database.code().unwrap_or_default();
         match &*code {
-            // A failed serialisation, a deadlock, a lock that took too long, and one that came first.
+            // A serialization failure, a deadlock, a lock timeout, and a key that another
+            // transaction inserted first.
             "40001" | "40P01" | "55P03" | "23505" => Trouble::Again(reason),
-            // The server stops, starts or has no room for one more; it was silent for too long.
+            // The server stops, starts or is out of connections, or the transaction was idle too
+            // long.
             "57P01" | "57P02" | "57P03" | "53300" | "25P03" => Trouble::Lost(reason),
             "53100" => Trouble::Refused(StoreError::Full),
             "XX001" | "XX002" => {
@@ -80,7 +82,7 @@ impl Place {
     }
 }
 
-/// A connection that is made anew when it is gone.
+/// A connection that is replaced when it is lost.
 pub(super) struct Link {
     options: PgConnectOptions,
     place: Place,
@@ -96,8 +98,8 @@ impl Link {
         &self.place
     }
 
-    /// Says everything in `message` and waits for the answers. After an error that is not a loss nothing
-    /// of an open transaction is left.
+    /// Sends `message` and waits for the answers. An open transaction is rolled back after any
+    /// error but [`Trouble::Lost`].
     pub(super) async fn send(&mut self, message: Message) -> Result<Replies, Trouble> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
@@ -139,7 +141,7 @@ async fn exchange(
             let undo = sqlx::raw_sql("ROLLBACK").execute(connection);
             match timeout(ANSWER, undo).await {
                 Ok(Ok(_)) => Err(trouble),
-                // The server has undone it, or will when it notices; only the connection is of no use.
+                // The server has rolled back, or will soon. Only the connection is unusable.
                 _ => Err(Trouble::Lost("the connection broke off".to_owned())),
             }
         }
@@ -161,8 +163,8 @@ async fn gather(connection: &mut PgConnection, message: Message) -> Result<Repli
     Ok(Replies(replies))
 }
 
-/// Reads by one of several connections. One that is gone is tried again with another: nothing was
-/// changed.
+/// Reads with one of several connections. It retries after a lost connection, because a read
+/// changes nothing.
 pub(super) async fn read(
     pool: &PgPool,
     place: &Place,

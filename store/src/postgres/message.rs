@@ -1,22 +1,22 @@
-//! What is said to the server in one message: statements with their values in them.
+//! Messages to the server: statements with their values.
 //!
-//! The simple protocol takes any number of statements at once and needs no session between messages,
-//! so that it works through PgBouncer in transaction mode. It has no parameters: values are quoted
-//! here, once, the way libpq does it.
+//! The simple protocol takes any number of statements at once and needs no session between
+//! messages, so it works through PgBouncer in transaction mode. It has no parameters: this module
+//! quotes values, as libpq does.
 
 use crate::engine::{Bind, Cells, Given};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, Row};
 use std::fmt::Write;
 
-/// The server's text has no NUL. It is stored as this character, which nobody may use, and a `0`; the
-/// character itself as two of it.
+/// Text of the server cannot contain NUL. NUL is stored as this noncharacter and a `0`, and the
+/// character itself is doubled.
 const MARK: char = '\u{fdd0}';
 
-/// A statement into which values are put, in the order of its placeholders.
+/// A statement into which values are inserted, in the order of its placeholders.
 pub(super) struct Text {
     template: String,
-    /// How much of the template was written.
+    /// The length of the template that was written.
     at: usize,
     written: String,
 }
@@ -27,7 +27,7 @@ impl Text {
         Text { template: template.to_owned(), at: 0, written }
     }
 
-    /// Writes up to the next placeholder and steps over it.
+    /// Writes up to the next placeholder and skips it.
     fn advance(&mut self) {
         let rest = &self.template[self.at..];
         let Some(before) = rest.find('$') else { return };
@@ -36,7 +36,7 @@ impl Text {
         self.at += before + 1 + number;
     }
 
-    /// Puts something in that the server computes.
+    /// Inserts an expression that the server computes.
     pub(super) fn expression(mut self, expression: &str) -> Self {
         self.advance();
         self.written.push_str(expression);
@@ -65,7 +65,7 @@ impl Bind for Text {
         self.advance();
         let written = match number.into() {
             None => write!(self.written, "NULL"),
-            // A sign could meet another one.
+            // Parentheses, because the sign could follow another one.
             Some(number @ ..0) => write!(self.written, "({number})"),
             Some(number) => write!(self.written, "{number}"),
         };
@@ -74,11 +74,11 @@ impl Bind for Text {
     }
 }
 
-/// Writes `text` as a literal. One with a backslash says so: then it means the same whatever the
-/// server's `standard_conforming_strings` is.
+/// Writes `text` as a literal. If it contains a backslash, it is an `E` literal, so its meaning
+/// does not depend on the setting `standard_conforming_strings`.
 pub(super) fn quote(written: &mut String, text: &str) {
     written.reserve(text.len() + 2);
-    // A space, lest the letter be taken for the end of a word before it.
+    // The space separates the letter from a word before it.
     written.push_str(if text.contains('\\') { " E'" } else { "'" });
     for piece in text.split_inclusive(['\'', '\\', '\0', MARK]) {
         let end = piece.chars().next_back();
@@ -97,7 +97,7 @@ pub(super) fn quote(written: &mut String, text: &str) {
     written.push('\'');
 }
 
-/// What [`quote`] made of text, back again.
+/// Reverses the encoding of NUL by [`quote`].
 fn unmark(text: String) -> String {
     if !text.contains(MARK) {
         return text;
@@ -135,7 +135,7 @@ impl Cells for PgRow {
     }
 }
 
-/// Statements that go to the server at once.
+/// Statements that are sent to the server at once.
 #[derive(Default)]
 pub(super) struct Message {
     text: String,
@@ -143,7 +143,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Adds a statement that binds nothing. Returns where its rows will stand.
+    /// Adds a statement without values. Returns the position of its rows.
     pub(super) fn say(&mut self, statement: &str) -> usize {
         self.text.push_str(statement);
         self.text.push_str(";\n");
@@ -151,13 +151,13 @@ impl Message {
         self.statements - 1
     }
 
-    /// Adds so many statements at once, which give no rows.
+    /// Adds `count` statements at once, which return no rows.
     pub(super) fn begin(&mut self, statements: &str, count: usize) {
         self.say(statements);
         self.statements += count - 1;
     }
 
-    /// Adds a statement with its values. Returns where its rows will stand.
+    /// Adds a statement with its values. Returns the position of its rows.
     pub(super) fn add(&mut self, statement: Text) -> usize {
         self.say(&statement.finish())
     }

@@ -1,4 +1,4 @@
-//! The schema on a server: made, brought up to date, or refused.
+//! Creates or migrates the schema on a server.
 
 use super::link::{Link, Place, Replies, Trouble};
 use super::message::{Message, Text};
@@ -7,18 +7,18 @@ use crate::StoreError;
 use crate::engine::{Bind, Cells};
 use crate::sql::{MIGRATIONS, WHOLE};
 
-/// The first version that there was on PostgreSQL. What came before was made at once.
+/// The first schema version on PostgreSQL. There are no databases of earlier versions.
 const FIRST: usize = 6;
 
 /// Text is ordered by its bytes, as everywhere in Posse.
 const TEXT: (&str, &str) = (" TEXT", " TEXT COLLATE \"C\"");
 
-/// What only this engine has: the one clock, what begins a transaction, numbers that everybody must
-/// know, and how tables are kept. Functions are for what every transaction does: the server plans them
-/// once in a session, and planning is most of what they cost.
-/// Rows of runs and workers are written again and again: their pages have room for the next
-/// version beside the last, and what is dead is cleared away early. A step of a run changes no column
-/// of any index, so that no index is written with it; the index of calls that are under way would be.
+/// What only this engine needs: a common clock, a function that begins a transaction, shared
+/// counters, and storage parameters. Functions do what every transaction does: the server plans
+/// them once in a session, and planning is most of their cost. Rows of runs and workers are updated
+/// often. So their pages keep room for the next version of a row, and vacuum removes dead versions
+/// early. A step of a run changes no indexed column, so no index is written. The index of open
+/// calls would be, so it is dropped.
 const ENGINE: &str = "
     CREATE TABLE marks (name TEXT COLLATE \"C\" PRIMARY KEY NOT NULL, number BIGINT NOT NULL);
     INSERT INTO marks (name, number) VALUES ('freed', 0), ('schema', 0);
@@ -52,7 +52,7 @@ const ENGINE: &str = "
     ALTER TABLE events SET (autovacuum_vacuum_insert_scale_factor = 0.05);
 ";
 
-/// Brings the tables of `schema` up to date, or finds that they are.
+/// Creates or migrates the tables of `schema`, if needed.
 pub(super) async fn prepare(link: &mut Link, schema: &str) -> Result<(), StoreError> {
     let known = MIGRATIONS.len() as i64;
     let found = version(link, schema).await?;
@@ -60,7 +60,7 @@ pub(super) async fn prepare(link: &mut Link, schema: &str) -> Result<(), StoreEr
     if found == known {
         return Ok(());
     }
-    // Another process may be doing the same: the version is read again under the lock.
+    // Another process may migrate too, so read the version again under the lock.
     let mut begin = Message::default();
     begin.say("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
     begin.say(&statements::migrating());
@@ -75,7 +75,7 @@ pub(super) async fn prepare(link: &mut Link, schema: &str) -> Result<(), StoreEr
     }
     change.say(&format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\""));
     change.say(&format!("SET LOCAL search_path = \"{schema}\""));
-    // A new database is made at once, an old one step by step.
+    // A new database gets the whole schema at once, an old one each migration.
     match found {
         0 => {
             change.say(&WHOLE.replace(TEXT.0, TEXT.1));
@@ -93,10 +93,10 @@ pub(super) async fn prepare(link: &mut Link, schema: &str) -> Result<(), StoreEr
     Ok(())
 }
 
-/// What version the tables are; 0 if there are none.
+/// Returns the version of the tables, or 0 if there are none.
 async fn version(link: &mut Link, schema: &str) -> Result<i64, StoreError> {
     let mut look = Message::default();
-    // From the tables of the catalogue: what a session remembers of names may be out of date.
+    // Query the catalog tables, because a session may cache outdated names.
     let there = Text::new(
         "SELECT pg_class.relname FROM pg_class \
          JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace \
@@ -113,7 +113,7 @@ async fn version(link: &mut Link, schema: &str) -> Result<i64, StoreError> {
     number.ok_or_else(|| link.place().unusable("what version its schema is cannot be read"))
 }
 
-/// Refuses what a newer version has made, and what none has.
+/// Fails for a schema of a newer version, and for a version that never existed.
 fn check(found: i64, known: i64, place: &Place) -> Result<(), StoreError> {
     match found {
         found if found > known => {

@@ -1,7 +1,7 @@
-//! The store of many machines: a PostgreSQL database that any number of processes write to.
+//! The store for many machines: a PostgreSQL database that any number of processes write to.
 //!
-//! Decision 51 (`docs/adr/0051-a-store-for-many-machines.md`) says which rows a transaction locks, and why
-//! that is enough.
+//! Decision 51 (`docs/adr/0051-a-store-for-many-machines.md`) explains which rows a transaction
+//! locks, and why that is enough.
 
 mod bell;
 mod ledger;
@@ -40,14 +40,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 use writer::{Writer, closed};
 
-/// Requests that may wait for the writer.
+/// The most requests that wait for the writer.
 const QUEUE: usize = 16_384;
-/// Bells that may wait to be looked after.
+/// The most notifications that wait to be handled.
 const HEARD: usize = 1_024;
-/// How long a reader waits for its turn.
+/// How long a read waits for a connection.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Logs in a PostgreSQL database, which other processes on other machines may have open too.
+/// A store in a PostgreSQL database, which processes on other machines can use too.
 ///
 /// ```no_run
 /// # async fn open() -> Result<(), posse_store::StoreError> {
@@ -67,14 +67,14 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the database, and makes its tables if there are none.
+    /// Opens the database, and creates its tables if there are none.
     ///
     /// # Errors
-    /// When the server cannot be reached or does not prove who it is, or when the tables were made by a
-    /// newer version: they are then left untouched.
+    /// When the server cannot be reached or cannot be verified, or when a newer version created the
+    /// tables. They are left unchanged then.
     pub async fn open(options: PostgresOptions) -> Result<Self, StoreError> {
         let worker = WorkerId::new();
-        // Others look for this name when the worker falls silent.
+        // Other workers look for sessions with this name when this worker is silent.
         let name = format!("posse {worker}");
         let connect = options.connect(&name)?;
         let listen = options.listen(&name)?;
@@ -127,8 +127,8 @@ impl PostgresStore {
         Ok(PostgresStore { requests, reader, hub, tasks, closing, scrub: options.scrub })
     }
 
-    /// Has the reader do `work`, which goes on even when its caller does not look at it for a while:
-    /// it holds one of a few connections that others wait for.
+    /// Lets the reader do `work` in a task. It continues even if its caller is not polled for a
+    /// while, because it holds one of a few connections that others wait for.
     async fn look<T, W>(&self, work: impl FnOnce(Arc<Reader>) -> W) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -164,14 +164,14 @@ impl PostgresStore {
 impl Store for PostgresStore {
     async fn close(&self) {
         self.reader.pool.close().await;
-        // The writer may be gone already.
+        // The writer may have ended already.
         let _ = self.requests.send(Request::Close).await;
-        // It gives up its claims, and then others are told.
+        // The writer releases its claims first, and then others are notified.
         self.requests.closed().await;
         self.closing.send_replace(true);
         self.tasks.close();
         self.tasks.wait().await;
-        // Last: until then the writer tells what it stores.
+        // Last, because the writer notifies watchers until it ends.
         self.hub.close();
     }
 }
@@ -235,11 +235,11 @@ impl Claims for PostgresStore {
         if let Glance::Whole(queue) = seen.await? {
             return Ok(queue);
         }
-        // Only the writer gives back what the dead owned, before any claim.
+        // Only the writer releases runs of dead workers, before a claim.
         self.claim(&Wanted { limit: 0, runs: Vec::new(), workspace: None }).await?;
         match self.look(move |reader| async move { reader.queue(&again).await }).await? {
             Glance::Whole(queue) => Ok(Queue { freed: true, ..queue }),
-            // Another has died meanwhile: seen at the next look.
+            // Another worker has died meanwhile. The next query sees it.
             Glance::Dead => Ok(Queue { freed: true, ..Queue::default() }),
         }
     }
@@ -342,7 +342,7 @@ impl Outbox for PostgresStore {
     }
 }
 
-/// Waits for claims, and gives them back if the claimer goes away before it has them.
+/// Waits for claimed runs, and releases them if the caller goes away first.
 struct Claiming<'a> {
     answer: oneshot::Receiver<Result<Vec<Claimed>, StoreError>>,
     requests: &'a mpsc::Sender<Request>,
@@ -350,10 +350,10 @@ struct Claiming<'a> {
 
 impl Drop for Claiming<'_> {
     fn drop(&mut self) {
-        // An answer that comes later finds nobody, and the writer takes it back itself.
+        // The writer releases runs whose answer arrives later.
         self.answer.close();
         if let Ok(Ok(claimed)) = self.answer.try_recv() {
-            // If the queue has no room, they are free when this worker ends.
+            // If the queue is full, the runs are released when this worker ends.
             let _ = self.requests.try_send(Request::GiveBack { claimed });
         }
     }

@@ -1,4 +1,4 @@
-//! How a database on a server is found and trusted.
+//! Options for a database on a server: its address and its verification.
 
 use crate::clock::{Clock, MachineClock};
 use crate::{Scrub, StoreError};
@@ -11,62 +11,62 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a database on a PostgreSQL server is opened.
+/// How to open a database on a PostgreSQL server.
 #[derive(Clone)]
 pub struct PostgresOptions {
-    /// Where it is: `postgres://user@host/database`. The password is the one of this address, or that of
-    /// `password_file`, of `PGPASSWORD`, or of the user's `.pgpass`, in this order.
+    /// The address: `postgres://user@host/database`. The password comes from this address, from
+    /// `password_file`, from `PGPASSWORD`, or from the `.pgpass` of the user, in this order.
     pub url: String,
-    /// A file that holds the password, and nothing else.
+    /// A file that contains only the password.
     pub password_file: Option<PathBuf>,
-    /// The schema of the database that the tables are in. Made if it does not exist.
+    /// The schema of the tables. It is created if it does not exist.
     pub schema: String,
-    /// Whether the server must prove who it is.
+    /// Whether the server must be verified.
     pub server: ServerIdentity,
-    /// How this process learns what others have stored.
+    /// How this process learns about changes by other processes.
     pub bell: Bell,
-    /// How long a worker that has fallen silent keeps its runs.
+    /// How long a silent worker keeps its runs.
     pub lease: Duration,
-    /// How often changes by other processes are looked for, whatever the bell says. A second at most.
+    /// How often to poll for changes by other processes, despite notifications. At most a second.
     pub poll: Duration,
-    /// Connections for reading, at most. There are up to three more.
+    /// The most connections for reading. There are up to three more.
     pub readers: u32,
-    /// The steady time by which a worker judges its own lease. All other times are the server's.
+    /// The steady clock for the own lease of the worker. All other times are those of the server.
     pub clock: Arc<dyn Clock>,
-    /// What must not be stored.
+    /// Removes secrets before they are stored.
     pub scrub: Option<Arc<dyn Scrub>>,
 }
 
-/// Whether a server must prove who it is. One on this machine need not: a Unix socket, or a loopback
-/// address.
+/// Whether a server must be verified. A server on this machine, at a Unix socket or a loopback
+/// address, need not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerIdentity {
     /// By a certificate for its name (`sslmode=verify-full`).
     #[default]
     Verified,
-    /// As the address says, even if anyone on the way could read and change everything.
+    /// As the address says, even if others on the network could read and change everything.
     Unverified,
 }
 
-/// How a process learns at once what others have stored. It looks every [`PostgresOptions::poll`] in any
-/// case.
+/// How a process is notified about changes by other processes. It also polls every
+/// [`PostgresOptions::poll`].
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Bell {
-    /// By notifications, on a connection to the same address. It needs a session of its own.
+    /// By notifications, on a connection to the same address. It must keep a session.
     #[default]
     On,
-    /// By notifications, on a connection to this address: where the other one leads through a pooler that
-    /// keeps no sessions, such as PgBouncer in transaction mode.
+    /// By notifications, on a connection to this address. Use it if the other address leads to a
+    /// pooler without sessions, such as PgBouncer in transaction mode.
     At(String),
-    /// Not at all. Others are not told of what is stored here either: they find it when they look.
+    /// Not at all. This process does not notify others either; they find its changes by polling.
     Off,
 }
 
-/// The longest time between two looks.
+/// The longest interval of polling.
 const LONGEST_POLL: Duration = Duration::from_secs(1);
 
 impl PostgresOptions {
-    /// The database at `url`, everything else as it should be.
+    /// The default options for the database at `url`.
     pub fn new(url: impl Into<String>) -> Self {
         PostgresOptions {
             url: url.into(),
@@ -86,12 +86,12 @@ impl PostgresOptions {
         self.poll.clamp(Duration::from_millis(1), LONGEST_POLL)
     }
 
-    /// How to connect, for statements. `name` is what the server shows of the connection.
+    /// Returns the options of connections for statements. The server shows `name` for a connection.
     pub(super) fn connect(&self, name: &str) -> Result<PgConnectOptions, StoreError> {
         self.connect_to(&self.url, name)
     }
 
-    /// The same for notifications, if there are any.
+    /// Returns the options of the connection for notifications, if there is one.
     pub(super) fn listen(&self, name: &str) -> Result<Option<PgConnectOptions>, StoreError> {
         match &self.bell {
             Bell::On => self.connect(name).map(Some),
@@ -106,7 +106,7 @@ impl PostgresOptions {
             let reason = "its address must begin with `postgres://`".to_owned();
             return Err(StoreError::Unusable { path: "on a server".to_owned(), reason });
         }
-        // What the parser says could hold a part of the address, and so of the password.
+        // The error of the parser could contain a part of the address, and so of the password.
         let options = PgConnectOptions::from_str(url).map_err(|_| StoreError::Unusable {
             path: "on a server".to_owned(),
             reason: "its address cannot be read; `postgres://user@host:5432/database` is one"
@@ -116,9 +116,9 @@ impl PostgresOptions {
         let unusable = |reason: String| StoreError::Unusable { path: place.clone(), reason };
         let mut options = options
             .application_name(name)
-            // Values stand in the statements: they are nobody's to log.
+            // Statements contain values, which must not be logged.
             .disable_statement_logging()
-            // No statement is prepared, and a pooler need not know of this setting.
+            // No statement is prepared, and a pooler may not know this setting.
             .statement_cache_capacity(0)
             .extra_float_digits(None);
         if let Some(file) = self.password_file.as_ref().filter(|_| !has_password(url)) {
@@ -163,14 +163,14 @@ impl fmt::Debug for Bell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Bell::On => "On",
-            // Its address may hold a password.
+            // The address may contain a password.
             Bell::At(_) => "At(..)",
             Bell::Off => "Off",
         })
     }
 }
 
-/// What the database is called in errors: without a password.
+/// Returns the name of the database for errors, without a password.
 pub(super) fn place(options: &PgConnectOptions) -> String {
     let host = match options.get_socket() {
         Some(socket) => socket.display().to_string(),
@@ -181,7 +181,7 @@ pub(super) fn place(options: &PgConnectOptions) -> String {
     format!("postgres://{user}@{host}/{database}")
 }
 
-/// True for a server on this machine.
+/// Returns true for a server on this machine.
 fn is_local(options: &PgConnectOptions) -> bool {
     let host = options.get_host().trim_matches(['[', ']']);
     options.get_socket().is_some()
@@ -190,7 +190,7 @@ fn is_local(options: &PgConnectOptions) -> bool {
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The settings that stand behind the `?` of an address.
+/// Returns the names of the parameters in an address.
 fn settings(url: &str) -> impl Iterator<Item = &str> {
     let settings = url.split_once('?').map_or("", |(_, settings)| settings);
     settings.split('&').map(|setting| setting.split('=').next().unwrap_or_default())
@@ -207,7 +207,7 @@ fn has_password(url: &str) -> bool {
     user.is_some_and(|user| user.contains(':')) || settings(url).any(|name| name == "password")
 }
 
-/// A schema's name goes into statements and into the name of a channel.
+/// Checks the name of a schema, which becomes part of statements and of the name of a channel.
 fn check_schema(schema: &str) -> Result<(), StoreError> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let begins = schema.bytes().next().is_some_and(|first| !first.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Looking at runs that wait, beside the writer.
+//! Queries of the queue, concurrent with the writer.
 
 use super::link::read;
 use super::message::{Message, Text};
@@ -14,22 +14,22 @@ use sqlx::postgres::PgRow;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
-/// Runs named in one statement, at most.
+/// The most runs in one statement.
 const NAMED: usize = 4_096;
 
-/// What a look at those that wait came to.
+/// The result of a query.
 pub(super) enum Glance {
-    /// All that was looked for.
+    /// The queue.
     Whole(Queue),
-    /// Somebody has died: what they owned waits as well, once it is given back.
+    /// A worker has died. Its runs belong to the queue once the writer has released them.
     Dead,
 }
 
 impl Reader {
     pub(super) async fn queue(&self, look: &Look) -> Result<Glance, StoreError> {
         let statements = asked_by(look);
-        // In this order: what is stamped before `now` and is not seen is in flight. Each statement sees
-        // what is stored when it begins, which a snapshot of the whole would not.
+        // The order matters: a run that was stamped before `now` and is not visible is in flight.
+        // Each statement must see what is committed when it begins, so this is not one snapshot.
         let fixed =
             [pg::NOW.to_owned(), pg::in_flight(), pg::FREED_SO_FAR.to_owned(), pg::DEAD.to_owned()];
         let until = sql::queue_until();
@@ -129,7 +129,7 @@ fn asked_by(look: &Look) -> Vec<String> {
     }
 }
 
-/// The moment before which nothing is stamped any more that is not seen yet.
+/// Returns the time before which all stamped rows are visible.
 fn settled(now: &[PgRow], in_flight: &[PgRow]) -> u64 {
     let Some(Ok(now)) = now.first().map(|row| row.integer(0)) else { return 0 };
     let begun = in_flight.iter().filter_map(|row| row.integer(0).ok());
@@ -137,10 +137,10 @@ fn settled(now: &[PgRow], in_flight: &[PgRow]) -> u64 {
     u64::try_from(earliest).unwrap_or(0)
 }
 
-/// The moment near `now` of which `begun` is the rest, divided by [`pg::WRAP`].
+/// Returns the time near `now` that equals `begun` modulo [`pg::WRAP`].
 fn unwrapped(begun: i64, now: i64) -> i64 {
     let ago = (now - begun).rem_euclid(pg::WRAP);
-    // Whoever began after `now` was asked for is no older than that.
+    // A transaction that began after `now` was read stamps nothing earlier.
     if ago > pg::WRAP / 2 { now } else { now - ago }
 }
 

@@ -1,5 +1,5 @@
-//! Reading beside the writer: each question is one message on one of a few connections. Every log that is
-//! read is checked against its hashes.
+//! Reads, concurrently with the writer. Each query is one message on one of a few connections. Each
+//! log that is read is checked against its hashes.
 
 use super::ledger::Presence;
 use super::link::{Place, Replies, read};
@@ -29,12 +29,12 @@ pub(super) struct Reader {
     pub(super) presence: Arc<Presence>,
     /// To tell the writer about damage.
     pub(super) requests: mpsc::Sender<Request>,
-    /// How often runs had been given back when the queue was last looked at.
+    /// The value of the counter `freed` at the last query of the queue.
     pub(super) freed: AtomicI64,
 }
 
 impl Reader {
-    /// Asks `statements`, which all see the same. Their rows stand in this order.
+    /// Executes `statements` in one snapshot. Their rows are in this order.
     async fn ask(&self, statements: &[String]) -> Result<Asked, StoreError> {
         let message = || {
             let mut message = Message::default();
@@ -62,7 +62,7 @@ impl Reader {
         if let (Err(StoreError::Damaged { reason, .. }), None) = (&result, known) {
             let (reply, marked) = oneshot::channel();
             let mark = Request::Damage { run, reason: reason.clone(), reply };
-            // What cannot be marked now is found again by whoever reads next.
+            // If the run cannot be marked now, the next read finds the damage again.
             if self.requests.send(mark).await.is_ok() {
                 let _ = marked.await;
             }
@@ -70,7 +70,7 @@ impl Reader {
         result
     }
 
-    /// What the log says, and what is already known to be wrong with it.
+    /// Returns the events of the log, or its damage, and the damage that was known before.
     async fn read_checked(
         &self,
         run: RunId,
@@ -78,7 +78,7 @@ impl Reader {
         limit: usize,
     ) -> Result<(Result<Vec<Record>, StoreError>, Option<String>), StoreError> {
         let tail = Text::new(sql::TAIL).text(run.to_string()).finish();
-        // The event before the first wanted one is read for its hash.
+        // Read one event before the first wanted one, for its hash.
         let events = events(run, after.0.max(1), limit.saturating_add(1));
         let asked = self.ask(&[tail, events]).await?;
         let tail = asked.rows(0).first().ok_or(StoreError::NotFound(run))?;
@@ -96,7 +96,7 @@ impl Reader {
         Ok((chain::check(run, after, limit, &tail, events), known))
     }
 
-    /// The hashes of events as they are stored; an event that cannot be read has none.
+    /// Returns the stored hashes of events. An event that cannot be read has an empty one.
     pub(super) async fn hashes(
         &self,
         run: RunId,
@@ -115,7 +115,7 @@ impl Reader {
     }
 
     pub(super) async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
-        // Who lives is part of the question only if it is about where runs stand.
+        // The living workers matter only to a filter by status.
         let living: Vec<String> = match filter.status.is_empty() {
             true => Vec::new(),
             false => {
@@ -129,19 +129,19 @@ impl Reader {
         Ok(rows)
     }
 
-    /// The runs that `statement` selects, and where they stand.
+    /// Returns the runs that `statement` selects, with their status.
     async fn standing(&self, statement: Text) -> Result<Vec<RunRow>, StoreError> {
         let asked = self.ask(&[statement.finish(), pg::LIVING.to_owned()]).await?;
         Ok(as_they_stand(asked.rows(0), &self.living(asked.rows(1))))
     }
 
-    /// The workers of `rows`, and this one: whoever asks lives.
+    /// Returns the workers of `rows` and this one, which is alive.
     fn living(&self, rows: &[impl Cells]) -> HashSet<WorkerId> {
         let others = rows.iter().filter_map(|row| row.text(0).ok()?.parse().ok());
         others.chain([self.presence.worker]).collect()
     }
 
-    /// The runs whose ids begin or end with `part`, or else hold it near their end, the newest first.
+    /// Finds runs whose ids begin or end with `part`, or else have it near the end, newest first.
     pub(super) async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
         let Some(ending) = ending(part) else { return Ok(Vec::new()) };
         let begins = Text::new(&sql::runs_by_beginning());
@@ -159,7 +159,7 @@ impl Reader {
         self.standing(holds.text(format!("%{part}%")).number(FOUND)).await
     }
 
-    /// The runs of which something is to be put away.
+    /// Returns ended runs to archive, or whose logs to remove.
     pub(super) async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
         let long = u64::try_from(wanted.ended_for.as_millis()).unwrap_or(u64::MAX);
         let latest = self.now().await?.saturating_sub(long);
@@ -178,7 +178,7 @@ impl Reader {
         Ok(sums)
     }
 
-    /// The rows of the ledger that `run` has.
+    /// Returns the rows of `run` in the ledger.
     pub(super) async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError> {
         let calls = Text::new(&sql::calls_of_a_run()).text(run.to_string());
         let asked = self.ask(&[calls.finish()]).await?;
@@ -204,8 +204,8 @@ impl Reader {
         Ok(wait.map(Duration::from_millis))
     }
 
-    /// What is wrong beside the logs: deliveries that were changed, and those that tell of runs that are
-    /// not there. The server itself sees to its indices.
+    /// Returns damage outside of the logs: changed deliveries, and deliveries about runs that do
+    /// not exist. The server takes care of its indexes.
     pub(super) async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {
         let all = DeliveryFilter::default();
         let listed = listing(Text::new(&sql::deliveries(&all)), &all, usize::MAX).finish();
@@ -221,7 +221,7 @@ impl Reader {
         Ok(changed.chain(lost).collect())
     }
 
-    /// The first column of the rows of a statement that binds nothing.
+    /// Returns the first column of a statement without values.
     pub(super) async fn names(&self, statement: &str) -> Result<Vec<String>, StoreError> {
         let asked = self.ask(&[statement.to_owned()]).await?;
         let names = asked.rows(0).iter().map(|row| row.text(0)).collect::<Result<_, _>>();
@@ -229,7 +229,7 @@ impl Reader {
     }
 }
 
-/// What was asked, without what begins and ends a transaction.
+/// The replies, without those of the statements that begin the transaction.
 pub(super) struct Asked(Replies);
 
 impl Asked {

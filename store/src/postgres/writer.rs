@@ -1,5 +1,5 @@
-//! The writer of this process. It takes everything that waits, has it done in one transaction, and
-//! answers everyone after the commit. Other processes have writers of their own.
+//! The writer of this process. It takes all waiting requests, performs them in one transaction, and
+//! answers them after the commit. Other processes have their own writers.
 
 use super::bell::Bell;
 use super::ledger::{Done, Failure, Ledger};
@@ -8,11 +8,11 @@ use crate::{Claimed, StoreError};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Requests in one commit, at most.
+/// The most requests in one commit.
 const GROUP: usize = 1_024;
-/// The same when fewer than some thousand wait: see the writer of SQLite.
+/// The most requests in one commit while at most a thousand wait: see the writer of SQLite.
 const SMALL_GROUP: usize = 128;
-/// Which part of those that wait goes into one commit.
+/// With more waiting requests, one commit takes one part in this many.
 const PART: usize = 8;
 
 pub(super) struct Writer {
@@ -28,7 +28,7 @@ impl Writer {
         loop {
             let limit = (inbox.len() / PART).clamp(SMALL_GROUP, GROUP);
             let received = inbox.recv_many(&mut group, limit).await;
-            // Where several are at work, whoever is about to ask may do so first.
+            // If several tasks send requests, let them do so first.
             if received > 0 && received.max(served) > 1 {
                 tokio::task::yield_now().await;
                 while group.len() < limit
@@ -41,7 +41,7 @@ impl Writer {
             served = group.len();
             self.serve(group.drain(..).collect()).await;
             if closing {
-                // Whoever still waits in the queue is told by the loss of the channel.
+                // Requests that still wait get `Closed` when the channel is dropped.
                 break;
             }
         }
@@ -61,19 +61,19 @@ impl Writer {
             }
         }
         for (change, reply) in deliveries {
-            // What was taken for someone who has gone is due again when its lease is over.
+            // If the caller has gone, the taken deliveries are due again when their lease ends.
             let _ = reply.send(self.ledger.deliver(&change).await);
         }
     }
 
-    /// Does what is appended, erased, marked and renewed, and answers for it.
+    /// Performs the appends, erasures, damage marks and renewals, and answers them.
     async fn commit(&mut self, work: Work) {
         if work.is_empty() {
             return;
         }
         match self.ledger.transact(&work).await {
             Ok(done) => _ = self.conclude(work, done),
-            // One request that the server cannot serve takes no neighbour with it.
+            // A request that the server cannot perform must not affect the others.
             Err(Failure::Someone(_)) if work.len() > 1 => {
                 for single in work.apart() {
                     match self.ledger.transact(&single).await {
@@ -88,7 +88,7 @@ impl Writer {
         }
     }
 
-    /// Returns claims that nobody heard of.
+    /// Performs a claim. Returns claims whose callers have gone.
     async fn claim(&mut self, work: Work) -> Vec<Claimed> {
         let Some((wanted, _)) = work.claims.first() else { return Vec::new() };
         match self.ledger.claim(wanted).await {
@@ -100,8 +100,8 @@ impl Writer {
         }
     }
 
-    /// Tells watchers, then those who asked: whoever has an answer finds watchers told. Others are told
-    /// soon.
+    /// Notifies watchers before it answers, so a caller with an answer can rely on that. Other
+    /// processes are notified soon.
     fn conclude(&self, work: Work, done: Done) -> Vec<Claimed> {
         self.hub.keep(work.stored(&done.answers));
         self.bell.ring(&done.tails, done.freed);
@@ -113,7 +113,7 @@ impl Writer {
     }
 }
 
-/// What a store that is closed answers.
+/// The error of a closed store.
 pub(super) fn closed<T>(_: T) -> StoreError {
     StoreError::Closed
 }

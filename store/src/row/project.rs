@@ -1,4 +1,4 @@
-//! What each event makes of the row of its run.
+//! How each event changes the row of its run.
 
 use super::{OpenCall, RunRow, Spent};
 use posse_protocol::{
@@ -6,17 +6,18 @@ use posse_protocol::{
     Remedy, Sender,
 };
 
-/// Characters of a title or an outcome in a row.
+/// The most characters of a title or a note in a row.
 const LINE: usize = 200;
 
 impl RunRow {
-    /// The folder that a run with `grant` belongs to: a worktree stands for the one it was made for.
+    /// Returns the folder that a run with `grant` belongs to. For a worktree, that is the folder
+    /// that it was made for.
     pub fn folder_of(grant: &Grant) -> &str {
         grant.worktree.as_ref().map_or(&grant.workspace, |worktree| &worktree.origin)
     }
 
-    /// What an event changes in the row. A pure function of the log: [`crate::Projection`] makes the
-    /// row again from it, so whoever changes what is stored here migrates the rows there are.
+    /// Applies an event to the row. This is a pure function of the log, and [`crate::Projection`]
+    /// uses it to compute the row again. If you change it, migrate the stored rows.
     pub(crate) fn project(&mut self, event: &Event, at: u64) {
         let waited_for = match event {
             Event::MessageReceived(received) if received.is_only_recorded() => String::new(),
@@ -57,11 +58,11 @@ impl RunRow {
             }
             Event::MessageReceived(received) => self.receive(received, at),
             Event::ModelCalled(called) => {
-                // No call is open any more.
+                // No tool call is open any more.
                 self.state.asks = 0;
                 self.spending.reserved = (&called.reserved).into();
                 self.spending.calling = Some(OpenCall::new(called, &self.about.model));
-                // A call that failed, or that a crash cut short, and is made again is the same turn.
+                // A call that failed or was interrupted is repeated within the same turn.
                 let again = is_cut || Remedy::begins(&waited_for);
                 if called.purpose == Purpose::Turn && !again {
                     self.spending.turns += 1;
@@ -93,7 +94,7 @@ impl RunRow {
             Event::CancelRequested(request) => {
                 self.state.stopping |= request.scope == CancelScope::Run || !self.about.session;
                 self.pause(self.state.paused && !self.state.stopping, self.state.interrupted);
-                // What it asks about will not be called any more.
+                // The run will not make the calls that it asks about.
                 self.state.asks = 0;
                 self.wake(at);
             }
@@ -121,10 +122,10 @@ impl RunRow {
                 self.wake(at);
             }
             Event::TimePassed(_) => {}
-            // What is told to stop is to come to its end: nothing holds it up.
+            // A run that is stopping cannot be paused.
             Event::Paused(paused) => self.pause(!self.state.stopping, paused.interrupted),
             Event::Resumed(_) => {
-                // A person wants it to be tried again.
+                // A person wants to try again.
                 self.work.deaths = 0;
                 self.pause(false, false);
                 self.wake(at);
@@ -154,7 +155,7 @@ impl RunRow {
         self.wake(at);
     }
 
-    /// A run below this one has ended.
+    /// Handles the announcement that a run below this one has ended.
     fn hear(&mut self, told: &Announced, at: u64) {
         self.family.expects = self.family.expects.saturating_sub(u32::from(!told.inherited));
         if told.announce == Announce::Collect && !told.inherited {
@@ -164,7 +165,7 @@ impl RunRow {
                 return;
             }
         }
-        // While calls wait for their results there is nothing to do with it.
+        // While calls wait for their results, the run has nothing to do.
         if self.family.awaits == 0 {
             self.wake(at);
         }

@@ -1,11 +1,11 @@
-//! What columns hold: text or numbers. An engine with strict types must be told, of every value that it
-//! cannot tell from where it goes: those of a list of rows, and those that are missing.
+//! The types of columns: text or numbers. An engine with strict types needs the type of each value
+//! that it cannot infer from the column: values in a list of rows, and NULL.
 
 use super::{CALL_COLUMNS, EVENT_COLUMNS, MOVING, RUN_COLUMNS};
 use crate::row::Columns;
 use std::sync::LazyLock;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -13,7 +13,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// As the schema calls it.
+    /// The name of the type in the schema.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Text => "TEXT",
@@ -22,7 +22,7 @@ impl Kind {
     }
 }
 
-/// The columns that hold text, of whatever table; all others hold numbers.
+/// The columns of any table that hold text. All others hold numbers.
 const TEXTS: [&str; 31] = [
     "id",
     "agent",
@@ -71,17 +71,17 @@ static RUNS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds(RUN_COLUMNS));
 static MOVING_RUNS: LazyLock<Vec<Kind>> =
     LazyLock::new(|| ["id"].into_iter().chain(MOVING).map(kind).collect());
 
-/// What the columns of an event hold.
+/// The types of the columns of an event.
 pub(crate) fn of_events() -> &'static [Kind] {
     &EVENTS
 }
 
-/// What the columns of a model call hold.
+/// The types of the columns of a model call.
 pub(crate) fn of_calls() -> &'static [Kind] {
     &CALLS
 }
 
-/// What these columns of a run hold: its id, and those.
+/// The types of these columns of a run, and of its id.
 pub(crate) fn of_runs(columns: Columns) -> &'static [Kind] {
     match columns {
         Columns::All => &RUNS,

@@ -1,12 +1,12 @@
-//! The statement that selects runs of which something is to be put away.
+//! The statement that selects ended runs to archive, or whose logs to remove.
 
 use super::RUN_COLUMNS;
 use crate::leftover::Leftover;
 
-/// Selects runs of which something is to be put away, those that ended first first. Binds: the
-/// latest end or, of those with a time of their own, the latest such time, version, limit.
+/// Selects leftovers, oldest end first. Binds: the latest end (for [`Leftover::Due`], the latest
+/// due time), version, limit.
 pub(crate) fn leftovers(which: Leftover) -> String {
-    // What somebody still has to be told of is told from the log.
+    // Keep the log while a delivery about the run is due.
     const UNTOLD: &str = "NOT EXISTS (SELECT deliveries.id FROM deliveries \
         WHERE deliveries.run = runs.id AND deliveries.state = 'due')";
     const OPEN_BELOW: &str = "NOT EXISTS (SELECT kin.id FROM runs AS kin \

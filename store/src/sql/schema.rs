@@ -1,8 +1,7 @@
-//! The schema: step by step, as databases of earlier versions need it, and made at once for a new one,
-//! which takes a third of the time. A test holds one to the other.
+//! The schema: as migrations for databases of earlier versions, and as a whole for new databases,
+//! which takes a third of the time. A test compares the two.
 
-/// The schema, one migration an entry; statements are split at `;`. What they make together is
-/// [`WHOLE`].
+/// The migrations in order. Statements are split at `;`. Their result is [`WHOLE`].
 pub(crate) const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE runs (
@@ -138,7 +137,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
 ",
 ];
 
-/// Statements that make every table and index.
+/// The statements that create all tables and indexes.
 pub(crate) const WHOLE: &str = "
     CREATE TABLE runs (
         id TEXT PRIMARY KEY NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
@@ -229,7 +228,7 @@ mod tests {
     use sqlx::sqlite::SqliteConnection;
     use sqlx::{AssertSqlSafe, Connection, Row};
 
-    /// Everything that is there once `statements` are done, as it was written but for spaces.
+    /// Returns the definition of all objects that `statements` create, without white space.
     async fn made_by(statements: &str) -> Vec<String> {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
         let made = AssertSqlSafe(statements.to_owned());

@@ -2,7 +2,7 @@
 
 use crate::spending::By;
 
-/// What of a [`crate::SpendingQuery`] is set.
+/// The fields of a [`crate::SpendingQuery`] that are set.
 #[derive(Clone, Copy)]
 pub(crate) struct Ask {
     pub(crate) by: By,
@@ -12,14 +12,13 @@ pub(crate) struct Ask {
     pub(crate) until: bool,
 }
 
-/// Of the columns: cost, tokens sent, key.
+/// The columns are cost, input tokens, and key.
 const COSTLIEST: &str = "9 DESC, 4 DESC, 1 DESC";
 
-/// Sums up model calls: what is known, and what those that were cut short or are under way may have
-/// spent besides.
-/// A run that has ended has no call under way: an engine that keeps no index of calls finds them among
-/// the runs that have not.
-/// Binds: tree; workspace, since, until; the same three again; limit.
+/// Sums up model calls: the certain costs, and what interrupted and open calls may have spent in
+/// addition. A run that has ended has no open call, so an engine without an index of open calls
+/// searches only the unfinished runs. Binds: tree; workspace, since, until; the same three again;
+/// limit.
 pub(crate) fn spending(ask: Ask) -> String {
     let mut next = 1;
     let mut bind = || {

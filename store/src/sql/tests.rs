@@ -14,7 +14,7 @@ fn save_moving(count: usize) -> String {
     save_runs(count, Columns::Moving)
 }
 
-/// Every statement a store runs, apart from the engine's own pragmas and transactions.
+/// Every statement of a store, without the pragmas and transactions of the engine.
 fn all() -> Vec<String> {
     let fixed = [
         WORKERS,
@@ -106,7 +106,7 @@ async fn every_statement_prepares() {
     }
 }
 
-/// How the engine finds the rows of a statement.
+/// Returns the query plan of a statement.
 async fn plan(connection: &mut SqliteConnection, statement: &str) -> String {
     let explained = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
     let steps = sqlx::query(explained).fetch_all(connection).await.unwrap();
@@ -172,19 +172,19 @@ async fn an_index_leads_to_what_is_asked_for_among_a_million() {
     }
 }
 
-/// A statement without what stands in quotes.
+/// Returns a statement without its string literals.
 fn unquoted(statement: &str) -> String {
     statement.split('\'').step_by(2).collect::<Vec<_>>().join(" ")
 }
 
-/// The words of a statement, in capitals.
+/// Returns the words of a statement in upper case.
 fn words(statement: &str) -> Vec<String> {
     let upper = unquoted(statement).to_uppercase();
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     upper.split(|c| !is_part(c)).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// What SQLite takes and PostgreSQL does not, or takes for something else.
+/// Words that PostgreSQL does not accept, or understands differently than SQLite.
 const UNPORTABLE: [&str; 22] = [
     "AUTOINCREMENT",
     "BLOB",
@@ -220,15 +220,15 @@ fn every_statement_is_portable() {
         for word in words(&statement) {
             assert!(!UNPORTABLE.contains(&word.as_str()), "`{word}` in {statement}");
         }
-        // One statement is prepared at a time.
+        // Only one statement can be prepared at a time.
         assert!(!statement.contains(';'), "several in {statement}");
-        // A value in a list of rows has the type that the first row gives it.
+        // The first row gives the values in a list of rows their types.
         if let Some((_, rows)) = statement.split_once("VALUES ($")
             && statement.contains("(VALUES")
         {
             panic!("values of no type: {rows}");
         }
-        // How a column is collated is said once, for all: by what stands for TEXT.
+        // The PostgreSQL schema sets the collation of all TEXT columns, so no statement does.
         assert!(!words(&statement).contains(&"COLLATE".to_owned()), "{statement}");
     }
 }
@@ -246,7 +246,7 @@ fn placeholders_have_each_number_once_and_in_order() {
     }
 }
 
-/// With a server at hand: what `psql` is told in `POSSE_TEST_POSTGRES` to find it, an empty database.
+/// Needs a server: `POSSE_TEST_POSTGRES` holds the argument of `psql` for an empty database.
 #[test]
 #[ignore = "needs a PostgreSQL server and `psql`"]
 #[allow(clippy::disallowed_methods)]

@@ -1,10 +1,10 @@
-//! What time it is, for the age of runs that have ended. What is old is put away, and a log that was
-//! removed does not come back: so a wall clock that is suddenly far ahead is not believed at once.
+//! The time for the age of ended runs. Old runs are archived and their logs removed for good, so a
+//! wall clock that is suddenly far ahead is not trusted at once.
 //!
-//! The steady clock of this boot says how long it has been since the last look, whoever made it: a
-//! note beside the database keeps when that was. A wall clock that is further ahead than that is
-//! believed once it has been so for an hour. So a machine that was off for a year puts things away
-//! an hour later, and a clock that was a year ahead for a while has made nothing old.
+//! A note next to the database records the last look at the clocks by any process. The steady clock
+//! of this boot tells how much time has passed since then. A wall clock that is further ahead is
+//! trusted after it has been so for an hour. So on a machine that was off for a year, runs become
+//! old an hour later. A clock that was a year ahead for a while makes no run old.
 
 use crate::clock::Clock;
 use serde::{Deserialize, Serialize};
@@ -13,30 +13,30 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, io};
 
-/// How far ahead a wall clock may be of what is known, in milliseconds.
+/// How far the wall clock may be ahead of the expected time, in milliseconds.
 const STRAY_MS: u64 = 10 * 60_000;
-/// How long one that is further ahead must have been so, in milliseconds.
+/// How long a clock that is further ahead must stay so to be trusted, in milliseconds.
 const LASTING_MS: u64 = 60 * 60_000;
-/// How often a look is noted in which nothing was new, in milliseconds.
+/// How often a look without news is recorded, in milliseconds.
 const NOTED_MS: u64 = 60_000;
 
 pub(super) struct Calendar {
     file: PathBuf,
     clock: Arc<dyn Clock>,
-    /// The last look of this process, should it not be possible to note it.
+    /// The last look of this process, in case the note cannot be written.
     last: Mutex<Option<Look>>,
 }
 
-/// What a look found.
+/// A look at the clocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Look {
-    /// The start of the machine in which it was made.
+    /// The boot of the machine.
     boot: String,
-    /// When in that: steady milliseconds.
+    /// The steady time in that boot, in milliseconds.
     steady_ms: u64,
-    /// What time it was: milliseconds since 1970.
+    /// The trusted time: milliseconds since 1970.
     wall_ms: u64,
-    /// A wall clock that is not believed yet.
+    /// The offset of a wall clock that is not trusted yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ahead: Option<Ahead>,
 }
@@ -44,9 +44,9 @@ struct Look {
 /// A wall clock that is far ahead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Ahead {
-    /// Since when: steady milliseconds.
+    /// Since when, in steady milliseconds.
     since_ms: u64,
-    /// How much more it shows than the steady clock.
+    /// How far it is ahead of the steady clock.
     offset_ms: u64,
 }
 
@@ -57,8 +57,8 @@ impl Calendar {
         Calendar { file: PathBuf::from(file), clock, last: Mutex::default() }
     }
 
-    /// What time it is: milliseconds since 1970. Where nobody has looked before, it is about the time
-    /// of the `newest` event.
+    /// Returns the trusted time: milliseconds since 1970. Without an earlier look, it starts from
+    /// the time of the `newest` event.
     pub(super) fn now_ms(&self, newest: impl FnOnce() -> Option<u64>) -> u64 {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.noted().or_else(|| last.take());
@@ -72,7 +72,7 @@ impl Calendar {
         });
         let now = before.look_again(boot, steady_ms, wall_ms);
         if known.is_none_or(|known| now.is_news_after(&known)) {
-            // One that cannot be noted is kept in mind.
+            // If the note cannot be written, `last` keeps the look.
             let _ = self.note(&now);
         }
         let now_ms = now.wall_ms;
@@ -102,10 +102,10 @@ impl Calendar {
 }
 
 impl Look {
-    /// What a later look finds, when the clocks show this.
+    /// Returns the next look, given the values of the clocks.
     fn look_again(&self, boot: &str, steady_ms: u64, wall_ms: u64) -> Look {
         let same_boot = self.boot == boot && steady_ms >= self.steady_ms;
-        // How long the machine was off is not known.
+        // It is not known how long the machine was off.
         let passed_ms = if same_boot { steady_ms - self.steady_ms } else { 0 };
         let at_least_ms = self.wall_ms.saturating_add(passed_ms);
         let look = |wall_ms, ahead| Look { boot: boot.to_owned(), steady_ms, wall_ms, ahead };
@@ -125,7 +125,7 @@ impl Look {
         look(at_least_ms, Some(ahead))
     }
 
-    /// True when it says something that whoever looks next must know.
+    /// Returns true if the next process must know about this look.
     fn is_news_after(&self, noted: &Look) -> bool {
         self.boot != noted.boot
             || self.ahead != noted.ahead
@@ -146,7 +146,7 @@ mod tests {
         Look { boot: "one".to_owned(), steady_ms, wall_ms, ahead: None }
     }
 
-    /// What time each of these looks finds: a boot, the steady clock, the wall clock.
+    /// Returns the trusted time of each look: a boot, the steady clock, the wall clock.
     fn times(first: Look, looks: &[(&str, u64, u64)]) -> Vec<u64> {
         let mut last = first;
         let times = looks.iter().map(|(boot, steady, wall)| {
@@ -171,7 +171,7 @@ mod tests {
             ("one", 1_000, NOW + YEAR),
             ("one", HOUR, NOW + YEAR + HOUR),
             ("one", HOUR + 2_000, NOW + HOUR + 2_000),
-            // And again: the hour begins anew.
+            // Ahead again: the hour starts anew.
             ("one", 2 * HOUR, NOW + YEAR + 2 * HOUR),
         ];
         let expected = [NOW + 1_000, NOW + HOUR, NOW + HOUR + 2_000, NOW + 2 * HOUR];
@@ -188,7 +188,7 @@ mod tests {
             ("two", 5_000 + HOUR, later + HOUR),
         ];
         assert_eq!(times(at(0, NOW), &looks), [NOW, NOW + HOUR / 2, later + HOUR]);
-        // It jumps about meanwhile.
+        // The clock jumps meanwhile.
         let looks = [("two", 5_000, later), ("two", 5_000 + HOUR, later + 9 * HOUR)];
         assert_eq!(times(at(0, NOW), &looks), [NOW, NOW + HOUR]);
     }

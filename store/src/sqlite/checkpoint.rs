@@ -1,5 +1,5 @@
-//! Brings what stands in the write-ahead log into the file, beside the writer: were it left to the
-//! engine, everyone who waits for the writer would wait for that too, some milliseconds each time.
+//! Checkpoints: moves pages from the write-ahead log into the file, concurrently with the writer.
+//! If the engine did this in the writer, all requests would wait, some milliseconds each time.
 
 use super::PATIENCE;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteLockingMode};
@@ -7,38 +7,38 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Pages in the log that are not in the file yet, from which on they are brought there.
+/// How many pages that are not in the file yet make a checkpoint due.
 const PAGES: i64 = 800;
-/// Pages in the log from which on the writer does it by itself, after a commit. Most are in the file
-/// by then, so that it takes a moment, and the log begins anew. From there on it is left to the
-/// writer: whoever is at it keeps the other from it, and a writer that is faster than the disk has to
-/// wait for it at some time.
+/// How many pages of the log make the writer do a checkpoint itself, after a commit. Most are in
+/// the file by then, so it takes a moment, and the log starts anew. Above this number, the task
+/// leaves it to the writer: the two would block each other, and a writer that is faster than the
+/// disk must wait at some time.
 pub(super) const AT_LAST: i64 = 4_000;
 /// How many requests the writer serves between two looks at the log.
 const BETWEEN: usize = 64;
 
-/// How long whoever reads may keep the log from being cut off.
+/// How long to wait for readers that prevent the truncation of the log.
 const READERS: Duration = Duration::from_millis(200);
 
-/// The writer's end: tells when there may be something to do.
+/// The end of the writer. It signals that a checkpoint may be due.
 pub(super) struct Checkpoints {
     due: mpsc::Sender<()>,
     served: usize,
 }
 
 impl Checkpoints {
-    /// The writer has served so many requests more.
+    /// Records that the writer has served this many more requests.
     pub(super) fn served(&mut self, requests: usize) {
         self.served += requests;
         if self.served >= BETWEEN {
             self.served = 0;
-            // One that is not taken up yet tells the same.
+            // If a signal is pending, another one is not needed.
             let _ = self.due.try_send(());
         }
     }
 }
 
-/// The two ends. The second is done when the first is gone.
+/// Returns the end of the writer and the task. The task ends when the writer drops its end.
 pub(super) fn beside(connect: SqliteConnectOptions) -> (Checkpoints, impl Future<Output = ()>) {
     let (due, looks) = mpsc::channel(1);
     (Checkpoints { due, served: 0 }, keep_up(connect, looks))
@@ -47,7 +47,7 @@ pub(super) fn beside(connect: SqliteConnectOptions) -> (Checkpoints, impl Future
 async fn keep_up(connect: SqliteConnectOptions, mut looks: mpsc::Receiver<()>) {
     let mut connection = None;
     while looks.recv().await.is_some() {
-        // What fails here meets the writer, who tells: the next look begins anew.
+        // The writer meets the same error and reports it. The next look opens a new connection.
         connection = look(connection.take(), &connect).await.ok();
     }
     if let Some(connection) = connection {
@@ -66,26 +66,26 @@ async fn look(
     let row = sqlx::query("PRAGMA wal_checkpoint(NOOP)").fetch_one(&mut connection).await?;
     let (logged, done): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
     if logged - done >= PAGES && logged < AT_LAST {
-        // Waits for nobody, and nobody for it.
+        // This neither waits for other connections nor blocks them.
         sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut connection).await?;
     }
     Ok(connection)
 }
 
-/// How many bytes the database has with all that stands in the log.
+/// Returns the size of the database in bytes, including the content of the log.
 pub(super) async fn bytes(connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
     let size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
     let bytes: i64 = sqlx::query_scalar(size).fetch_one(connection).await?;
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// Brings all of the log into the file and cuts it off. Whoever still reads from it keeps it as it is.
+/// Moves the whole log into the file and truncates it. Readers can prevent the truncation.
 pub(super) async fn cut_off(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     be_patient(connection, READERS).await?;
     let until = Instant::now() + READERS;
     let cut = loop {
         let cut = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *connection).await;
-        // For whoever brings the log into the file meanwhile the engine does not wait.
+        // The engine does not wait for another checkpoint.
         let is_busy =
             cut.as_ref().is_ok_and(|row| row.try_get::<i64, _>(0).is_ok_and(|it| it != 0));
         if !is_busy || Instant::now() >= until {
@@ -97,8 +97,7 @@ pub(super) async fn cut_off(connection: &mut SqliteConnection) -> Result<(), sql
     cut.map(|_| ())
 }
 
-/// The same for a database that nobody has open, where there is no space for what readers and the
-/// writer share.
+/// Does the same for a database that no process has open, without space for the shared index.
 pub(super) async fn cut_off_alone(connect: &SqliteConnectOptions) -> Result<(), sqlx::Error> {
     let alone = connect.clone().locking_mode(SqliteLockingMode::Exclusive).busy_timeout(READERS);
     let mut connection = alone.create_if_missing(false).connect().await?;
@@ -107,7 +106,7 @@ pub(super) async fn cut_off_alone(connect: &SqliteConnectOptions) -> Result<(), 
     cut.map(|_| ())
 }
 
-/// How long the engine waits for others from now on.
+/// Sets how long the engine waits for other connections.
 async fn be_patient(connection: &mut SqliteConnection, time: Duration) -> Result<(), sqlx::Error> {
     let pragma = format!("PRAGMA busy_timeout = {}", time.as_millis());
     sqlx::query(AssertSqlSafe(pragma)).execute(connection).await.map(|_| ())

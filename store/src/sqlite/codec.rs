@@ -1,4 +1,4 @@
-//! SQLite's statements and rows, as engines share them.
+//! Implements the shared traits for statements and rows of SQLite.
 
 use super::presence::WorkerRow;
 use crate::engine::{Bind, Cells, Given, number};
@@ -41,7 +41,7 @@ impl Cells for SqliteRow {
     }
 }
 
-/// A worker. One whose lease cannot be read has none.
+/// Decodes a worker. If the lease cannot be read, it has ended.
 pub(super) fn worker_row(row: &SqliteRow) -> Option<WorkerRow> {
     Some(WorkerRow {
         id: row.text(0).ok()?.parse().ok()?,

@@ -1,4 +1,4 @@
-//! The table of deliveries: stored with their events, taken, settled, brought back, listed.
+//! The table of deliveries.
 
 use super::SqliteStore;
 use super::codec::Statement;
@@ -61,7 +61,7 @@ impl SqliteStore {
     }
 }
 
-/// Stores new deliveries, inside the transaction that stores their events.
+/// Stores new deliveries in the transaction that stores their events.
 pub(super) async fn store(
     connection: &mut SqliteConnection,
     deliveries: Vec<Delivery>,
@@ -73,7 +73,7 @@ pub(super) async fn store(
     Ok(())
 }
 
-/// Does what is asked, inside a transaction that begins at `now`.
+/// Performs a request in a transaction that began at `now`.
 pub(super) async fn change(
     connection: &mut SqliteConnection,
     change: &Change,
@@ -128,13 +128,13 @@ pub(super) async fn change(
     Ok(Changed::in_order(changed))
 }
 
-/// Stores what has changed of `delivery`, and its seal.
+/// Writes the changed columns of `delivery` and its seal.
 async fn save(connection: &mut SqliteConnection, delivery: &Delivery) -> Result<(), Error> {
     let change = bind_saved(sqlx::query(sql::DELIVERY_CHANGE), delivery);
     change.execute(connection).await.map(|_| ())
 }
 
-/// Gives up a delivery that was changed behind the store's back, if it was.
+/// Marks a delivery as dead if another program changed it, and returns true then.
 async fn condemn(connection: &mut SqliteConnection, delivery: &Delivery) -> Result<bool, Error> {
     let Some(note) = delivery.condemned() else { return Ok(false) };
     let give_up = bind_condemned(sqlx::query(sql::DELIVERY_CONDEMN), delivery, note);
@@ -156,7 +156,7 @@ fn listing(filter: &DeliveryFilter, limit: usize) -> Statement<'static> {
     engine::listing(query, filter, limit)
 }
 
-/// What `filter` selects, at most `limit`.
+/// Returns at most `limit` deliveries that `filter` selects.
 pub(super) async fn list(
     pool: &SqlitePool,
     filter: &DeliveryFilter,
@@ -166,13 +166,13 @@ pub(super) async fn list(
     Ok(rows.iter().map(delivery_row).collect())
 }
 
-/// Those that tell of runs that nobody knows.
+/// Returns deliveries about runs without a row.
 pub(super) async fn of_nobody(pool: &SqlitePool) -> Result<Vec<Delivery>, Error> {
     let rows = sqlx::query(sql::DELIVERIES_OF_NOBODY).fetch_all(pool).await?;
     Ok(rows.iter().map(delivery_row).collect())
 }
 
-/// When the next delivery to `hook` is due.
+/// Returns when the next delivery to `hook` is due.
 pub(super) async fn next(pool: &SqlitePool, hook: &str) -> Result<Option<u64>, Error> {
     let next: Option<i64> =
         sqlx::query_scalar(sql::DELIVERY_NEXT).bind(hook).fetch_one(pool).await?;

@@ -1,5 +1,5 @@
-//! A look at a database file before the engine opens it, which would already change it: whether
-//! it is one, is whole, is ours, and is not of a newer version. Never writes.
+//! Checks a database file before the engine opens it, which may change the file: is it an SQLite
+//! file, complete, a Posse database, and not of a newer version? Never writes.
 
 use crate::StoreError;
 use crate::sql::MIGRATIONS;
@@ -8,17 +8,17 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Marks a database as ours: `POSS`.
+/// The application id of Posse databases: `POSS`.
 pub(super) const APPLICATION: u32 = 0x504f_5353;
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// The header of the file and that of the page that holds the schema.
+/// The length of the file header and the header of the first page, which holds the schema.
 const LENGTH: usize = 108;
 const WAL_HEADER: u64 = 32;
 const FRAME_HEADER: u64 = 24;
 
-/// Refuses what must not be touched. A file that is empty or not there is fine. Returns the version of
-/// its schema, 0 if it has none.
+/// Fails if the file must not be opened. A file that is empty is fine. Returns the version of its
+/// schema, or 0 if it has none.
 pub(super) fn inspect(file: &Path, path: &str) -> Result<i64, StoreError> {
     let unusable = |reason: String| StoreError::Unusable { path: path.to_owned(), reason };
     let corrupt = |reason: String| StoreError::Corrupt { path: path.to_owned(), reason };
@@ -37,7 +37,7 @@ pub(super) fn inspect(file: &Path, path: &str) -> Result<i64, StoreError> {
     }
     let mut wal = file.as_os_str().to_owned();
     wal.push("-wal");
-    // What was committed last may stand only in the write-ahead log.
+    // The last commits may be only in the write-ahead log.
     match File::open(wal).ok().and_then(|wal| first_page_in(&wal).ok().flatten()) {
         Some(later) => header = later,
         None => {
@@ -62,8 +62,8 @@ pub(super) fn inspect(file: &Path, path: &str) -> Result<i64, StoreError> {
     Ok(found)
 }
 
-/// The beginning of the database's first page as it was last committed to the write-ahead log,
-/// if it was. Frames of the current log carry its salt; a commit is marked in its last frame.
+/// Returns the start of the first page as of its last commit in the write-ahead log, if there is
+/// one. Frames of the current log have its salt. The last frame of a commit marks it.
 fn first_page_in(wal: &File) -> io::Result<Option<[u8; LENGTH]>> {
     let mut header = [0; WAL_HEADER as usize];
     if wal.metadata()?.len() < WAL_HEADER {
@@ -90,7 +90,7 @@ fn first_page_in(wal: &File) -> io::Result<Option<[u8; LENGTH]>> {
     Ok(committed.filter(|content| content.starts_with(MAGIC)))
 }
 
-/// The page size; 1 stands for 65,536.
+/// Returns the page size. The value 1 means 65,536.
 fn page_size(header: &[u8]) -> u64 {
     match u16::from_be_bytes([header[16], header[17]]) {
         1 => 65_536,

@@ -1,5 +1,5 @@
-//! A look at what no log can tell: whether the indices lead to the rows there are, whether the schema
-//! is what this version makes, and whether deliveries are as they were stored. Reads everything.
+//! Checks that no log can make: whether indexes match their rows, whether the schema is that of
+//! this version, and whether deliveries are unchanged. Reads the whole database.
 
 use super::deliveries;
 use super::engine_error;
@@ -11,11 +11,11 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{AssertSqlSafe, Connection, Row};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the engine is asked to name, at most.
+/// The most problems that the engine reports.
 const MOST: u32 = 20;
 
 impl Reader {
-    /// What is wrong with the file, beside its logs.
+    /// Returns damage to the file outside of the logs.
     pub(super) async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {
         let looks = [
             schema(self.pool()).await,
@@ -26,7 +26,7 @@ impl Reader {
         for look in looks {
             match look.map_err(|error| engine_error(error, self.path())) {
                 Ok(found) => flaws.extend(found),
-                // What keeps one look from its end says nothing about the others.
+                // A check that cannot finish says nothing about the other checks.
                 Err(error @ StoreError::Corrupt { .. }) => flaws.push(of_file(error.to_string())),
                 Err(error) => return Err(error),
             }
@@ -39,14 +39,14 @@ fn of_file(reason: String) -> Flaw {
     Flaw { run: None, reason }
 }
 
-/// What the engine finds wrong with its pages, and with its indices when it compares them with the rows.
+/// Returns errors of pages, and of indexes that do not match their rows, by the engine.
 async fn integrity(pool: &SqlitePool) -> Result<Vec<Flaw>, sqlx::Error> {
     let check = AssertSqlSafe(format!("PRAGMA integrity_check({MOST})"));
     let lines = sqlx::query(check).fetch_all(pool).await?;
     let lines = lines.iter().map(|line| line.try_get::<String, _>(0));
     let lines = lines.collect::<Result<Vec<_>, _>>()?;
     let wrong = lines.iter().flat_map(|line| line.lines()).filter(|line| {
-        // The one says that all is well; the other only names what follows.
+        // `ok` means no error, and `***` begins a heading.
         *line != "ok" && !line.starts_with("***")
     });
     let told = wrong.map(|line| of_file(format!("the file does not hold together: {line}")));
@@ -55,7 +55,7 @@ async fn integrity(pool: &SqlitePool) -> Result<Vec<Flaw>, sqlx::Error> {
 
 type Made = BTreeMap<String, String>;
 
-/// Tables, indices and the like that differ from those that this version makes.
+/// Returns tables, indexes and other objects that differ from those of this version.
 async fn schema(pool: &SqlitePool) -> Result<Vec<Flaw>, sqlx::Error> {
     let mut memory = SqliteConnection::connect("sqlite::memory:").await?;
     sqlx::raw_sql(AssertSqlSafe(WHOLE)).execute(&mut memory).await?;
@@ -76,7 +76,8 @@ async fn schema(pool: &SqlitePool) -> Result<Vec<Flaw>, sqlx::Error> {
     Ok(wrong.collect())
 }
 
-/// What a schema has, by kind and name, but for spaces. What the engine adds by itself does not count.
+/// Returns the objects of a schema by kind and name, without white space and without those that the
+/// engine creates itself.
 async fn made(connection: &mut SqliteConnection) -> Result<Made, sqlx::Error> {
     let all =
         "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
@@ -89,7 +90,7 @@ async fn made(connection: &mut SqliteConnection) -> Result<Made, sqlx::Error> {
     rows.iter().map(one).collect()
 }
 
-/// Deliveries that were changed, and those that tell of runs that are not there.
+/// Returns changed deliveries, and deliveries about runs that do not exist.
 async fn changed_deliveries(pool: &SqlitePool) -> Result<Vec<Flaw>, sqlx::Error> {
     let all = deliveries::list(pool, &DeliveryFilter::default(), usize::MAX).await?;
     let told = |it: Delivery, reason: &str| Flaw {

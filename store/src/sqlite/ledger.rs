@@ -1,9 +1,8 @@
-//! The writing connection and what memory holds of its tables: one transaction at a time, in
-//! which everything is decided in memory ([`crate::transaction`]) and written with a handful of
-//! statements.
+//! The writing connection and its cache of rows. It executes one transaction at a time, decides in
+//! memory ([`crate::transaction`]), and writes with a few statements.
 //!
-//! Rows of runs are kept between transactions. That is sound because `PRAGMA data_version`, read
-//! inside the transaction, tells when another process has written: then they are dropped.
+//! Rows of runs are cached between transactions. `PRAGMA data_version`, read inside the
+//! transaction, tells whether another process has written. If so, the cache is cleared.
 
 mod write;
 
@@ -26,11 +25,11 @@ use sqlx::{AssertSqlSafe, Connection, Row};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-/// Begins a transaction and tells whether another process has written, in one message.
+/// Begins a transaction and tells whether another process has written, in one round trip.
 const BEGIN: &str = "BEGIN IMMEDIATE; PRAGMA data_version";
-/// Rows kept between transactions, at most.
+/// The most rows in the cache.
 const CACHE: usize = 65_536;
-/// Rows of one statement: they are prepared for powers of two up to this.
+/// The most rows of one statement. Statements are prepared for powers of two up to this.
 const ROWS: usize = 64;
 
 pub(super) struct Ledger {
@@ -41,44 +40,44 @@ pub(super) struct Ledger {
     rows: Rows,
     data_version: i64,
     registered: bool,
-    /// Until when the lease holds, once what is being written is stored.
+    /// The new end of the lease, once this transaction is committed.
     renewed: Option<u64>,
-    /// Another process has written, and watchers do not know yet.
+    /// True if another process has written and watchers do not know yet.
     outside: bool,
     texts: Texts,
 }
 
-/// What a transaction did.
+/// The result of a transaction.
 pub(super) struct Done {
     pub(super) answers: Answers,
-    /// Where the logs end that were appended to.
+    /// The last positions of the changed logs.
     pub(super) tails: Vec<(RunId, Seq)>,
-    /// Some run may have become claimable.
+    /// True if a run may have become claimable.
     pub(super) freed: bool,
 }
 
-/// Why a transaction did nothing.
+/// Why a transaction changed nothing.
 pub(super) enum Failure {
-    /// It could not begin: no request is to blame.
+    /// It could not begin, so no request caused this.
     ToBegin(StoreError),
-    /// Something in it failed.
+    /// A statement in it failed.
     Inside(StoreError),
 }
 
-/// What one transaction does.
+/// The state of one transaction.
 #[derive(Default)]
 struct Group {
     answers: Answers,
-    /// What is decided and not written yet.
+    /// Decisions that are not written yet.
     changes: Changes,
-    /// Runs whose rows changed.
+    /// Runs whose rows were written.
     touched: BTreeSet<RunId>,
-    /// Workers that turned out to be dead.
+    /// Workers that were found dead.
     dead: Vec<WorkerId>,
 }
 
 impl Ledger {
-    /// Takes over the connection. What others write from its opening on is noticed.
+    /// Takes over the connection. Later writes of other processes are detected.
     pub(super) fn new(
         connected: Connected,
         place: Place,
@@ -100,13 +99,13 @@ impl Ledger {
         }
     }
 
-    /// Does all of `work`, each request as if it were alone, or nothing.
+    /// Performs all of `work`, each request as if it were alone, or nothing.
     pub(super) async fn transact(&mut self, work: &Work) -> Result<Done, Failure> {
         self.begin().await.map_err(Failure::ToBegin)?;
         fail::fail_point!("store.begin.after");
         let mut group = Group::default();
         if let Err(error) = self.perform(work, &mut group).await {
-            // The engine may have rolled back by itself; then there is nothing left to undo.
+            // The engine may have rolled back already.
             let _ = self.execute("ROLLBACK").await;
             self.forget();
             return Err(Failure::Inside(error));
@@ -118,7 +117,7 @@ impl Ledger {
         Ok(self.conclude(group))
     }
 
-    /// Forgets what memory holds: it may not be what is stored.
+    /// Clears the cache, which may differ from the database.
     pub(super) fn forget(&mut self) {
         self.rows.clear();
         (self.registered, self.renewed) = (false, None);
@@ -155,7 +154,7 @@ impl Ledger {
         self.execute("COMMIT").await
     }
 
-    /// Stores what is to be told of the events, and does what is asked of deliveries.
+    /// Stores the deliveries of the new events, and performs requests about deliveries.
     async fn deliver(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
         let now = self.presence.clock().wall_ms();
         let connection = &mut self.connection;
@@ -170,19 +169,19 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether what is written can still be found.
+    /// Returns true if the files of the database are still in place.
     pub(super) fn is_kept(&self) -> bool {
         self.place.is_kept()
     }
 
-    /// Begins a transaction, and drops what memory holds if another process has written since.
+    /// Begins a transaction, and clears the cache if another process has written.
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.place.check()?;
         let begun = sqlx::query(BEGIN);
         let row = begun.fetch_one(&mut self.connection).await;
         let version = row.and_then(|row| row.try_get(0)).map_err(|error| self.engine(error))?;
         self.notice(version);
-        // Whoever puts another in its place does so while nobody else can write.
+        // Check again: a process may have replaced the file before this one got the lock.
         if let Err(error) = self.place.check() {
             let _ = self.execute("ROLLBACK").await;
             return Err(error);
@@ -190,7 +189,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Drops what memory holds if another process has written since.
+    /// Clears the cache if another process has written.
     async fn notice_others(&mut self) -> Result<(), StoreError> {
         let row = sqlx::query("PRAGMA data_version").fetch_one(&mut self.connection).await;
         let version = row.and_then(|row| row.try_get(0)).map_err(|error| self.engine(error))?;
@@ -206,8 +205,8 @@ impl Ledger {
         }
     }
 
-    /// Makes this worker known: at first, to renew its lease, and when someone may have taken
-    /// it for dead.
+    /// Writes the row of this worker: at first, to renew its lease, and when another worker may
+    /// have removed it as dead.
     async fn register(&mut self, work: &Work) -> Result<(), StoreError> {
         if self.registered && work.renewals.is_empty() {
             return Ok(());
@@ -226,7 +225,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Reads the rows and keys that the requests speak of and memory does not hold.
+    /// Reads the rows and keys that the requests need and the cache does not have.
     async fn load(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
         let drafts = work.appends.iter().flat_map(|(batch, _)| batch);
         let mut loading = Loading::of(drafts, work.erasures.iter().map(|(run, _, _)| *run));
@@ -250,7 +249,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Runs the statement that `text` gives for a number of texts, as often as it takes.
+    /// Selects rows for all texts in `wanted`, with as many statements as needed.
     async fn select(
         &mut self,
         text: fn(usize) -> String,
@@ -269,7 +268,7 @@ impl Ledger {
         Ok(found)
     }
 
-    /// Removes the log of a run, or says why not.
+    /// Removes the log of a run, or returns why not.
     async fn erase(
         &mut self,
         run: RunId,
@@ -285,7 +284,7 @@ impl Ledger {
         Ok(Ok(()))
     }
 
-    /// Takes runs for this worker. Everything decided before must have been written.
+    /// Claims runs for this worker. All earlier decisions must be written first.
     async fn claim(
         &mut self,
         wanted: &Wanted,
@@ -333,12 +332,12 @@ impl Ledger {
         query.fetch_all(&mut self.connection).await.map_err(|error| self.engine(error))
     }
 
-    /// Queues again what dead workers owned. Everything decided before must have been written.
+    /// Queues runs of dead workers again. All earlier decisions must be written first.
     async fn free_runs_of_the_dead(&mut self, group: &mut Group) -> Result<(), StoreError> {
         let (living, dead) = self.workers().await?;
         let fallen = self.presence.fallen();
         for worker in &dead {
-            // One whose lock is held was only silent: it has not died of what it executed.
+            // A worker that still holds its lock was only silent, and not killed by its run.
             if fallen.contains(worker) {
                 self.count_deaths(*worker).await?;
             }
@@ -353,7 +352,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The workers that live and those that do not.
+    /// Returns the living and the dead workers.
     async fn workers(&mut self) -> Result<(HashSet<WorkerId>, Vec<WorkerId>), StoreError> {
         let rows = sqlx::query(sql::WORKERS).fetch_all(&mut self.connection).await;
         let (mut living, mut dead) = (HashSet::new(), Vec::new());
@@ -369,9 +368,9 @@ impl Ledger {
         Ok((living, dead))
     }
 
-    /// True when a run was told to stop that nobody alive executes.
+    /// Returns true if a run was asked to stop and no living worker executes it.
     pub(super) async fn someone_is_to_stop(&mut self) -> bool {
-        // Nothing to do about an error here: whoever asked is told that the disk is full.
+        // On an error, the caller answers that the disk is full.
         let Ok((living, _)) = self.workers().await else { return false };
         let rows = sqlx::query(sql::TO_STOP).fetch_all(&mut self.connection).await;
         let is_free = |row: &SqliteRow| {
@@ -381,13 +380,13 @@ impl Ledger {
         rows.is_ok_and(|rows| rows.iter().any(is_free))
     }
 
-    /// True when there is a worker whose runs may be taken over.
+    /// Returns true if there is a dead worker, whose runs may be claimed.
     pub(super) async fn someone_died(&mut self) -> bool {
-        // Nothing to do about an error here: the next claim meets it, and reports it.
+        // The next claim meets and reports an error.
         self.workers().await.is_ok_and(|(_, dead)| !dead.is_empty())
     }
 
-    /// Notes that the owner of its runs has died.
+    /// Counts a death for all runs of `worker`.
     async fn count_deaths(&mut self, worker: WorkerId) -> Result<(), StoreError> {
         let query = sqlx::query(sql::DIED).bind(to_sql(NO_PROGRESS)).bind(worker.to_string());
         let result = query.execute(&mut self.connection).await;
@@ -407,14 +406,14 @@ impl Ledger {
         result.map(|_| ()).map_err(|error| self.engine(error))
     }
 
-    /// After the commit: what is to be told, and what memory need not keep.
+    /// After the commit: returns the answers and what watchers must know, and cleans the cache.
     fn conclude(&mut self, group: Group) -> Done {
         let tail = |run: &RunId| self.rows.get(run).map(|row| (*run, row.log.last_seq));
         let tails = group.touched.iter().filter_map(tail).collect();
         for worker in group.dead {
             self.presence.bury(worker);
         }
-        // What is at rest is forgotten; what someone owns is written to again soon.
+        // Drop runs without an owner. Runs with an owner are written again soon.
         for run in &group.touched {
             if self.rows.get(run).is_some_and(|row| row.work.owner.is_none()) {
                 self.rows.remove(run);
@@ -426,8 +425,8 @@ impl Ledger {
         Done { answers: group.answers, tails, freed: group.changes.freed }
     }
 
-    /// Where the logs of the `watched` runs end, if another process has written since this was
-    /// last answered.
+    /// Returns the last positions of the `watched` runs, if another process has written since the
+    /// last call.
     pub(super) async fn moved_outside(
         &mut self,
         watched: impl FnOnce() -> Vec<RunId>,
@@ -447,18 +446,18 @@ impl Ledger {
         Ok(Some(rows.iter().filter_map(tail).collect()))
     }
 
-    /// How many bytes the database has with all that stands in the write-ahead log.
+    /// Returns the size of the database in bytes, including the write-ahead log.
     pub(super) async fn bytes(&mut self) -> Option<u64> {
         checkpoint::bytes(&mut self.connection).await.ok()
     }
 
-    /// Brings the write-ahead log into the file and cuts it off, unless somebody reads from it.
+    /// Moves the write-ahead log into the file and truncates it, unless a reader prevents that.
     pub(super) async fn cut_log_off(&mut self) {
-        // Nothing to do about an error here: there is no more room than before, and it is tried again.
+        // On an error there is no more space than before, and the writer tries again later.
         let _ = checkpoint::cut_off(&mut self.connection).await;
     }
 
-    /// Gives up every claim and closes. What cannot be written is freed all the same, by the lock.
+    /// Releases all claims and closes. If that cannot be written, others see the released lock.
     pub(super) async fn depart(mut self) {
         fail::fail_point!("store.depart.begun");
         let departed = match self.begin().await {
@@ -493,7 +492,7 @@ fn about_to_commit() {
     fail::fail_point!("store.commit.before");
 }
 
-/// How many of `left` rows the next statement takes: a power of two, so that few are prepared.
+/// Returns how many rows the next statement takes: a power of two, to prepare few statements.
 fn piece(left: usize) -> usize {
     let mut size = ROWS;
     while size > left.max(1) {

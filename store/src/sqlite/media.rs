@@ -1,4 +1,4 @@
-//! Databases on read-only media: they can be read, and nothing else.
+//! Databases on read-only media, which can only be read.
 
 use super::calendar::Calendar;
 use super::place::Place;
@@ -12,7 +12,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// Opens a database that stands on read-only media, to be read.
+/// Opens a database on read-only media.
 pub(super) async fn open(options: Options, path: String) -> Result<SqliteStore, StoreError> {
     let unusable = |reason: String| StoreError::Unusable { path: path.clone(), reason };
     let file = options.path.canonicalize().map_err(|error| match error.kind() {
@@ -31,7 +31,7 @@ pub(super) async fn open(options: Options, path: String) -> Result<SqliteStore, 
     }
     let log = beside(&file, "-wal");
     let has_log = log.metadata().is_ok_and(|log| log.len() > 0);
-    // Readers share what they know of a log in a file that none of them can make here.
+    // Readers of a log need the shared index, which they cannot create here.
     if has_log && !beside(&file, "-shm").exists() {
         return Err(unusable(format!(
             "it is on read-only media and was not closed: {} holds what is not in it yet; copy both \
@@ -40,7 +40,7 @@ pub(super) async fn open(options: Options, path: String) -> Result<SqliteStore, 
         )));
     }
     let connect = SqliteConnectOptions::new().filename(&file).read_only(true);
-    // Without a log nothing can change while it is read.
+    // Without a log, nothing can change during a read.
     let connect = connect.immutable(!has_log).pragma("temp_store", "memory").foreign_keys(false);
     let why = unusable("it is on read-only media".to_owned());
     let presence = Presence::unannounced(&file, options.clock.clone(), options.lease);

@@ -1,6 +1,6 @@
-//! Mending a database: rows, indices and the ledger made anew from the logs, or a backup put in its
-//! place. The new file is written beside the old one and renamed, and a copy of the old one is kept.
-//! Refuses while anybody has the database open.
+//! Repairs a database: rebuilds rows, indexes and the ledger from the logs, or restores a backup.
+//! It writes a new file next to the old one and renames it. It keeps a copy of the old one. It
+//! fails while a process has the database open.
 
 mod rows;
 
@@ -19,49 +19,49 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What became of a database that was mended.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mended {
-    /// A copy of the database as it was, with its write-ahead log beside it, if there was one.
+    /// A copy of the old database, next to its write-ahead log, if there was one.
     pub kept: Option<PathBuf>,
-    /// Runs whose rows or model calls were made anew from their logs.
+    /// Runs whose rows or model calls were rebuilt from their logs.
     pub runs: u64,
-    /// Runs whose logs are damaged: they are kept as they are.
+    /// Runs with damaged logs, which were copied unchanged.
     pub damaged: u64,
-    /// Events, model calls and deliveries that could not be read, and are not in it any more.
+    /// Events, model calls and deliveries that could not be read and are lost.
     pub lost: u64,
-    /// What was stored last is not in it: whoever goes on with its runs may repeat what they did.
+    /// True if the last commits are missing. Runs that continue may repeat what they did.
     pub forgets: bool,
 }
 
-/// How long others may take to let go of the database.
+/// How long to wait for other processes to release the database.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Statements that may fail while the readable part of a table is looked for.
+/// The most statements that may fail during the search for readable rows of a table.
 const ATTEMPTS: u32 = 20_000;
 
-/// Makes the database of `options` anew from its logs.
+/// Rebuilds the database of `options` from its logs.
 ///
 /// # Errors
-/// When somebody has it open, it is none of ours, or too little of it can be read.
+/// When a process has it open, it is not a Posse database, or too little of it can be read.
 pub async fn rebuild(options: &Options) -> Result<Mended, StoreError> {
     let bench = Bench::of(options)?;
     header::inspect(&bench.path, &bench.name)?;
     let lost = super::lost(&bench.options).map_err(|error| bench.unusable(error))?;
     let kept = bench.keep()?;
-    // One of an earlier version is brought up to date first.
+    // Migrate a database of an earlier version first.
     let connected = migrate::open(&connect_options(&bench.options), &bench.name).await?;
     connected.connection.close().await.map_err(|error| bench.engine(error))?;
     let (mended, both) = bench.copy_over().await?;
     bench.swap()?;
-    // It has held everyone off until now.
+    // This connection has kept other processes away until now.
     let _ = both.close().await;
     Ok(Mended { kept: Some(kept), forgets: lost.is_some(), ..mended })
 }
 
-/// Puts a copy of `backup` in the place of the database of `options`.
+/// Replaces the database of `options` by a copy of `backup`.
 ///
 /// # Errors
-/// When somebody has it open, or the backup is damaged or none of ours.
+/// When a process has it open, or the backup is damaged or not a Posse database.
 pub async fn restore(options: &Options, backup: &Path) -> Result<Mended, StoreError> {
     let bench = Bench::of(options)?;
     let name = backup.display().to_string();
@@ -80,7 +80,7 @@ pub async fn restore(options: &Options, backup: &Path) -> Result<Mended, StoreEr
     }
     bench.check_new(&name).await?;
     let kept = bench.path.exists().then(|| bench.keep()).transpose()?;
-    // What is no database of ours, or not any more, is held by nobody.
+    // No process can have a file open that is not a valid Posse database.
     let is_ours = bench.path.exists() && header::inspect(&bench.path, &bench.name).is_ok();
     let old = match is_ours.then_some(bench.seize()) {
         None => None,
@@ -96,12 +96,12 @@ pub async fn restore(options: &Options, backup: &Path) -> Result<Mended, StoreEr
     Ok(Mended { kept, forgets: true, ..Mended::default() })
 }
 
-/// The files that are worked on.
+/// The files of a repair.
 struct Bench {
     options: Options,
     path: PathBuf,
     name: String,
-    /// The new database, until it is at its place.
+    /// The new database, until it is renamed.
     new: PathBuf,
 }
 
@@ -125,7 +125,7 @@ impl Bench {
         engine_error(error, &self.name)
     }
 
-    /// Copies the database and its write-ahead log, byte for byte, to a name that is free.
+    /// Copies the database and its write-ahead log to an unused name.
     fn keep(&self) -> Result<PathBuf, StoreError> {
         let free = |number: u32| {
             let path = beside(&self.path, &format!("-before-{number}"));
@@ -143,7 +143,7 @@ impl Bench {
         Ok(kept)
     }
 
-    /// Takes the database for this process alone, with all of its log in the file.
+    /// Takes exclusive access to the database, and moves its whole log into the file.
     async fn seize(&self) -> Result<SqliteConnection, StoreError> {
         let options = SqliteConnectOptions::new()
             .filename(&self.path)
@@ -159,7 +159,7 @@ impl Bench {
         seized.await.map_err(|error| self.engine(error))
     }
 
-    /// Removes what an earlier attempt has left.
+    /// Removes the files of an earlier attempt.
     fn clear(&self) -> io::Result<()> {
         for ending in ["", "-wal", "-shm", "-journal"] {
             match std::fs::remove_file(beside(&self.new, ending)) {
@@ -175,7 +175,7 @@ impl Bench {
         options.busy_timeout(PATIENCE).connect().await
     }
 
-    /// Refuses a new file that does not hold together, and brings all of it into one file.
+    /// Fails if the new file is damaged. Otherwise moves its log into the file.
     async fn check_new(&self, name: &str) -> Result<(), StoreError> {
         let checked = async {
             let mut new = self.open_new(false).await?;
@@ -193,13 +193,13 @@ impl Bench {
         Err(StoreError::Corrupt { path: name.to_owned(), reason: line })
     }
 
-    /// Puts the new file in the place of the old one. Whoever dies in the middle leaves one or the other.
+    /// Replaces the old file by the new one. A crash in between leaves one of the two.
     fn swap(&self) -> Result<(), StoreError> {
         let swapped = || -> io::Result<()> {
             use std::os::unix::fs::PermissionsExt;
             std::fs::set_permissions(&self.new, PermissionsExt::from_mode(0o600))?;
             File::open(&self.new)?.sync_all()?;
-            // Nothing stands in them that is not in the file, or in the copy that is kept.
+            // All their content is in the file, or in the copy.
             for ending in ["-wal", "-shm"] {
                 match std::fs::remove_file(beside(&self.path, ending)) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -219,8 +219,8 @@ impl Bench {
         swapped().map_err(|error| self.unusable(error))
     }
 
-    /// Writes the new file: every row of the old one that can be read, and what follows from the logs.
-    /// The connection has both open, the old one for itself alone.
+    /// Writes the new file: all readable rows of the old one, and what the logs imply. The returned
+    /// connection has both files open, the old one exclusively.
     async fn copy_over(&self) -> Result<(Mended, SqliteConnection), StoreError> {
         self.clear().map_err(|error| self.unusable(error))?;
         let written = async {
@@ -233,14 +233,14 @@ impl Bench {
             sqlx::raw_sql(AssertSqlSafe(made)).execute(&mut both).await?;
             let file = self.path.display().to_string();
             sqlx::query("ATTACH ? AS old").bind(file).execute(&mut both).await?;
-            // Nobody sees the new file before it is on the disk and at its place.
+            // No process sees the new file before it is synced and renamed.
             let seize = "PRAGMA old.locking_mode = EXCLUSIVE; PRAGMA old.wal_checkpoint(TRUNCATE); \
                          PRAGMA main.synchronous = OFF";
             sqlx::raw_sql(seize).execute(&mut both).await?;
             let mut mended = Mended::default();
             for (table, columns) in MENDED_TABLES {
                 let unread = copy_table(&mut both, table, columns).await?;
-                // A run whose row cannot be read is made again from its log.
+                // A run whose row cannot be read is rebuilt from its log.
                 mended.lost += if table == "runs" { 0 } else { unread };
             }
             sqlx::raw_sql("BEGIN").execute(&mut both).await?;
@@ -256,9 +256,8 @@ impl Bench {
     }
 }
 
-/// Copies the rows of a table that can be read; returns how many there are that cannot. Without the old
-/// indices, which may lead astray, and without a transaction around it: what the engine cannot read
-/// ends that.
+/// Copies the readable rows of a table, and returns the number of unreadable ones. It does not use
+/// the old indexes, which may be wrong, nor a transaction, because an unreadable page would end it.
 async fn copy_table(
     new: &mut SqliteConnection,
     table: &str,
@@ -268,13 +267,13 @@ async fn copy_table(
         "INSERT INTO {table} ({columns}) SELECT {columns} FROM old.{table} NOT INDEXED \
          WHERE rowid BETWEEN ? AND ?"
     );
-    // What the index of its key says is enough to know where the table ends: beyond, the engine looks at
-    // its last page again and again, which may be the one that it cannot read.
+    // The index of the primary key tells where the table ends. Without an end, the engine would
+    // read the last page again and again, which may be the unreadable one.
     let end = format!("SELECT MAX(rowid) FROM old.{table} INDEXED BY sqlite_autoindex_{table}_1");
     let end = sqlx::query_scalar::<_, Option<i64>>(AssertSqlSafe(end)).fetch_one(&mut *new).await;
     let end = end.ok().flatten().unwrap_or(i64::MAX);
     let (mut unread, mut attempts) = (0, 0);
-    // First all at once, as it is mostly.
+    // Usually one statement can copy all rows.
     let mut ranges = vec![(1, end), (i64::MIN, i64::MAX)];
     let mut is_whole = true;
     while let Some((first, last)) = ranges.pop() {
@@ -285,7 +284,7 @@ async fn copy_table(
             Err(error) => error,
         };
         attempts += 1;
-        // 11: the engine cannot read it. 19: it holds what no row of the table can.
+        // 11: the engine cannot read the row. 19: the row violates a constraint of the table.
         if !matches!(super::engine_code(&error) & 0xff, 11 | 19) || attempts > ATTEMPTS {
             return Err(error);
         }
@@ -302,7 +301,7 @@ async fn copy_table(
     Ok(unread)
 }
 
-/// Copies a file, for its owner only, and has it on the disk.
+/// Copies a file, readable by its owner only, and syncs it.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut source = File::open(from)?;
@@ -312,7 +311,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     target.sync_all()
 }
 
-/// The most that a column holds.
+/// The largest value of a column.
 fn most() -> i64 {
     to_sql(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Opening a database: the engine's version, the schema's version, and the way up to it.
+//! Opens a database: checks the versions of the engine and of the schema, and migrates.
 
 use super::header::APPLICATION;
 use super::{BUSY_CODE, PATIENCE, engine_code, engine_error};
@@ -8,27 +8,27 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
 use std::time::{Duration, Instant};
 
-/// The oldest SQLite whose write-ahead log is known to be sound for several processes.
+/// The oldest SQLite whose write-ahead log is known to be correct with several processes.
 const OLDEST_ENGINE: (u32, u32, u32) = (3, 51, 3);
 
 const VERSIONS: &str = "SELECT sqlite_version(), user_version, data_version \
                         FROM pragma_user_version, pragma_data_version";
 
-/// The writer's connection. What others have written when this was told is in it.
+/// The connection of the writer.
 pub(super) struct Connected {
     pub(super) connection: SqliteConnection,
-    /// The engine's number for that, which is another one after they have written more.
+    /// The `data_version` of the connection, which changes when another process commits.
     pub(super) data_version: i64,
 }
 
-/// Opens the writer's connection and brings the schema up to date.
+/// Opens the connection of the writer and migrates the schema.
 pub(super) async fn open(
     options: &SqliteConnectOptions,
     path: &str,
 ) -> Result<Connected, StoreError> {
     let engine = |error| engine_error(error, path);
     let mut connection = connect(options).await.map_err(engine)?;
-    // At once: each question goes to the engine's thread and back.
+    // One query, because each goes to the thread of the engine and back.
     let versions = sqlx::query(VERSIONS).fetch_one(&mut connection).await.map_err(engine)?;
     let version: String = versions.get(0);
     if parse_version(&version) < OLDEST_ENGINE {
@@ -41,20 +41,20 @@ pub(super) async fn open(
     if versions.get::<i64, _>(1) == MIGRATIONS.len() as i64 {
         return Ok(Connected { connection, data_version });
     }
-    // Another process may be doing the same: the version is read again under the lock.
+    // Another process may migrate too, so read the version again under the lock.
     let mut change = connection.begin_with("BEGIN IMMEDIATE").await.map_err(engine)?;
     let found = schema_version(&mut change).await.map_err(engine)?;
     let known = MIGRATIONS.len() as i64;
     if found > known {
         return Err(StoreError::NewerDatabase { path: path.to_owned(), found, known });
     }
-    // A new database is made at once, an old one step by step.
+    // A new database gets the whole schema at once, an old one each migration.
     let steps = match found {
         ..=0 => vec![(known, WHOLE)],
         _ => (found + 1..).zip(MIGRATIONS.iter().copied().skip(found as usize)).collect(),
     };
     for (version, step) in steps {
-        // In one message: each goes to the engine's thread and back.
+        // One message, because each goes to the thread of the engine and back.
         let step = format!(
             "{step}; PRAGMA user_version = {version}; PRAGMA application_id = {APPLICATION}"
         );
@@ -66,8 +66,8 @@ pub(super) async fn open(
     Ok(Connected { connection, data_version })
 }
 
-/// Connects. Two that switch a new file to the write-ahead log at the same time do not wait for
-/// each other in the engine; so they do here.
+/// Connects. If two processes switch a new file to WAL mode at once, the engine does not wait, so
+/// this function does.
 async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -1,5 +1,5 @@
-//! The store of one machine: an SQLite file in WAL mode, one writer with group commit, readers
-//! beside it.
+//! The store for one machine: an SQLite file in WAL mode, one writer with group commit, and
+//! concurrent readers.
 
 mod calendar;
 mod checkpoint;
@@ -49,22 +49,22 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 use writer::Writer;
 
-/// How a database is opened.
+/// How to open a database.
 #[derive(Clone)]
 pub struct Options {
-    /// The database file; made if it does not exist, readable by its owner only.
+    /// The database file. If it does not exist, it is created, readable by its owner only.
     pub path: PathBuf,
-    /// Whether an append survives a loss of power, or only the death of the process.
+    /// What an append survives.
     pub durability: Durability,
-    /// How long a worker that has fallen silent keeps its runs.
+    /// How long a silent worker keeps its runs.
     pub lease: Duration,
-    /// Space kept for what stops runs when the disk is full, in bytes.
+    /// The space reserved for appends that stop runs when the disk is full, in bytes.
     pub reserve_bytes: u64,
-    /// How often changes by other processes are looked for.
+    /// How often the store looks for changes by other processes.
     pub poll: Duration,
-    /// Where the time comes from.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What must not be stored.
+    /// Removes secrets before they are stored.
     pub scrub: Option<Arc<dyn Scrub>>,
 }
 
@@ -79,7 +79,7 @@ pub enum Durability {
 }
 
 impl Options {
-    /// The database at `path`, everything else as it should be.
+    /// The default options for the database at `path`.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Options {
             path: path.into(),
@@ -93,7 +93,7 @@ impl Options {
     }
 }
 
-/// Logs in an SQLite file.
+/// A store in an SQLite file.
 pub struct SqliteStore {
     requests: mpsc::Sender<Request>,
     reader: Arc<Reader>,
@@ -101,15 +101,15 @@ pub struct SqliteStore {
     tasks: TaskTracker,
     scrub: Option<Arc<dyn Scrub>>,
     place: Place,
-    /// What was found lost when it was opened: then it can only be read.
+    /// What the database had lost when it was opened. The store can then only be read.
     lost: Option<String>,
 }
 
-/// A database on its way to be open. Nothing comes of it if it is dropped.
+/// A database that is being opened. Dropping this cancels it.
 pub struct Opening(JoinHandle<Result<SqliteStore, StoreError>>);
 
 impl Opening {
-    /// The store, once it is open.
+    /// Waits until the store is open.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
@@ -130,15 +130,15 @@ impl Drop for Opening {
 
 /// How long the writer waits for other processes.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Requests that may wait for the writer.
+/// The most requests that wait for the writer.
 const QUEUE: usize = 16_384;
 
 impl SqliteStore {
-    /// Opens or makes the database. Where the disk has no space even to open it, and on read-only media,
-    /// it can only be read.
+    /// Opens or creates the database. On a disk that is too full to open it normally, and on
+    /// read-only media, the store can only be read.
     ///
     /// # Errors
-    /// When the file cannot be used, or was made by a newer version: it is then left untouched.
+    /// When the file cannot be used, or a newer version created it. It is left unchanged then.
     pub async fn open(options: Options) -> Result<Self, StoreError> {
         let path = options.path.display().to_string();
         let unusable = |error: std::io::Error| StoreError::Unusable {
@@ -152,7 +152,7 @@ impl SqliteStore {
             }
             made => made.map_err(unusable)?,
         }
-        // One name for one file, whatever links lead to it and wherever this process goes.
+        // Use one name for the file, whatever links lead to it and whatever the current folder is.
         let options = Options { path: options.path.canonicalize().map_err(unusable)?, ..options };
         let place = Place::of(&options.path).map_err(unusable)?;
         let schema = header::inspect(&options.path, &path)?;
@@ -162,18 +162,18 @@ impl SqliteStore {
         }
         let reserve = SpaceReserve::new(&options.path, options.reserve_bytes);
         let mut connected = migrate::open(&connect, &path).await;
-        // The engine itself needs some space, if only to read.
+        // The engine needs some space even to read.
         if matches!(connected, Err(StoreError::Full)) {
             reserve.release();
             connected = migrate::open(&connect, &path).await;
         }
-        // It may be the write-ahead log that fills the disk, where nobody has it open any more.
+        // The write-ahead log may fill the disk. Truncate it if no process has the database open.
         if matches!(connected, Err(StoreError::Full))
             && checkpoint::cut_off_alone(&connect).await.is_ok()
         {
             connected = migrate::open(&connect, &path).await;
         }
-        // Where there is no reserve either, one connection that nobody shares can read without.
+        // Without any space, one exclusive connection can read, as it needs no shared index.
         let connected = match connected {
             Err(StoreError::Full) if schema == crate::sql::MIGRATIONS.len() as i64 => None,
             connected => Some(connected?),
@@ -205,7 +205,7 @@ impl SqliteStore {
         Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost: None })
     }
 
-    /// Opens a database of which commits are lost: what is left can be read, and nothing is changed.
+    /// Opens a database that has lost commits. The rest can be read, and nothing is changed.
     async fn open_to_read(
         options: Options,
         connect: SqliteConnectOptions,
@@ -229,7 +229,7 @@ impl SqliteStore {
             return Err(refusal);
         }
         let (hub, tasks) = (Arc::new(Hub::default()), TaskTracker::new());
-        // Nothing will move.
+        // Nothing will be appended.
         hub.close();
         #[expect(clippy::disallowed_methods, reason = "in the writer's place; awaited by close")]
         tokio::spawn(tasks.track_future(writer::refuse(inbox, refusal)));
@@ -238,7 +238,8 @@ impl SqliteStore {
         Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost })
     }
 
-    /// A store that can only be read, by what `reader` makes. Everything else is refused with `why`.
+    /// Returns a store that can only be read, with the reader that `reader` creates. It refuses all
+    /// other requests with `why`.
     fn to_read(
         reader: impl FnOnce(mpsc::Sender<Request>) -> Reader,
         why: StoreError,
@@ -253,14 +254,14 @@ impl SqliteStore {
         SqliteStore { requests, reader, hub: Arc::default(), tasks, scrub: None, place, lost: None }
     }
 
-    /// Opens or makes the database while its opener does something else.
+    /// Opens or creates the database in a task of its own.
     pub fn start_opening(options: Options) -> Opening {
         #[expect(clippy::disallowed_methods, reason = "awaited, or ended, by whoever opens")]
         Opening(tokio::spawn(SqliteStore::open(options)))
     }
 
-    /// Has the reader do `work`, which goes on even when its caller does not look at it for a while:
-    /// it holds one of a few connections that others wait for.
+    /// Lets the reader do `work` in a task. It continues even if its caller is not polled for a
+    /// while, because it holds one of a few connections that others wait for.
     async fn look<T, W>(&self, work: impl FnOnce(Arc<Reader>) -> W) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -277,7 +278,8 @@ impl SqliteStore {
         }
     }
 
-    /// Refuses what was closed, and then what is no longer at its place: at a good end the log goes.
+    /// Fails if the store is closed, or if its files were removed or replaced. The order matters,
+    /// because a clean close removes the log.
     fn check(&self) -> Result<(), StoreError> {
         if self.reader.is_closed() {
             return Err(StoreError::Closed);
@@ -351,12 +353,12 @@ impl Claims for SqliteStore {
         let seen = self.look(move |reader| async move { reader.queue(&look, Dead::Told).await });
         match seen.await? {
             Glance::Whole(queue) => Ok(queue),
-            // Only the writer gives back what the dead owned, before any claim.
+            // Only the writer releases runs of dead workers, before a claim.
             Glance::Dead => {
                 let nothing = Wanted { limit: 0, runs: Vec::new(), workspace: None };
                 let dead = match self.claim(&nothing).await {
                     Ok(_) => Dead::Told,
-                    // On a full disk that is done only if one of them is to stop.
+                    // On a full disk it does so only if one of these runs was asked to stop.
                     Err(StoreError::Full) => Dead::PassedOver,
                     Err(error) => return Err(error),
                 };
@@ -364,7 +366,7 @@ impl Claims for SqliteStore {
                 match seen.await? {
                     Glance::Whole(queue) if dead == Dead::PassedOver => Ok(queue),
                     Glance::Whole(queue) => Ok(Queue { freed: true, ..queue }),
-                    // Another has died meanwhile: seen at the next look.
+                    // Another worker has died meanwhile. The next query sees it.
                     Glance::Dead => Ok(Queue { freed: true, ..Queue::default() }),
                 }
             }
@@ -417,7 +419,7 @@ impl Inspection for SqliteStore {
     async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {
         let lost = match &self.lost {
             Some(lost) => Some(lost.clone()),
-            // Where the log cannot be looked at, the engine says so.
+            // If the log cannot be read, the engine reports that below.
             None => {
                 wal::lost_meanwhile(self.place.database()).ok().flatten().map(|it| it.to_string())
             }
@@ -443,21 +445,21 @@ impl Inspection for SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn close(&self) {
-        // Readers first: the last connection to close must be one that may write, so that it
-        // brings the write-ahead log into the file.
+        // Close readers first. The last connection must be able to write, so that it moves the
+        // write-ahead log into the file.
         self.reader.close().await;
-        // The writer may be gone already.
+        // The writer may have ended already.
         let _ = self.requests.send(Request::Close).await;
         self.tasks.wait().await;
         if self.lost.is_some() {
             self.reader.leave();
         }
-        // Last: until then the writer tells what it stores.
+        // Last, because the writer notifies watchers until it ends.
         self.hub.close();
     }
 }
 
-/// Waits for claims, and gives them back if the claimer goes away before it has them.
+/// Waits for claimed runs, and releases them if the caller goes away first.
 struct Claiming<'a> {
     answer: oneshot::Receiver<Result<Vec<Claimed>, StoreError>>,
     requests: &'a mpsc::Sender<Request>,
@@ -465,26 +467,26 @@ struct Claiming<'a> {
 
 impl Drop for Claiming<'_> {
     fn drop(&mut self) {
-        // An answer that comes later finds nobody, and the writer takes it back itself.
+        // The writer releases runs whose answer arrives later.
         self.answer.close();
         if let Ok(Ok(claimed)) = self.answer.try_recv() {
-            // If the queue has no room, they are free when this worker ends.
+            // If the queue is full, the runs are released when this worker ends.
             let _ = self.requests.try_send(Request::GiveBack { claimed });
         }
     }
 }
 
-/// What of the database is lost, and noted as such. Who opens it while others have it open does not look:
-/// they have.
+/// Returns what the database has lost, and writes a note of it. If other processes have it open,
+/// they have checked already.
 fn lost(options: &Options) -> std::io::Result<Option<String>> {
     let company = presence::company(&options.path, options.clock.boot());
-    // In this order: whoever finds something notes it before others see it here.
+    // In this order: a process writes the note before others can see it in `company`.
     if let Some(noted) = wal::noted(&options.path) {
         return Ok(Some(noted));
     }
     let looks = match (company, options.durability) {
         (Company::Living, _) => false,
-        // What a loss of power may have taken is what was asked for.
+        // With this durability, a loss of power may lose commits.
         (Company::None, Durability::Process) => false,
         (Company::Dead, Durability::Process) | (_, Durability::Power) => true,
     };
@@ -492,7 +494,7 @@ fn lost(options: &Options) -> std::io::Result<Option<String>> {
         return Ok(None);
     }
     let Some(lost) = wal::lost_meanwhile(&options.path)? else { return Ok(None) };
-    // Where it cannot be noted, whoever comes next finds it again, or nobody can store anything.
+    // If this fails, the next process finds the loss again, or cannot store anything either.
     let _ = wal::note(&options.path, &lost);
     Ok(Some(lost.to_string()))
 }
@@ -507,14 +509,13 @@ fn connect_options(options: &Options) -> SqliteConnectOptions {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(synchronous)
         .busy_timeout(PATIENCE)
-        // Statements that change many rows keep their way back in memory, not on a disk that
-        // may be full.
+        // Keep statement journals in memory, not on a disk that may be full.
         .pragma("temp_store", "memory")
         .pragma("wal_autocheckpoint", checkpoint::AT_LAST.to_string())
         .foreign_keys(false)
 }
 
-/// Makes the file, and its folder, for its owner only. SQLite gives its side files the same mode.
+/// Creates the file and its folder, for the owner only. SQLite gives its other files the same mode.
 fn make_private(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -523,7 +524,7 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path).map(|_| ())
 }
 
-/// What the engine said, in our words.
+/// Converts an error of the engine.
 fn engine_error(error: sqlx::Error, path: &str) -> StoreError {
     if matches!(error, sqlx::Error::PoolClosed) {
         return StoreError::Closed;
@@ -531,7 +532,7 @@ fn engine_error(error: sqlx::Error, path: &str) -> StoreError {
     let code = engine_code(&error);
     let path = path.to_owned();
     let reason = error.to_string();
-    // 4874: the shared index cannot grow, for want of space.
+    // 4874 means that the shared index cannot grow because the disk is full.
     match code & 0xff {
         BUSY_CODE => StoreError::Unusable { path, reason: BUSY.to_owned() },
         13 => StoreError::Full,
@@ -544,7 +545,7 @@ fn engine_error(error: sqlx::Error, path: &str) -> StoreError {
 const BUSY: &str =
     "another process has been writing to it for 30 s; wait for that process, or end it";
 
-/// The engine's code for what went wrong. The low byte is the primary code.
+/// Returns the error code of the engine. Its low byte is the primary code.
 fn engine_code(error: &sqlx::Error) -> i64 {
     let code = error.as_database_error().and_then(|error| error.code());
     code.and_then(|code| code.parse().ok()).unwrap_or(0)

@@ -1,5 +1,4 @@
-//! Whether the files that are open are still those at their place, and whether a place is one for a
-//! database at all.
+//! Checks whether the open files are still in place, and whether a path can hold a database.
 
 use super::wal::beside;
 use crate::StoreError;
@@ -7,16 +6,16 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A database that was at a place, and its write-ahead log. Once either is removed, or another put
-/// there, what is written into it is lost with the process that has it open.
+/// The files of an open database: the database and its write-ahead log. If another program removes
+/// or replaces one of them, this process would write to a file that is lost when it ends.
 #[derive(Clone)]
 pub(super) struct Place {
     database: Spot,
-    /// Once it is open.
+    /// Known after the engine has opened it.
     log: Option<Spot>,
 }
 
-/// A file that was somewhere.
+/// A path and the file that was there.
 #[derive(Clone)]
 struct Spot {
     path: PathBuf,
@@ -29,8 +28,8 @@ impl Spot {
         Ok(Spot { path, file: (found.dev(), found.ino()) })
     }
 
-    /// Whether it is still there. A place that cannot be looked at for another reason counts as one
-    /// where it is.
+    /// Returns true if the file is still there. If the path cannot be read for another reason, it
+    /// counts as there.
     fn is_kept(&self) -> bool {
         match self.path.metadata() {
             Ok(found) => (found.dev(), found.ino()) == self.file,
@@ -40,29 +39,29 @@ impl Spot {
 }
 
 impl Place {
-    /// The file that is at `path` now.
+    /// Records the file that is at `path` now.
     pub(super) fn of(path: impl Into<PathBuf>) -> std::io::Result<Self> {
         Ok(Place { database: Spot::of(path.into())?, log: None })
     }
 
-    /// The same with its write-ahead log, which the engine has just opened: it stays where it is until
-    /// the last who has it open has closed it.
+    /// Adds the write-ahead log, which the engine has just opened. It stays in place until the last
+    /// process closes the database.
     pub(super) fn with_log(self) -> Self {
         let log = Spot::of(beside(&self.database.path, "-wal")).ok();
         Place { log, ..self }
     }
 
-    /// The database.
+    /// The path of the database.
     pub(super) fn database(&self) -> &Path {
         &self.database.path
     }
 
-    /// Whether both are still there.
+    /// Returns true if both files are still in place.
     pub(super) fn is_kept(&self) -> bool {
         self.database.is_kept() && self.log.as_ref().is_none_or(Spot::is_kept)
     }
 
-    /// Refuses what is no longer there.
+    /// Fails if one of the files is not in place.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         if self.is_kept() {
             return Ok(());
@@ -80,17 +79,17 @@ impl Place {
     }
 }
 
-/// What lies beside a database that was in use.
+/// Files and folders next to a database that was in use.
 const BESIDE: [&str; 5] = ["-scratch", "-worktrees", "-workers", "-reserve", "-damage"];
 
-/// Refuses a place where no database can be, and one where there was a database of which nothing is
-/// left: a new one in its place would hide the loss.
+/// Fails for a path that cannot hold a database, and for an empty file that was a database before:
+/// a new database would hide the loss.
 pub(super) fn check(path: &Path) -> Result<(), StoreError> {
     let name = || path.display().to_string();
     let unusable = |reason: &str| StoreError::Unusable { path: name(), reason: reason.to_owned() };
     let has_log = || beside(path, "-wal").metadata().is_ok_and(|log| log.len() > 0);
     match path.metadata() {
-        // To open a pipe is to wait for its other end.
+        // Opening a pipe would wait for its other end.
         Ok(found) if !found.is_file() => Err(unusable("it is not a regular file")),
         Ok(found) if found.len() == 0 => {
             let left = BESIDE.into_iter().find(|ending| beside(path, ending).exists());

@@ -1,6 +1,6 @@
-//! Which workers live. A worker renews a lease in the database, and holds a lock on a file of its
-//! own, which the kernel drops when the process dies, however it dies: so the runs of a killed
-//! process are free at once, and those of a stopped one when its lease ends.
+//! Which workers are alive. A worker renews a lease in the database and holds a lock on a file of
+//! its own. The kernel releases the lock when the process dies, for whatever reason. So the runs of
+//! a killed process are free at once, and those of a suspended process when its lease ends.
 
 use super::wal::beside;
 use crate::clock::Clock;
@@ -19,23 +19,23 @@ pub(super) struct Presence {
     clock: Arc<dyn Clock>,
     lease: Duration,
     folder: PathBuf,
-    /// Locked as long as the worker lives; nothing for one that only reads.
+    /// Locked while the worker is alive. `None` for a worker that only reads.
     lock: Option<File>,
     held: Lease,
 }
 
-/// Who has had a database open, as far as their files tell.
+/// Which processes have had a database open, according to their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Company {
-    /// Nobody has it open, and whoever had it since the machine started has left it in order.
+    /// No process has it open, and those since the boot have closed it cleanly.
     None,
-    /// Somebody had it open since the machine started, and has died.
+    /// A process had it open since the boot and has died.
     Dead,
-    /// Somebody has it open.
+    /// A process has it open.
     Living,
 }
 
-/// Who has had `database` open, where the machine's present start is called `boot`.
+/// Returns which processes have had `database` open. `boot` is the id of the current boot.
 pub(super) fn company(database: &Path, boot: &str) -> Company {
     let mut company = Company::None;
     for file in std::fs::read_dir(folder(database)).into_iter().flatten().flatten() {
@@ -55,7 +55,7 @@ fn folder(database: &Path) -> PathBuf {
     beside(database, "-workers")
 }
 
-/// A worker as its row shows it.
+/// A row of the table `workers`.
 pub(super) struct WorkerRow {
     pub(super) id: WorkerId,
     pub(super) boot: String,
@@ -71,17 +71,17 @@ impl Presence {
         let quiet = Presence::unannounced(database, clock, lease);
         let (worker, folder) = (quiet.worker, &quiet.folder);
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // Nobody may see it before it is locked: its worker would seem dead.
+        // Lock the file before others can see it: otherwise the worker would seem dead.
         let hidden = folder.join(format!("new-{worker}"));
         let mut lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&hidden)?;
         lock.lock()?;
-        // If it cannot be written for want of space, it only tells less.
+        // Without space for it, [`company`] only knows less.
         let _ = lock.write_all(quiet.boot().as_bytes());
         std::fs::rename(hidden, folder.join(worker.to_string()))?;
         Ok(Presence { lock: Some(lock), ..quiet })
     }
 
-    /// One that others do not know of: a reader that can write nothing.
+    /// A worker that others do not know: a reader that cannot write.
     pub(super) fn unannounced(database: &Path, clock: Arc<dyn Clock>, lease: Duration) -> Self {
         let (worker, folder) = (WorkerId::new(), folder(database));
         Presence { worker, clock, lease, folder, lock: None, held: Lease::default() }
@@ -95,32 +95,33 @@ impl Presence {
         self.clock.boot()
     }
 
-    /// Until when the lease holds if it is renewed now.
+    /// Returns the end of the lease if it is renewed now.
     pub(super) fn lease_end(&self) -> u64 {
         self.clock.steady_ms() + self.lease.as_millis() as u64
     }
 
-    /// The lease was stored, and holds until then.
+    /// Records that the lease was stored and holds until `until`.
     pub(super) fn renewed(&self, until: u64) {
         self.held.renewed(self.clock.steady_ms(), until);
     }
 
-    /// A number that is the same as long as the lease has held; nothing when it is over.
+    /// Returns a number that is the same while the lease holds without a gap, `None` after its end.
     pub(super) fn lease_number(&self) -> Option<u64> {
         self.held.number(self.clock.steady_ms())
     }
 
-    /// The workers whose locks are free. Call this before you take the snapshot that the workers are
-    /// read from. Another process may remove a dead worker's row and file in between, and a worker
-    /// without a file, as in a copy of the database, counts as living until its lease ends.
+    /// Returns the workers whose locks are free. Call this before you take the snapshot from which
+    /// you read the workers. Another process may remove the row and the file of a dead worker in
+    /// between, and a worker without a file, as in a copy of the database, is alive until its lease
+    /// ends.
     pub(super) fn fallen(&self) -> HashSet<WorkerId> {
-        // Where the folder cannot be read, only the leases speak.
+        // If the folder cannot be read, only the leases count.
         let files = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let workers = files.filter_map(|file| file.file_name().to_str()?.parse().ok());
         workers.filter(|&worker| worker != self.worker && self.is_unlocked(worker)).collect()
     }
 
-    /// Those of `workers` that live, where others are known to have `fallen`.
+    /// Returns those of `workers` that are alive. `fallen` are known to be dead.
     pub(super) fn living(
         &self,
         workers: impl Iterator<Item = WorkerRow>,
@@ -136,22 +137,22 @@ impl Presence {
                 && !fallen.contains(&other.id)
     }
 
-    /// Shared, so that two who ask at once do not take each other for the worker.
+    /// Uses a shared lock, so that two processes do not mistake each other for the worker.
     fn is_unlocked(&self, worker: WorkerId) -> bool {
         File::open(self.file_of(worker)).is_ok_and(|file| file.try_lock_shared().is_ok())
     }
 
-    /// Lets go of the lock: from now on this worker is dead to others.
+    /// Releases the lock. From now on other workers see this one as dead.
     pub(super) fn leave(&self) {
         // If this fails, the kernel does it when the file is closed.
         let _ = self.lock.as_ref().map(File::unlock);
     }
 
-    /// Removes what a dead worker left. One that was only silent still holds its lock, and
-    /// keeps it: it may come back.
+    /// Removes the file of a dead worker. A silent worker still holds its lock and keeps its file,
+    /// because it may come back.
     pub(super) fn bury(&self, worker: WorkerId) {
         if self.is_unlocked(worker) {
-            // A file that stays costs nothing: its lock is what counts.
+            // A remaining file does no harm, because only its lock counts.
             let _ = std::fs::remove_file(self.file_of(worker));
         }
     }
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(reader.living(workers(), &reader.fallen()).len(), 2);
         other.leave();
         let fallen = reader.fallen();
-        // A third one removes what is left of it.
+        // A third worker removes the file.
         announced(&database).bury(other.worker);
         assert_eq!(reader.living(workers(), &fallen), HashSet::from([reader.worker]));
     }

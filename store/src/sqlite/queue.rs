@@ -1,4 +1,4 @@
-//! Looking at runs that wait, beside the writer.
+//! Queries of the queue, concurrent with the writer.
 
 use super::codec::worker_row;
 use super::engine_error;
@@ -15,20 +15,20 @@ use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 use sqlx::{AssertSqlSafe, Row};
 use std::collections::{HashMap, HashSet};
 
-/// What a look at those that wait came to.
+/// The result of a query.
 pub(super) enum Glance {
-    /// All that was looked for.
+    /// The queue.
     Whole(Queue),
-    /// Somebody has died: what they owned waits as well, once it is given back.
+    /// A worker has died. Its runs belong to the queue once the writer has released them.
     Dead,
 }
 
-/// What a look at those that wait does about workers that have died.
+/// What a query does about dead workers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dead {
-    /// Says so, and shows nothing.
+    /// It returns [`Glance::Dead`].
     Told,
-    /// Shows what waits without what they owned.
+    /// It returns the queue without their runs.
     PassedOver,
 }
 
@@ -122,7 +122,7 @@ async fn fetch(from: &mut SqliteConnection, query: Statement) -> Result<Vec<Queu
     Ok(query.fetch_all(from).await?.iter().filter_map(queued_row).collect())
 }
 
-/// `runs` in pieces, each with its statement.
+/// Splits `runs` into pieces, each with its statement.
 fn pieces(
     runs: &[RunId],
     statement: fn(usize) -> String,

@@ -1,4 +1,4 @@
-//! Reading beside the writer. Every log that is read is checked against its hashes.
+//! Reads, concurrently with the writer. Each log that is read is checked against its hashes.
 
 use super::calendar::Calendar;
 use super::codec::{Statement, worker_row};
@@ -34,9 +34,9 @@ pub(super) struct Reader {
     requests: mpsc::Sender<Request>,
 }
 
-/// Readers beside each other.
+/// The number of connections for reading.
 const READERS: u32 = 4;
-/// How long a reader waits for its turn.
+/// How long a read waits for a connection.
 const PATIENCE: Duration = Duration::from_secs(300);
 impl Reader {
     pub(super) fn new(
@@ -48,15 +48,15 @@ impl Reader {
     ) -> Self {
         let pool = SqlitePoolOptions::new()
             .max_connections(READERS)
-            // To wait is better than to fail, and the file does not go away.
+            // Waiting is better than failing, and the file does not go away.
             .acquire_timeout(PATIENCE)
             .test_before_acquire(false)
             .connect_lazy_with(options.read_only(true).create_if_missing(false));
         Reader { pool, path, presence, calendar, requests }
     }
 
-    /// A reader that shares the database with nobody, and so needs no file for what is shared: there
-    /// is no space for one. While it is open, no other process can use the database.
+    /// A reader with exclusive access, which needs no file for the shared index, because there is
+    /// no space for one. While it is open, no other process can use the database.
     pub(super) fn alone(
         options: SqliteConnectOptions,
         path: String,
@@ -105,7 +105,7 @@ impl Reader {
         self.presence.lease_number()
     }
 
-    /// Milliseconds since 1970, as the writer stamps what it stores.
+    /// The time in milliseconds since 1970, by the clock that stamps events.
     pub(super) fn now_ms(&self) -> u64 {
         self.presence.clock().wall_ms()
     }
@@ -114,20 +114,20 @@ impl Reader {
         self.pool.is_closed()
     }
 
-    /// Whether what can be read has the tables of this version.
+    /// Returns true if the database has the schema of this version.
     pub(super) async fn has_schema(&self) -> Result<bool, StoreError> {
         let found = sqlx::query_scalar::<_, i64>("PRAGMA user_version").fetch_one(&self.pool).await;
         let found = found.map_err(|error| engine_error(error, &self.path))?;
         Ok(found == sql::MIGRATIONS.len() as i64)
     }
 
-    /// Says that this worker is no more, where there is no writer to say so.
+    /// Removes this worker, for a store without a writer.
     pub(super) fn leave(&self) {
         self.presence.leave();
         self.presence.bury(self.presence.worker);
     }
 
-    /// To be asked before a snapshot is taken: see [`Presence::fallen`].
+    /// Call this before you take a snapshot: see [`Presence::fallen`].
     pub(super) fn fallen(&self) -> HashSet<WorkerId> {
         self.presence.fallen()
     }
@@ -136,7 +136,7 @@ impl Reader {
         self.presence.lives(worker, fallen)
     }
 
-    /// One snapshot for several statements.
+    /// Begins a snapshot for several statements.
     pub(super) async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
         self.pool.begin().await.map_err(|error| engine_error(error, &self.path))
     }
@@ -151,7 +151,7 @@ impl Reader {
         if let (Err(StoreError::Damaged { reason, .. }), None) = (&result, known) {
             let (reply, marked) = oneshot::channel();
             let mark = Request::Damage { run, reason: reason.clone(), reply };
-            // What cannot be marked now is found again by whoever reads next.
+            // If the run cannot be marked now, the next read finds the damage again.
             if self.requests.send(mark).await.is_ok() {
                 let _ = marked.await;
             }
@@ -159,7 +159,7 @@ impl Reader {
         result
     }
 
-    /// The hashes of events as they are stored; an event that cannot be read has none.
+    /// Returns the stored hashes of events. An event that cannot be read has an empty one.
     pub(super) async fn hashes(
         &self,
         run: RunId,
@@ -177,7 +177,7 @@ impl Reader {
         Ok(rows.iter().map(hash).collect())
     }
 
-    /// What the log says, and what is already known to be wrong with it.
+    /// Returns the events of the log, or its damage, and the damage that was known before.
     async fn read_checked(
         &self,
         run: RunId,
@@ -193,7 +193,7 @@ impl Reader {
             .await
             .map_err(engine)?
             .ok_or(StoreError::NotFound(run))?;
-        // The event before the first wanted one is read for its hash.
+        // Read one event before the first wanted one, for its hash.
         let rows = sqlx::query(sql::EVENTS_FROM)
             .bind(run.to_string())
             .bind(to_sql(after.0.max(1)))
@@ -206,7 +206,7 @@ impl Reader {
             return Err(StoreError::Erased(run));
         }
         let rows = match rows {
-            // The pages that hold this log say nothing about those of others.
+            // Unreadable pages of this log say nothing about other logs.
             Err(StoreError::Corrupt { reason, .. }) => {
                 let reason = format!("its events cannot be read: {reason}");
                 return Ok((Err(StoreError::Damaged { run, seq: after.next(), reason }), None));
@@ -240,7 +240,7 @@ impl Reader {
         Ok(rows)
     }
 
-    /// The runs whose ids begin or end with `part`, or else hold it near their end, the newest first.
+    /// Finds runs whose ids begin or end with `part`, or else have it near the end, newest first.
     pub(super) async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
         let Some(ending) = engine::ending(part) else { return Ok(Vec::new()) };
         let greatest = format!("{part:z<26}");
@@ -255,7 +255,7 @@ impl Reader {
         self.standing(holds.bind(format!("%{part}%")).bind(FOUND)).await
     }
 
-    /// The runs of which something is to be put away.
+    /// Returns ended runs to archive, or whose logs to remove.
     pub(super) async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
         let long = u64::try_from(wanted.ended_for.as_millis()).unwrap_or(u64::MAX);
         let newest = sqlx::query_scalar(sql::NEWEST).fetch_optional(&self.pool).await;
@@ -266,7 +266,7 @@ impl Reader {
         self.standing(bind_leftovers(query, latest, wanted.limit)).await
     }
 
-    /// The sums that `query` asks for.
+    /// Returns the sums of `query`.
     pub(super) async fn spending(
         &self,
         query: &SpendingQuery,
@@ -280,7 +280,7 @@ impl Reader {
         Ok(sums)
     }
 
-    /// The rows of the ledger that `run` has.
+    /// Returns the rows of `run` in the ledger.
     pub(super) async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError> {
         let statement = statement(&sql::calls_of_a_run());
         let rows = statement.bind(run.to_string()).fetch_all(&self.pool).await;
@@ -293,7 +293,7 @@ impl Reader {
         rows.map_err(|error| engine_error(error, &self.path))
     }
 
-    /// The runs that `query` selects, and where they stand.
+    /// Returns the runs that `query` selects, with their status.
     async fn standing(&self, query: Statement<'_>) -> Result<Vec<RunRow>, StoreError> {
         let engine = |error| engine_error(error, &self.path);
         let fallen = self.fallen();

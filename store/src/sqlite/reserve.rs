@@ -1,4 +1,4 @@
-//! Space kept back on the disk, so that a full one does not keep a run from being stopped.
+//! Reserved disk space, so that runs can be stopped when the disk is full.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -13,14 +13,14 @@ pub(super) struct SpaceReserve {
     log: PathBuf,
 }
 
-/// What it would take to end the state of a full disk by cutting the write-ahead log off.
+/// Whether a truncation of the write-ahead log can end the state of a full disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shrinking {
-    /// There would not be enough room, or what the log holds does not fit into the file.
+    /// No: it frees too little space, or the content of the log does not fit into the file.
     Useless,
-    /// The space that is free.
+    /// Yes, with the free space.
     Free,
-    /// The space that is kept back besides.
+    /// Yes, if the reserve is released first.
     Reserve,
 }
 
@@ -35,9 +35,9 @@ impl SpaceReserve {
         SpaceReserve { file, bytes, database: database.to_owned(), log }
     }
 
-    /// Takes the space, unless it is taken already. False when the disk is too full for that.
+    /// Reserves the space, unless it is reserved already. Returns false if the disk is too full.
     pub(super) fn take(&self) -> bool {
-        // Looked at first: to try would take what others need to stop their runs.
+        // Check first: trying would take space that other processes need to stop their runs.
         self.is_filled() || (self.has_room() && self.fill().is_ok())
     }
 
@@ -48,7 +48,7 @@ impl SpaceReserve {
             .truncate(true)
             .mode(0o600)
             .open(&self.file)?;
-        // Written, not only allocated: some file systems promise space they do not have.
+        // Write the bytes: some file systems allocate space that they do not have.
         let block = vec![0u8; 64 << 10];
         let mut left = self.bytes;
         while left > 0 {
@@ -66,28 +66,26 @@ impl SpaceReserve {
         std::fs::metadata(&self.file).is_ok_and(|data| data.len() >= self.bytes)
     }
 
-    /// Gives the space to whoever writes next.
+    /// Releases the space for the next writes.
     pub(super) fn release(&self) {
         let _ = std::fs::remove_file(&self.file);
     }
 
-    /// True when there is room for the reserve, if it has been used, and as much again for
-    /// ordinary work beside it.
+    /// Returns true if there is room for the reserve, unless it is filled, and for as much again.
     pub(super) fn has_room(&self) -> bool {
         self.free() >= self.needed()
     }
 
-    /// Takes the space again that was given up for the write-ahead log, whether or not there is room
-    /// for ordinary work beside it.
+    /// Reserves the space again that was released to truncate the log, even if nothing else fits.
     pub(super) fn restore(&self) {
         if !self.is_filled() && self.free() >= self.bytes {
-            // What cannot be had now is tried for again when there is room.
+            // If this fails, the writer tries again when there is room.
             let _ = self.fill();
         }
     }
 
-    /// Whether there would be room if the write-ahead log were brought into the file, which then has
-    /// `whole` bytes, and cut off.
+    /// Returns whether there would be room if the write-ahead log were moved into the file, which
+    /// then has `whole` bytes, and truncated.
     pub(super) fn shrinking(&self, whole: u64) -> Shrinking {
         let length = |path: &Path| std::fs::metadata(path).map_or(0, |data| data.len());
         let growth = whole.saturating_sub(length(&self.database));
@@ -105,7 +103,7 @@ impl SpaceReserve {
         if self.is_filled() { self.bytes } else { self.bytes.saturating_mul(2) }
     }
 
-    /// Free bytes of the disk.
+    /// Returns the free bytes of the disk.
     fn free(&self) -> u64 {
         let Some(folder) = self.file.parent() else { return u64::MAX };
         rustix::fs::statvfs(folder).map_or(0, |space| space.f_bavail * space.f_frsize)

@@ -1,14 +1,14 @@
-//! Statements as SQLite takes them best.
+//! Adapts statements to SQLite.
 //!
-//! To SQLite `$1` is a *name*, and the driver looks up the name of every parameter by a scan: a
-//! statement of many rows would cost the square of its parameters. A bare `?` has no name.
+//! To SQLite, `$1` is a *name*, and the driver finds the name of every parameter by a scan. The
+//! time for many rows would grow with the square of the parameters. A bare `?` has no name.
 
 use crate::row::Columns;
 use crate::sql;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// `sql` with `?` in place of `$1`, `$2`…, which stand in their order.
+/// Replaces `$1`, `$2`…, which must be in order, by `?`.
 pub(super) fn bare(sql: &str) -> String {
     let mut out = String::with_capacity(sql.len());
     let mut rest = sql;
@@ -21,9 +21,9 @@ pub(super) fn bare(sql: &str) -> String {
     out
 }
 
-/// What one message to the engine does: it goes to another thread and back, so that everything
-/// that can be said at once is. Several statements in one that is prepared: SQLite takes that, and hardly
-/// another engine does.
+/// The statements that are sent to the engine at once. Each round trip goes to another thread and
+/// back, so one prepared text contains several statements. Hardly any other engine than SQLite
+/// allows that.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Message {
     /// Room for events.
@@ -32,7 +32,7 @@ pub(super) struct Message {
     pub(super) calls: usize,
     /// Room for rows of runs.
     pub(super) runs: usize,
-    /// Which of their columns.
+    /// The columns of these rows.
     pub(super) columns: Columns,
     /// What follows.
     pub(super) then: Then,
@@ -45,7 +45,7 @@ pub(super) enum Then {
     GoOn,
 }
 
-/// The texts of messages, each made once.
+/// The texts of messages, each built once.
 #[derive(Default)]
 pub(super) struct Texts(HashMap<Message, Arc<str>>);
 

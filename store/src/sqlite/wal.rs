@@ -1,6 +1,6 @@
-//! What is lost of the write-ahead log. The engine believes the log up to the first frame that was
-//! changed, and drops all commits after it without a word. So the log is looked at before the engine
-//! is, and held to what the shared index says was committed. Never writes, but for the note of it.
+//! Detects lost commits in the write-ahead log. The engine reads the log up to the first changed
+//! frame, and silently drops all commits after it. So the log is checked before the engine opens
+//! it, and compared with the shared index. Writes only the note about the loss.
 
 use crate::StoreError;
 use std::fs::{File, OpenOptions};
@@ -10,23 +10,23 @@ use std::path::{Path, PathBuf};
 
 const HEADER: usize = 32;
 const FRAME: usize = 24;
-/// The log's mark; the last bit says in which order the bytes of checksums are read.
+/// The magic number of the log. Its last bit tells the byte order of the checksums.
 const MARK: u32 = 0x377f_0682;
-/// Two copies of what the index says of the log, and how much of it is in the file.
+/// The length of two copies of the index header, and the number of frames that are in the file.
 const INDEX: usize = 100;
 const COPY: usize = 48;
-/// A log with more commits than this behind a frame that was changed was not cut by a loss of power:
-/// each is on the disk before the next begins.
+/// A log with more commits than this after a changed frame was not cut by a loss of power, because
+/// each commit is on the disk before the next one begins.
 const CUT_SHORT: u64 = 1;
 
-/// Commits that were stored and cannot be read any more.
+/// Stored commits that cannot be read any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lost {
-    /// The first frame that cannot be read; 0 is the head of the log.
+    /// The first frame that cannot be read; 0 for the header of the log.
     frame: u64,
-    /// How many commits stand in it and after it, as far as that can be told.
+    /// The number of commits in this frame and after it, as far as known.
     commits: u64,
-    /// There is no log.
+    /// True if the log is missing.
     gone: bool,
 }
 
@@ -46,33 +46,33 @@ impl std::fmt::Display for Lost {
     }
 }
 
-/// What the shared index says of the log.
+/// What the shared index says about the log.
 struct Index {
     salt: [u8; 8],
-    /// The last frame that was committed.
+    /// The last committed frame.
     last: u64,
-    /// The last one that is in the file as well.
+    /// The last frame that is in the file too.
     filed: u64,
 }
 
-/// What the log holds.
+/// The content of the log.
 #[derive(Default)]
 struct Log {
     salt: Option<[u8; 8]>,
-    /// The last frame that the engine believes and that ends a commit.
+    /// The last valid frame that ends a commit.
     end: u64,
-    /// Commits behind the first frame that it does not believe.
+    /// The number of commits after the first invalid frame.
     behind: u64,
 }
 
-/// What of the log beside `database` is lost. To be asked before the engine opens it: then the engine
-/// makes the index anew from what it believes.
+/// Returns what the log of `database` has lost. Call it before the engine opens the database,
+/// because the engine then rebuilds the index from the valid frames.
 pub(super) fn lost(database: &Path) -> io::Result<Option<Lost>> {
     let index = read_index(&beside(database, "-shm"));
     let file = match File::open(beside(database, "-wal")) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // At a good end the engine removes the index first.
+            // At a clean close the engine removes the index first.
             let missing = index.is_some_and(|index| index.last > index.filed);
             return Ok(missing.then_some(Lost { frame: 0, commits: 0, gone: true }));
         }
@@ -88,7 +88,7 @@ pub(super) fn lost(database: &Path) -> io::Result<Option<Lost>> {
     Ok(is_lost.then_some(Lost { frame, commits: log.behind, gone: false }))
 }
 
-/// What is lost while others may be writing: only what is found lost each time.
+/// Like [`lost`], while other processes may write: returns only what several checks find.
 pub(super) fn lost_meanwhile(database: &Path) -> io::Result<Option<Lost>> {
     let mut found = lost(database)?;
     for _ in 0..2 {
@@ -102,7 +102,8 @@ pub(super) fn lost_meanwhile(database: &Path) -> io::Result<Option<Lost>> {
 fn read_index(path: &Path) -> Option<Index> {
     let mut bytes = [0; INDEX];
     File::open(path).ok()?.read_exact_at(&mut bytes, 0).ok()?;
-    // The second is written first: whoever dies in between had told nobody.
+    // The engine writes the second copy first. If a process died in between, it had not
+    // acknowledged the newer state.
     let copy = [&bytes[..COPY], &bytes[COPY..2 * COPY]].into_iter().find(|copy| {
         let sum = checksum(&copy[..40], (0, 0), u32::from_ne_bytes);
         copy[12] == 1 && (native(copy, 40), native(copy, 44)) == sum
@@ -149,7 +150,7 @@ fn read_log(file: &File, page: usize) -> io::Result<Log> {
     Ok(log)
 }
 
-/// Fills `buffer`; false at the end.
+/// Fills `buffer`, or returns false at the end of the file.
 fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match reader.read_exact(buffer) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -157,7 +158,7 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// The engine's checksum of the log, continued.
+/// Continues the checksum that the engine uses in the log.
 fn checksum(bytes: &[u8], from: (u32, u32), order: fn([u8; 4]) -> u32) -> (u32, u32) {
     let (mut first, mut second) = from;
     for pair in bytes.chunks_exact(8) {
@@ -168,7 +169,7 @@ fn checksum(bytes: &[u8], from: (u32, u32), order: fn([u8; 4]) -> u32) -> (u32, 
     (first, second)
 }
 
-/// The size of the database's pages; 1 stands for 65,536.
+/// Returns the page size of the database. The value 1 means 65,536.
 fn page_size(database: &Path) -> io::Result<usize> {
     let mut bytes = [0; 2];
     File::open(database)?.read_exact_at(&mut bytes, 16)?;
@@ -186,13 +187,13 @@ fn native(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The file beside the database that says what is lost, until a person has decided what becomes of it.
-/// The engine forgets it as soon as it opens the database.
+/// The file next to the database that records the loss until a person rebuilds or restores it. The
+/// engine itself forgets the loss as soon as it opens the database.
 pub(super) fn note_of(database: &Path) -> PathBuf {
     beside(database, "-damage")
 }
 
-/// What is noted as lost.
+/// Returns the recorded loss.
 pub(super) fn noted(database: &Path) -> Option<String> {
     let text = std::fs::read(note_of(database)).ok()?;
     let text = String::from_utf8_lossy(&text);
@@ -200,7 +201,7 @@ pub(super) fn noted(database: &Path) -> Option<String> {
     Some(if line.is_empty() { "it is noted as damaged".to_owned() } else { line })
 }
 
-/// Notes what is lost, for whoever opens the database next.
+/// Records the loss for the next process that opens the database.
 pub(super) fn note(database: &Path, lost: &Lost) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let options = options.create(true).truncate(true).write(true).mode(0o600);
@@ -209,12 +210,12 @@ pub(super) fn note(database: &Path, lost: &Lost) -> io::Result<()> {
     file.sync_all()
 }
 
-/// What whoever wants to store something is told.
+/// Returns the error for requests to write.
 pub(super) fn refusal(path: &str, reason: &str) -> StoreError {
     StoreError::CommitsLost { path: path.to_owned(), reason: reason.to_owned() }
 }
 
-/// The file beside `database` with this ending.
+/// Returns the path of the file next to `database` with this ending.
 pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push(ending);

@@ -1,10 +1,10 @@
-//! The one writer. It takes everything that waits, has it done in one transaction, and answers
-//! everyone after the commit.
+//! The writer. It takes all waiting requests, performs them in one transaction, and answers them
+//! after the commit.
 //!
-//! It owns what happens when the disk is full: only what stops runs is stored then, in space
-//! kept back for it, until there is room again. A run that was told to stop and that nobody
-//! executes is claimed then too, so that it comes to its end. Where the write-ahead log is what
-//! fills the disk, it is brought into the file and cut off.
+//! It also handles a full disk: then it stores only appends that stop runs, in reserved space,
+//! until there is room again. It lets workers claim runs that were asked to stop and that no worker
+//! executes, so that they end. If the write-ahead log fills the disk, it moves the log into the
+//! file and truncates it.
 
 use super::checkpoint::Checkpoints;
 use super::ledger::{Done, Failure, Ledger};
@@ -16,13 +16,13 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// Requests in one commit, at most.
+/// The most requests in one commit.
 const GROUP: usize = 1_024;
-/// The same when fewer than some thousand wait. Runs whose requests are stored go on while those of
-/// others are: were a thousand answered together, they would first all wait for the writer and then
-/// all for a processor.
+/// The most requests in one commit while at most a thousand wait. Runs whose requests are stored
+/// can continue while the others wait. If a thousand were answered together, they would all wait
+/// first for the writer and then for a processor.
 const SMALL_GROUP: usize = 64;
-/// Which part of those that wait goes into one commit.
+/// With more waiting requests, one commit takes one part in this many.
 const PART: usize = 16;
 
 pub(super) struct Writer {
@@ -31,16 +31,15 @@ pub(super) struct Writer {
     reserve: SpaceReserve,
     poll: Duration,
     full: bool,
-    /// When it was last tried in vain to cut the write-ahead log off.
+    /// When the last attempt to truncate the write-ahead log failed.
     in_vain: Option<Instant>,
     checkpoints: Checkpoints,
 }
 
-/// How soon it is tried again to cut the write-ahead log off: whoever reads may be in the way.
+/// How soon to try again to truncate the write-ahead log, which readers may prevent.
 const SHRINK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Stands in the writer's place where the database can only be read: refuses everything, for this
-/// reason.
+/// Replaces the writer when the database can only be read: refuses all requests with `why`.
 pub(super) async fn refuse(mut inbox: mpsc::Receiver<Request>, why: StoreError) {
     let mut group = Vec::with_capacity(SMALL_GROUP);
     while inbox.recv_many(&mut group, SMALL_GROUP).await > 0 {
@@ -60,7 +59,7 @@ impl Writer {
         hub: Arc<Hub>,
         checkpoints: Checkpoints,
     ) -> Self {
-        // Kept from the first moment on; if there is no room even for it, the disk is full.
+        // Take the reserve at the start. If there is no room even for it, the disk is full.
         let full = !reserve.take();
         fail::fail_point!("store.reserve.taken");
         let poll = poll.max(Duration::from_millis(1));
@@ -69,15 +68,15 @@ impl Writer {
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Request>) {
         let mut group = Vec::with_capacity(GROUP);
-        // How many there were the last time.
+        // The number of requests in the last group.
         let mut served = 0;
         self.ledger.get_ready().await;
-        // What others do is looked at after a while: whoever opens a store has something to do first.
+        // Look for changes of others later: a process that opens a store has requests first.
         let mut ticks = interval_at(Instant::now() + self.poll, self.poll);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let limit = (inbox.len() / PART).clamp(SMALL_GROUP, GROUP);
-            // Receiving loses nothing when a tick comes first.
+            // `recv_many` is cancel safe: it loses no request when a tick comes first.
             let received = tokio::select! {
                 _ = ticks.tick() => {
                     self.look_outside().await;
@@ -85,7 +84,7 @@ impl Writer {
                 }
                 received = inbox.recv_many(&mut group, limit) => received,
             };
-            // Where several are at work, whoever is about to ask may do so first: a commit for many
+            // If several tasks send requests, let them do so first. A commit for many requests
             // costs little more than one for few.
             if received > 0 && received.max(served) > 1 {
                 tokio::task::yield_now().await;
@@ -100,7 +99,7 @@ impl Writer {
             self.serve(group.drain(..).collect()).await;
             self.checkpoints.served(served);
             if closing {
-                // Whoever still waits in the queue is told by the loss of the channel.
+                // Requests that still wait get `Closed` when the channel is dropped.
                 break;
             }
         }
@@ -117,7 +116,7 @@ impl Writer {
         }
     }
 
-    /// Does the work and answers for it. Returns claims that nobody heard of.
+    /// Performs the work and answers it. Returns claims whose callers have gone.
     async fn commit(&mut self, work: Work) -> Vec<Claimed> {
         if self.full && !self.regain().await {
             return self.commit_urgent(work).await;
@@ -126,13 +125,13 @@ impl Writer {
             Ok(done) => self.conclude(work, done),
             Err(Failure::ToBegin(StoreError::Full) | Failure::Inside(StoreError::Full)) => {
                 self.full = true;
-                // Where the write-ahead log is what fills the disk, there is room at once.
+                // If the write-ahead log filled the disk, there is room now.
                 if self.regain().await {
                     return self.commit_single(work).await;
                 }
                 self.commit_urgent(work).await
             }
-            // One request that the engine cannot serve takes no neighbour with it.
+            // A request that the engine cannot perform must not affect the others.
             Err(Failure::Inside(_)) if work.len() > 1 => {
                 let mut unheard = Vec::new();
                 for single in work.apart() {
@@ -147,7 +146,7 @@ impl Writer {
         }
     }
 
-    /// Stores, from the reserve, what stops runs; the rest is refused.
+    /// Stores appends that stop runs, using the reserve, and refuses the rest.
     async fn commit_urgent(&mut self, work: Work) -> Vec<Claimed> {
         let to_stop = !work.claims.is_empty() && self.ledger.someone_is_to_stop().await;
         let urgent = work.keep_urgent(if to_stop { Claims::ToStop } else { Claims::None });
@@ -169,7 +168,7 @@ impl Writer {
         }
     }
 
-    /// Tells watchers, then those who asked: whoever has an answer finds watchers told.
+    /// Notifies watchers before it answers, so a caller with an answer can rely on that.
     fn conclude(&self, work: Work, done: Done) -> Vec<Claimed> {
         self.hub.keep(work.stored(&done.answers));
         self.hub.moved(done.tails);
@@ -179,21 +178,21 @@ impl Writer {
         work.answer(done.answers)
     }
 
-    /// Ends the state of a full disk when there is space again, or can be made.
+    /// Ends the state of a full disk if there is space again, or if space can be made.
     async fn regain(&mut self) -> bool {
         if !self.reserve.has_room() {
             self.cut_log_off().await;
         }
         if self.reserve.has_room() && self.reserve.take() {
             self.full = false;
-            // The lease could not be renewed meanwhile: the next transaction does.
+            // The lease could not be renewed meanwhile. The next transaction renews it.
             self.ledger.forget();
         }
         !self.full
     }
 
-    /// Brings the write-ahead log into the file and cuts it off, if that makes enough room. It may
-    /// take the space that is kept back to do so.
+    /// Moves the write-ahead log into the file and truncates it, if that makes enough room. It may
+    /// release the reserve to do so.
     async fn cut_log_off(&mut self) {
         if self.in_vain.is_some_and(|at| at.elapsed() < SHRINK_AGAIN) {
             return;
@@ -209,17 +208,17 @@ impl Writer {
         self.in_vain = (!self.reserve.has_room()).then(Instant::now);
     }
 
-    /// Looks for what changed without a request: space, other processes' writes, their deaths.
+    /// Looks for changes without a request: free space, and writes and deaths of other processes.
     async fn look_outside(&mut self) {
         if !self.ledger.is_kept() {
-            // Whoever waits for something to move looks, and is told why nothing does.
+            // Watchers then read and get the reason.
             return self.hub.close();
         }
         if self.full && self.regain().await {
             self.commit(Work::default()).await;
             self.hub.wake();
         }
-        // Nothing to do about an error here: the next transaction meets it, and reports it.
+        // The next transaction meets and reports an error.
         if let Ok(Some(tails)) = self.ledger.moved_outside(|| self.hub.watched()).await {
             self.hub.moved(tails);
             self.hub.wake();

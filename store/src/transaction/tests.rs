@@ -53,7 +53,7 @@ fn row(id: u128, account: Option<u128>) -> (RunId, Box<RunRow>) {
 
 #[test]
 fn rows_are_read_level_by_level_and_each_once() {
-    // 1 draws on 2, 2 on 3; nobody is called 9; 7 is removed.
+    // Run 1 draws on 2, and 2 on 3. Run 9 does not exist. The log of 7 is removed.
     let stored: Rows = [row(1, Some(2)), row(2, Some(3)), row(3, None), row(7, Some(3))].into();
     let drafts =
         [saying(run(1)), saying(run(1)), saying(run(9)), creation(run(5), Some(run(2)), None)];
@@ -70,7 +70,7 @@ fn rows_are_read_level_by_level_and_each_once() {
         rounds.push(missing.into_iter().collect::<Vec<_>>());
     }
     assert_eq!(rounds, [vec![run(1), run(2), run(5), run(7), run(9)], vec![run(3)]]);
-    // What is known is not asked for.
+    // Known rows are not asked for.
     assert!(Loading::of(&[saying(run(1))], [run(7)]).next(&rows).is_empty());
 }
 
@@ -135,7 +135,7 @@ fn claims_go_by_priority_then_time_and_pass_over_what_is_damaged() {
     assert!(taken.claimed.iter().all(|it| it.epoch == 1 && it.row.work.owner == Some(worker)));
     assert_eq!(taken.damaged.len(), 1, "{:?}", taken.damaged);
     assert_eq!(changes.rows.len(), 3);
-    // The dead are forgotten, and read anew.
+    // Rows of dead workers are dropped, to be read again.
     changes.free(&mut rows, &HashSet::new());
     assert!(rows.is_empty() && changes.freed);
 }

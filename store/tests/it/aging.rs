@@ -1,4 +1,4 @@
-//! How old runs are that have ended, whatever the wall clock shows.
+//! The age of ended runs does not depend on jumps of the wall clock.
 
 use crate::sample::*;
 use posse_protocol::RunId;
@@ -11,7 +11,7 @@ const SECOND: u64 = 1_000;
 const DAY: u64 = 24 * 3_600 * SECOND;
 const YEAR: u64 = 365 * DAY;
 
-/// A machine whose clocks move when they are told to.
+/// A machine whose clocks the test moves.
 struct Machine {
     wall: AtomicU64,
     steady: AtomicU64,
@@ -24,13 +24,13 @@ impl Machine {
         Arc::new(Machine { wall, steady, boot: Mutex::new("one") })
     }
 
-    /// Time passes, as both clocks show.
+    /// Moves both clocks forward.
     fn pass(&self, ms: u64) {
         self.wall.fetch_add(ms, Ordering::SeqCst);
         self.steady.fetch_add(ms, Ordering::SeqCst);
     }
 
-    /// Somebody sets the wall clock ahead, or back.
+    /// Sets the wall clock forward.
     fn set_ahead(&self, ms: u64) {
         self.wall.fetch_add(ms, Ordering::SeqCst);
     }
@@ -39,7 +39,7 @@ impl Machine {
         self.wall.fetch_sub(ms, Ordering::SeqCst);
     }
 
-    /// It is off for so long, and starts again.
+    /// Simulates that the machine was off for this time, and has booted again.
     fn is_off_for(&self, ms: u64, boot: &'static str) {
         self.wall.fetch_add(ms, Ordering::SeqCst);
         self.steady.store(3_000, Ordering::SeqCst);
@@ -47,7 +47,7 @@ impl Machine {
     }
 }
 
-/// The clock of a process, which lives no longer than the machine is on.
+/// The clock of a process, which sees one boot of the machine.
 struct ProcessClock {
     machine: Arc<Machine>,
     boot: &'static str,
@@ -79,7 +79,7 @@ async fn ended(store: &dyn Store) -> RunId {
     run
 }
 
-/// The runs that ended a week ago.
+/// Returns the runs that ended a week ago.
 async fn old(store: &dyn Store) -> Vec<RunId> {
     let ended_for = Duration::from_millis(7 * DAY);
     let wanted = Leftovers { which: Leftover::Ended, ended_for, limit: 10 };
@@ -95,14 +95,14 @@ async fn a_clock_that_is_ahead_for_a_moment_makes_nothing_old() {
     machine.pass(60 * SECOND);
     machine.set_ahead(YEAR);
     assert!(old(&store).await.is_empty(), "to a process that has looked before");
-    // Nor to one that starts now, not even if something happens meanwhile.
+    // Nor to a new process, even after another append.
     ended(&store).await;
     let other = open(&place, &machine).await;
     assert!(old(&other).await.is_empty(), "to one that starts");
     machine.pass(2 * SECOND);
     machine.set_back(YEAR);
     assert!(old(&store).await.is_empty() && old(&other).await.is_empty());
-    // Time goes on as it should.
+    // Time passes normally.
     machine.pass(7 * DAY);
     assert_eq!(old(&other).await, [run]);
 }
@@ -131,7 +131,7 @@ async fn without_a_note_the_newest_event_says_what_time_it_is_at_least() {
     ended(&store).await;
     machine.set_ahead(YEAR);
     assert!(old(&store).await.is_empty());
-    // A note that cannot be read is none.
+    // A note that cannot be read is ignored.
     std::fs::write(place.folder().join("posse.db-clock"), "what?").unwrap();
     assert!(old(&open(&place, &machine).await).await.is_empty());
 }

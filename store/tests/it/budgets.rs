@@ -1,4 +1,4 @@
-//! Budgets over random trees: the store against an oracle that walks a list of accounts.
+//! Budgets in random trees: compares the store with an oracle that walks a list of accounts.
 
 use crate::sample::*;
 use posse_protocol::{Budget, Event, Limit, Parent, RunId, TimeAtWork, Usd};
@@ -13,27 +13,27 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 const LIMITS: [Limit; 6] = Budget::DIMENSIONS;
-/// So much of each of [`LIMITS`].
+/// An amount of each of [`LIMITS`].
 type Amounts = [u64; 6];
 
-/// What happens to a tree. Numbers choose among what there is, so that any of them fits.
+/// A step of a test. Numbers select a run by remainder, so any number is valid.
 #[derive(Clone, Copy, Debug)]
 enum Move {
-    /// A child is started below a run, with a budget of its own if there are bits for one.
+    /// Starts a child below a run. The bits of `budget` select its limits.
     Start { below: usize, budget: u64 },
-    /// A model call; the one before it may never have been answered.
+    /// A model call. The one before it may have no answer.
     Call { run: usize, tokens: u64 },
-    /// A model call for a summary, which is no turn.
+    /// A model call for a summary, which does not count as a turn.
     Summarize { run: usize, tokens: u64 },
-    /// An answer that took so many percent of what was reserved.
+    /// An answer that used this percentage of the reservation.
     Reply { run: usize, percent: u64 },
-    /// A failure that cost nothing.
+    /// A failure without costs.
     Fail { run: usize },
-    /// A tool.
+    /// A tool call.
     Tool { run: usize },
-    /// Its end.
+    /// The end of a run.
     Finish { run: usize },
-    /// A message that sets a run to work that has ended.
+    /// A message that reopens an ended run.
     Reopen { run: usize },
     /// An answer and the next call, in one append.
     ReplyAndCall { run: usize, percent: u64, tokens: u64 },
@@ -57,7 +57,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..70)
 }
 
-/// A run as the oracle sees it.
+/// A run in the oracle.
 #[derive(Clone)]
 struct Run {
     id: RunId,
@@ -65,28 +65,28 @@ struct Run {
     above: Vec<usize>,
     budget: [Option<u64>; 6],
     drawn: Amounts,
-    /// Of what is drawn here, what others below may give back.
+    /// The part of the drawn amount that runs below may give back.
     out: Amounts,
     reserved: Amounts,
     spent: Amounts,
     open: bool,
-    /// Its turn has no answer yet.
+    /// True if its turn has no answer yet.
     turn: bool,
 }
 
-/// All runs of a tree, the root first.
+/// All runs of a tree, beginning with the root.
 #[derive(Clone)]
 struct Oracle(Vec<Run>);
 
 impl Oracle {
-    /// Whose account is drawn on, of those it could be: the nearest that is open, or else the last.
+    /// Returns the account to draw on: the nearest candidate that is open, or else the last.
     fn account(&self, candidates: &[usize], limit: usize) -> Option<usize> {
         let all: Vec<usize> =
             candidates.iter().copied().filter(|it| self.0[*it].budget[limit].is_some()).collect();
         all.iter().copied().find(|it| self.0[*it].open).or(all.last().copied())
     }
 
-    /// Those above `run`, the nearest first.
+    /// Returns the ancestors of `run`, nearest first.
     fn above(&self, run: usize) -> Vec<usize> {
         self.0[run].above.iter().rev().copied().collect()
     }
@@ -95,8 +95,8 @@ impl Oracle {
         std::iter::once(run).chain(self.above(run)).collect()
     }
 
-    /// Draws for `run`, or says that there is not enough: of turns, one is for each of those above it,
-    /// and of money a quarter of so little for all of them.
+    /// Draws for `run`, or returns false if too little is left. One turn stays for each run above
+    /// it, and a quarter of the money for all of them together.
     fn draw(&mut self, run: usize, from: &[usize], limit: usize, amount: u64) -> bool {
         let Some(account) = self.account(from, limit) else { return true };
         let between = self.0[run].above.len().saturating_sub(self.0[account].above.len());
@@ -110,7 +110,7 @@ impl Oracle {
         it.drawn[limit] + kept <= it.budget[limit].unwrap()
     }
 
-    /// Gives back: what one account does not have out, the next one has.
+    /// Gives an amount back. What exceeds the amount that one account has out goes to the next one.
     fn give_back(&mut self, from: &[usize], limit: usize, mut amount: u64) {
         let mut rest = from;
         while amount > 0
@@ -138,7 +138,7 @@ impl Oracle {
     }
 
     fn call(&mut self, run: usize, tokens: u64, turns: u64) -> bool {
-        // One that was cut short and is made again is the same turn.
+        // A repeated call after an interruption is the same turn.
         let again = std::mem::replace(&mut self.0[run].turn, turns > 0);
         let turns = if again { 0 } else { turns };
         self.settle_reserved(run, None);
@@ -153,7 +153,7 @@ impl Oracle {
         fits
     }
 
-    /// A call has taken `used` of what was reserved; all of it, if nobody knows.
+    /// Settles a call that used `used` of its reservation, or all of it if that is unknown.
     fn settle(&mut self, run: usize, used: Option<Amounts>) {
         self.0[run].turn = false;
         self.settle_reserved(run, used);
@@ -176,7 +176,7 @@ impl Oracle {
         self.draw(run, &from, 4, 1)
     }
 
-    /// A run begins, anew or again: itself, and its budget.
+    /// Opens a run, new or reopened: draws the run itself and its budget.
     fn open(&mut self, run: usize) -> bool {
         let above = self.above(run);
         let mut fits = true;
@@ -211,7 +211,7 @@ impl Oracle {
     }
 }
 
-/// Some of the limits, by the bits of `seed`.
+/// Returns the limits that the bits of `seed` select.
 fn budget(seed: u64, largest: u64) -> [Option<u64>; 6] {
     let scale = [largest * 4, largest, largest * 12, largest / 4, largest / 8, largest / 10];
     std::array::from_fn(|limit| {
@@ -258,7 +258,7 @@ fn tool() -> Event {
     event(json!({"type": "tool_started", "call": "c", "tool": "Read", "repeatable": true}))
 }
 
-/// What makes `run`.
+/// Returns the append that creates `run`.
 fn birth(oracle: &Oracle, run: usize) -> Append {
     let it = &oracle.0[run];
     let Event::RunStarted(started) = started() else { panic!("no start") };
@@ -296,8 +296,8 @@ fn part(reserved: Amounts, percent: u64) -> Amounts {
     reserved.map(|amount| amount * percent / 100)
 }
 
-/// What a move asks the store for, and whether the oracle, which has made it, allows that. Nothing
-/// if it does not apply.
+/// Applies a move to the oracle. Returns the append for the store, and whether the oracle allows
+/// it, or `None` if the move does not apply.
 fn make(oracle: &mut Oracle, what: Move) -> Option<(Append, bool)> {
     let count = oracle.0.len();
     let open = |oracle: &Oracle, run: usize| oracle.0[run % count].open.then_some(run % count);
@@ -354,7 +354,7 @@ fn make(oracle: &mut Oracle, what: Move) -> Option<(Append, bool)> {
             let run = open(oracle, run)?;
             Some((steps(&oracle.0[run], vec![tool()]), oracle.tool(run)))
         }
-        // The root ends last, so that it can be asked what the tree has spent.
+        // The root ends last, so that the test can ask it what the tree has spent.
         Move::Finish { run } => {
             let run = open(oracle, run).filter(|run| *run > 0)?;
             let append = steps(&oracle.0[run], vec![finished()]);
@@ -372,7 +372,7 @@ fn make(oracle: &mut Oracle, what: Move) -> Option<(Append, bool)> {
     }
 }
 
-/// Compares every account with the oracle's, and the root's with its budget.
+/// Compares every account with the oracle, and that of the root with its budget.
 async fn compare(store: &dyn Store, oracle: &Oracle, after: &str) {
     let tree = Filter { kin: Kin::TreeOf(oracle.0[0].id), ..Filter::default() };
     let rows = store.list(&tree).await.unwrap();
@@ -429,7 +429,7 @@ async fn check(store: &dyn Store, root_budget: u64, moves: Vec<Move>) -> [usize;
     counts
 }
 
-/// When everyone has ended, the root's account says what the tree has spent, and nothing is out.
+/// Ends all runs. Then the account of the root shows what the tree has spent, and holds nothing.
 async fn finish_all(store: &dyn Store, oracle: &mut Oracle) {
     for run in (0..oracle.0.len()).rev() {
         if oracle.0[run].open {
@@ -452,7 +452,7 @@ async fn finish_all(store: &dyn Store, oracle: &mut Oracle) {
 async fn what_is_reserved_stays_where_it_was_drawn_whatever_else_its_run_does() {
     let place = Place::new();
     let store = place.open().await;
-    // The child's tokens are held by the run between, and by the root once that has ended.
+    // The run in between holds the tokens of the child, and the root holds them after its end.
     let tokens_only = 0xff;
     let moves = vec![
         Move::Start { below: 0, budget: tokens_only },

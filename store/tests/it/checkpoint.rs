@@ -1,14 +1,14 @@
-//! The write-ahead log: what becomes of it while the store is open.
+//! The size of the write-ahead log while the store is open.
 
 use crate::sample::*;
 use posse_store::{Ownership, Store};
 use std::path::Path;
 
-/// A page, and what it takes in the log.
+/// The size of a page, and of its frame in the log.
 const PAGE: u64 = 4_096;
 const FRAME: u64 = PAGE + 24;
 
-/// Appends events of about a page each, one after the other: four pages of the log or more.
+/// Appends events of about a page each. Each takes at least four pages of the log.
 async fn append(store: &dyn Store, count: usize) {
     let run = create(store, 2, Ownership::Queued).await;
     let text = "a word ".repeat(500);

@@ -1,5 +1,4 @@
-//! Several processes on one PostgreSQL database: what they do to each other, and to a server that
-//! cuts them off.
+//! Several processes on one PostgreSQL database: conflicts, and a server that closes connections.
 
 use crate::postgres::Servers;
 use crate::sample::*;
@@ -14,7 +13,7 @@ use posse_store::{
 use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 async fn database() -> Database {
@@ -50,7 +49,7 @@ fn replied(tokens: u64) -> Event {
     }))
 }
 
-/// A child of `root`: what makes it, and what its parent's log says of it.
+/// Returns a child of `root`, and the appends that create it and tell its parent.
 fn birth(root: RunId) -> (RunId, Vec<Append>) {
     let child = RunId::new();
     let parent = json!({"run": root, "account": root, "ancestors": [root]});
@@ -59,7 +58,7 @@ fn birth(root: RunId) -> (RunId, Vec<Append>) {
     (child, vec![made, Append::by_anyone(root, note)])
 }
 
-/// One worker's part: children of `root`, one after the other, that spend and end.
+/// The work of one worker: starts children of `root`, one after the other, that spend and end.
 async fn work(store: &PostgresStore, root: RunId, children: usize) -> (Vec<RunId>, usize) {
     let (mut born, mut refused) = (Vec::new(), 0);
     for _ in 0..children {
@@ -81,7 +80,7 @@ async fn work(store: &PostgresStore, root: RunId, children: usize) -> (Vec<RunId
                 Err(error) => panic!("a call was not stored: {error}"),
             }
         }
-        // Its end and what its parent is told of it are one.
+        // The end and its announcement to the parent are one batch.
         let told = Append::by_anyone(root, message(&format!("{child} is done")));
         store.append(vec![step(child, 1, finished()), told]).await.unwrap();
     }
@@ -95,7 +94,7 @@ async fn two_who_write_to_one_tree_keep_its_sums_and_its_logs() {
     let database = database().await;
     let stores = [open(&database).await, open(&database).await];
     let root = RunId::new();
-    // Enough for most of it, and not for all.
+    // Enough for most of the calls, but not for all.
     let budget = json!({"cost": 5_000, "input_tokens": 100_000, "turns": 300, "children": 1_000});
     let first = made(root, start(json!(null), budget));
     stores[0].append(vec![first]).await.unwrap();
@@ -154,10 +153,12 @@ async fn two_who_write_to_one_tree_keep_its_sums_and_its_logs() {
     }
 }
 
-/// Cuts off every session of a store, again and again, until it is told to stop.
-async fn cut_off(database: &Database, stop: &AtomicBool) -> usize {
+/// Closes every session of a store, again and again until `stop`. Between two times it waits for
+/// progress, which `answered` counts.
+async fn cut_off(database: &Database, answered: &AtomicUsize, stop: &AtomicBool) -> usize {
     let mut cuts = 0;
     while !stop.load(Ordering::SeqCst) {
+        let before = answered.load(Ordering::SeqCst);
         database
             .execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
@@ -165,7 +166,10 @@ async fn cut_off(database: &Database, stop: &AtomicBool) -> usize {
             )
             .await;
         cuts += 1;
-        tokio::time::sleep(Duration::from_millis(7)).await;
+        until("the store goes on", async || {
+            stop.load(Ordering::SeqCst) || answered.load(Ordering::SeqCst) > before
+        })
+        .await;
     }
     cuts
 }
@@ -178,23 +182,24 @@ async fn what_is_stored_when_a_connection_breaks_is_stored_once() {
     let store = open(&database).await;
     let runs: Vec<RunId> =
         join_all((0..TASKS).map(|_| create(&*store, 1, Ownership::Queued))).await;
-    let stop = AtomicBool::new(false);
+    let (answered, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let writing = async {
-        let store = &*store;
+        let (store, answered) = (&*store, &answered);
         let each = runs.iter().map(|run| async move {
             let mut last = Seq(1);
             for number in 0..EACH {
                 let event = message(&format!("number {number}"));
-                // Whoever does not know of its own append would be refused.
+                // The store would refuse a writer that does not know its own last append.
                 let guard = Guard::Anyone { last: Some(last) };
                 let append = Append { guard, ..Append::by_anyone(*run, event) };
                 last = store.append(vec![append]).await.unwrap()[0].last;
+                answered.fetch_add(1, Ordering::SeqCst);
             }
         });
         join_all(each).await;
         stop.store(true, Ordering::SeqCst);
     };
-    let (_, cuts) = tokio::join!(writing, cut_off(&database, &stop));
+    let (_, cuts) = tokio::join!(writing, cut_off(&database, &answered, &stop));
     println!("{cuts} times all connections were cut");
     assert!(cuts > 3, "{cuts}");
     for run in runs {
@@ -209,24 +214,27 @@ async fn what_was_answered_outlives_a_server_that_is_killed() {
     let stores = [open(&database).await, open(&database).await];
     let runs: Vec<RunId> =
         join_all((0..6).map(|_| create(&*stores[0], 1, Ownership::Queued))).await;
-    let stop = Arc::new(AtomicBool::new(false));
+    let (answered, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let writers = runs.iter().enumerate().map(|(index, run)| {
-        let (store, run, stop) = (stores[index % 2].clone(), *run, stop.clone());
+        let (store, run) = (stores[index % 2].clone(), *run);
+        let (answered, stop) = (answered.clone(), stop.clone());
         tokio::spawn(async move {
             let mut last = Seq(1);
             while !stop.load(Ordering::SeqCst) {
                 let guard = Guard::Anyone { last: Some(last) };
                 let append = Append { guard, ..Append::by_anyone(run, message("on and on")) };
                 last = store.append(vec![append]).await.unwrap()[0].last;
+                answered.fetch_add(1, Ordering::SeqCst);
             }
             last
         })
     });
     let writers: Vec<_> = writers.collect();
     for _ in 0..3 {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let before = answered.load(Ordering::SeqCst);
+        until("the writers go on", async || answered.load(Ordering::SeqCst) >= before + 100).await;
         tokio::task::block_in_place(|| database.server().kill());
-        // Whoever reads waits for the server too.
+        // A read waits for the server too.
         read(&*stores[0], runs[0]).await.unwrap();
     }
     stop.store(true, Ordering::SeqCst);
@@ -282,7 +290,7 @@ async fn a_newer_schema_is_refused_untouched() {
     assert_eq!(read(&*open(&database).await, run).await.unwrap(), 2);
 }
 
-/// How long it takes until `far` is told of what `near` stores.
+/// Returns how long `far` takes to notice an append of `near`.
 async fn told_after(near: &PostgresStore, far: &PostgresStore) -> Duration {
     let run = create(near, 2, Ownership::Queued).await;
     let mut tail = far.watch(run);
@@ -307,7 +315,7 @@ async fn a_bell_is_heard_before_anybody_looks_by_itself() {
     times.sort();
     println!("told after {times:?}");
     assert!(times[4] < poll / 3, "{times:?}");
-    // Without a bell it takes as long as nobody looks.
+    // Without notifications it takes up to the polling interval.
     let deaf = PostgresStore::open(with(Bell::Off)).await.unwrap();
     assert!(told_after(&near, &deaf).await < poll * 3);
     for store in [near, far, deaf] {
@@ -323,7 +331,7 @@ async fn a_death_counts_and_silence_does_not() {
     let of_the_killed = create(&*killed, 2, Ownership::Mine).await;
     let of_the_silent = create(&*silent, 2, Ownership::Mine).await;
     servers.kill(killed).await;
-    // The server notices on its own that nobody is at the other end.
+    // The server notices the closed connection by itself.
     let sessions = || async {
         let count = "SELECT count(DISTINCT application_name)::text FROM pg_stat_activity \
             WHERE datname = current_database() AND application_name LIKE 'posse %'";
@@ -377,7 +385,7 @@ async fn a_step_and_a_lease_write_no_index() {
         store.append(vec![step(run, 1, replied(tokens))]).await.unwrap();
         posse_store::Claims::renew(&*store).await.unwrap();
     }
-    // Sessions tell the numbers when they end, at the latest.
+    // Sessions report their statistics at their end at the latest.
     store.close().await;
     let written = |table: &str| {
         format!(
@@ -390,7 +398,7 @@ async fn a_step_and_a_lease_write_no_index() {
             let numbers = database.text(&written(table)).await;
             let mut numbers = numbers.split(' ').map(|number| number.parse::<i64>().unwrap());
             let (all, hot) = (numbers.next().unwrap(), numbers.next().unwrap());
-            // A page may be full while somebody still sees what is dead in it.
+            // A page can be full while another transaction still sees its dead rows.
             all >= expected && (all - hot) * 5 <= all
         };
         until(&format!("rows of {table} are updated in place"), told).await;
@@ -457,7 +465,7 @@ async fn a_pooler_that_keeps_no_sessions_is_no_obstacle() {
     }
 }
 
-/// Notes what this machine does not allow to test.
+/// Reports a test that cannot run on this machine.
 fn skipped(what: &str) {
     use std::io::Write;
     let Ok(list) = std::env::var("POSSE_TEST_SKIPPED") else { return };

@@ -1,4 +1,4 @@
-//! The suite that every store must pass, on SQLite: a test for each case.
+//! The conformance tests on SQLite.
 
 use crate::sample::tamper;
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! A log that was changed behind the store's back is found out, and stops nobody else.
+//! The store detects a log that another program changed, and other runs are not affected.
 
 use crate::sample::*;
 use posse_protocol::{RunId, Seq, Status};
@@ -6,8 +6,8 @@ use posse_store::{Inspection, Logs, Ownership, Projection, Reckoning, Store, Sto
 use proptest::prelude::*;
 use serde_json::json;
 
-/// Applies `change` to one of two runs of six events, and expects `read` to blame `bad`.
-/// In `change`, `A` and `B` stand for the runs.
+/// Applies `change` to one of two runs of six events, and expects `read` to report `bad`. In
+/// `change`, `A` and `B` stand for the runs.
 async fn check(change: &str, bad: u64, what: &str) {
     let place = Place::new();
     let store = place.open().await;
@@ -110,7 +110,7 @@ async fn a_row_that_cannot_be_read_hides_no_other() {
     }
 }
 
-/// What a row says is made again from the log: any other value in a column is found.
+/// A row is compared with its log, so any other value in a column is detected.
 #[tokio::test]
 async fn a_row_that_says_something_else_than_its_log_is_found_out() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! What no log of a run can tell: indices, the schema, what is told to the outside.
+//! Damage outside of the logs: indexes, the schema, and deliveries.
 
 use crate::sample::*;
 use posse_store::{
@@ -13,7 +13,7 @@ async fn reasons(store: &dyn Store) -> Vec<String> {
     store.flaws().await.unwrap().into_iter().map(|flaw| flaw.reason).collect()
 }
 
-/// A run that ends, of which the hook `a` is told.
+/// Creates a run that ends, with a notice to the webhook `a`.
 async fn ended(store: &dyn Store) {
     let run = create(store, 2, Ownership::Mine).await;
     let outbox = vec![Notice {
@@ -81,7 +81,7 @@ async fn an_index_that_leads_astray_leads_nobody_in_circles() {
     let mut connection = connect(&place.file()).await;
     let (root,): (i64,) = sqlx::query_as(root).fetch_one(&mut connection).await.unwrap();
     sqlx::Connection::close(connection).await.unwrap();
-    // The first of all ids becomes the last of all, where it is.
+    // The first id becomes the last one in the index, at its old place.
     let mut bytes = std::fs::read(place.file()).unwrap();
     let page = (root as usize - 1) * 4_096;
     let name = first.to_string();
@@ -120,7 +120,7 @@ async fn a_changed_schema_is_named() {
     }
 }
 
-/// Changes a delivery behind the store's back; it is told, and never handed out.
+/// Changes a delivery without the store. The store must report it, and never hand it out.
 async fn check(change: &str) {
     let place = Place::new();
     let store = place.open().await;
@@ -137,7 +137,7 @@ async fn check(change: &str) {
     assert_eq!(settled, Settled::Noted, "{change}");
     assert!(store.take_due("a", 9, LONG).await.unwrap().is_empty(), "{change}");
     let bad = deliveries(&store).await.into_iter().find(|it| it.damaged.is_some()).unwrap();
-    // Those are not due to this hook any more, for all the store knows.
+    // These changes hide the delivery from this webhook.
     if !["hook", "due_at", "state"].iter().any(|column| change.starts_with(column)) {
         assert_eq!(bad.state, DeliveryState::Dead, "{change}");
         assert!(bad.note.starts_with("not sent: what is stored of it"), "{change}: {bad:?}");
@@ -212,7 +212,7 @@ async fn a_budget_s_account_that_was_changed_stops_the_run() {
 
 #[tokio::test]
 async fn opening_a_database_with_a_flaw_is_no_slower_than_without() {
-    // What reads everything is asked for: nothing is looked at when a store is opened.
+    // Checks that read everything run only on request, not when a store is opened.
     let place = Place::new();
     let store = place.open().await;
     place.tamper("DROP INDEX runs_by_label").await;

@@ -1,4 +1,4 @@
-//! A full disk: a real one, a few megabytes of memory mounted for a child of this binary.
+//! A full disk: a real one of a few megabytes, mounted in memory for a child of this binary.
 
 use crate::process::{FOLDER, arguments_of_child, folder_of_child};
 use crate::sample::*;
@@ -49,7 +49,7 @@ async fn a_full_disk_stops_nothing_but_new_work() {
     assert!(output.contains("all points passed"), "{output}");
 }
 
-/// Tells `./test` what is not tested here, which it repeats at its end.
+/// Tells `./test` what cannot be tested here. It repeats the list at its end.
 #[allow(clippy::print_stdout, clippy::disallowed_methods)]
 fn skipped(what: &str) {
     println!("SKIPPED: {what}");
@@ -78,7 +78,7 @@ async fn child_on_a_small_disk() {
     println!("all points passed");
 }
 
-/// Takes all space in a folder but `left` bytes, until it is dropped.
+/// Takes all space of a folder except `left` bytes, until it is dropped.
 struct Filler(PathBuf);
 
 impl Filler {
@@ -114,7 +114,7 @@ async fn is_sound(folder: &Path) {
     assert_eq!(row.get::<String, _>(0), "ok");
 }
 
-/// Appends from many sides until the disk is full. Returns how many events each run has.
+/// Appends from several tasks until the disk is full. Returns the number of events of each run.
 async fn append_until_full(store: &Arc<SqliteStore>, runs: &[RunId]) -> Vec<usize> {
     let mut lengths = vec![2; runs.len()];
     for round in 0.. {
@@ -151,7 +151,7 @@ async fn fills_up_with(folder: &Path, left: u64) {
     let filler = Filler::new(folder, left);
     let mut lengths = append_until_full(&store, &runs).await;
 
-    // Nothing new is taken; everything can be read.
+    // New work is refused, and everything can be read.
     assert!(matches!(say(&*store, runs[0], "hello").await, Err(StoreError::Full)));
     let wanted = Wanted { limit: 1, runs: Vec::new(), workspace: None };
     assert!(matches!(store.claim(&wanted).await, Err(StoreError::Full)));
@@ -163,7 +163,7 @@ async fn fills_up_with(folder: &Path, left: u64) {
     }
     is_sound(folder).await;
 
-    // What stops runs is stored, here and by another process.
+    // Appends that stop runs are stored, in this store and in another.
     let reserve = Reserve::Use;
     for (run, length) in runs[..4].iter().zip(&mut lengths) {
         let asked = Append { reserve, ..Append::by_anyone(*run, cancel()) };
@@ -177,7 +177,7 @@ async fn fills_up_with(folder: &Path, left: u64) {
     other.append(vec![asked]).await.unwrap();
     lengths[4] += 1;
     assert_eq!(read(&other, runs[4]).await.unwrap(), lengths[4]);
-    // One that nobody executes can be claimed, so that it comes to its end.
+    // A run that no worker executes can be claimed, to end it.
     let asked = Append { reserve, ..Append::by_anyone(unowned, cancel()) };
     other.append(vec![asked]).await.unwrap();
     let claimed = claim(&other, 9).await;
@@ -188,7 +188,7 @@ async fn fills_up_with(folder: &Path, left: u64) {
     other.close().await;
     is_sound(folder).await;
 
-    // When there is space again, everything goes on by itself.
+    // When there is space again, everything continues by itself.
     let mut ready = store.ready();
     ready.mark_unchanged();
     drop(filler);
@@ -210,7 +210,7 @@ async fn fills_up_with(folder: &Path, left: u64) {
     store.close().await;
 }
 
-/// A process that starts on a full disk can read, and stop runs, in the space kept for that.
+/// A process that starts on a full disk can read, and can stop runs with the reserve.
 async fn starts_on_a_full_disk(folder: &Path) {
     std::fs::create_dir(folder).unwrap();
     let store = open(folder).await.unwrap();
@@ -242,7 +242,7 @@ async fn no_room_even_to_open(folder: &Path) {
     is_sound(folder).await;
 }
 
-/// Small appends make a log that is many times as long as what it holds.
+/// Small appends make a log that is many times as long as its content.
 async fn its_own_log_fills_the_disk(folder: &Path) {
     std::fs::create_dir(folder).unwrap();
     let store = open(folder).await.unwrap();
@@ -258,14 +258,14 @@ async fn its_own_log_fills_the_disk(folder: &Path) {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// What is left of the space that is kept back.
+/// What is left of the reserve.
 #[derive(Clone, Copy, PartialEq)]
 enum Kept {
     Reserve,
     Nothing,
 }
 
-/// A process that died has left a log that fills the disk: the next one can write.
+/// A process that died has left a log that fills the disk. The next process can write.
 async fn a_log_that_was_left_fills_the_disk(folder: &Path, kept: Kept) {
     std::fs::create_dir(folder).unwrap();
     let store = open(folder).await.unwrap();
@@ -274,7 +274,7 @@ async fn a_log_that_was_left_fills_the_disk(folder: &Path, kept: Kept) {
     if kept == Kept::Nothing {
         std::fs::remove_file(folder.join("posse.db-reserve")).unwrap();
     }
-    // Nobody but this connection, which is never closed, writes: it leaves the log as it is.
+    // Only this connection writes, and it is never closed, so it leaves the log as it is.
     let mut died = connect(&folder.join("posse.db")).await;
     sqlx::query("PRAGMA wal_autocheckpoint = 0").execute(&mut died).await.unwrap();
     let touch = "UPDATE runs SET note = note || 'x'";

@@ -1,4 +1,4 @@
-//! Who lives: leases on a steady clock, locks that the kernel drops.
+//! Which workers are alive: leases on a steady clock, and locks that the kernel releases.
 
 use crate::sample::*;
 use posse_protocol::{Seq, Status};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A clock that moves when it is told to.
+/// A clock that the test moves.
 struct FakeClock {
     wall: AtomicU64,
     steady: AtomicU64,
@@ -66,7 +66,7 @@ async fn a_silent_worker_loses_its_runs_after_its_lease() {
     other.append(vec![step(run, 2, time_passed())]).await.unwrap();
     assert_eq!(read(&other, run).await.unwrap(), 3);
 
-    // Back among the living, it may claim, and is not robbed before its lease ends again.
+    // After a renewal it can claim again, and keeps its runs until its lease ends.
     silent.renew().await.unwrap();
     let next = create(&other, 2, Ownership::Queued).await;
     tokio::time::timeout(Duration::from_secs(10), ready.changed()).await.unwrap().unwrap();
@@ -180,7 +180,7 @@ async fn a_worker_knows_whether_its_lease_has_held_all_the_time() {
     assert_eq!(store.lease(), lease, "it was renewed in time");
     clock.pass(Duration::from_millis(1));
     assert_eq!(store.lease(), None);
-    // Whatever it does from now on: for a moment the run was free.
+    // The run was free for a moment, so the number must change.
     store.renew().await.unwrap();
     assert!(store.lease().is_some_and(|now| Some(now) != lease));
     store.append(vec![step(run, 1, time_passed())]).await.unwrap();

@@ -1,9 +1,9 @@
-//! A database that is taken away, or replaced, while it is open.
+//! A database whose files are removed or replaced while it is open.
 
 use crate::sample::{Place, create, read, say};
 use posse_store::{Logs, Ownership, Store, StoreError};
 
-/// What stands at the place of a database and beside it goes somewhere else.
+/// Moves the files of a database to another folder.
 fn put_away(place: &Place, to: &Place) {
     for name in ["posse.db", "posse.db-wal", "posse.db-shm"] {
         std::fs::rename(place.folder().join(name), to.folder().join(name)).unwrap();
@@ -22,7 +22,7 @@ async fn nothing_is_stored_in_a_file_that_is_no_longer_at_its_place() {
     let watched = store.watch(run).changed().await;
     assert!(watched.is_err(), "whoever waits for it is told");
     assert!(matches!(read(&store, run).await, Err(StoreError::Unusable { .. })));
-    // It is found again.
+    // The files are back.
     put_away(&away, &place);
     say(&store, run, "kept").await.unwrap();
     store.close().await;
@@ -44,7 +44,7 @@ async fn whoever_had_the_old_file_open_harms_the_new_one_in_no_way() {
     drop(new);
     let again = place.open().await;
     assert_eq!(read(&again, run).await.unwrap(), 3);
-    // What was acknowledged before is where the file went.
+    // The moved file contains what was acknowledged before.
     assert_eq!(read(&away.open().await, lost).await.unwrap(), 2);
 }
 
@@ -59,7 +59,7 @@ async fn nothing_is_stored_in_a_log_that_was_removed_and_what_was_is_kept() {
     assert!(reason.starts_with("its write-ahead log (`-wal`) was removed"), "{reason}");
     assert!(store.watch(run).changed().await.is_err(), "whoever waits for it is told");
     assert!(matches!(read(&store, run).await, Err(StoreError::Unusable { .. })));
-    // The last to close it brings into the file what it has stored.
+    // The last connection moves the content of the log into the file.
     store.close().await;
     let again = place.open().await;
     assert_eq!(read(&again, run).await.unwrap(), 2);

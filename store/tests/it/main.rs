@@ -1,4 +1,4 @@
-//! Tests of the stores, from outside.
+//! Integration tests of the stores.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
 mod aging;
@@ -22,7 +22,7 @@ mod sample;
 mod server;
 mod wal;
 
-// For `memory`, whose store is a source of the crate.
+// `memory` compiles a source file of the crate, which needs these.
 use posse_store::*;
 
 #[test]

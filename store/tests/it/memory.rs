@@ -1,5 +1,5 @@
-//! What it takes to add a store: the source of the store in memory is compiled here, outside of the
-//! crate, where only public items can be used, and passes the suite that every store must pass.
+//! Compiles the source of the store in memory outside of the crate, where it can use only public
+//! items, as a store of a host must. It passes the conformance tests.
 
 /// Its paths begin with `crate::`, which is `posse_store::*` in this binary.
 #[path = "../../src/memory/mod.rs"]
@@ -38,7 +38,7 @@ impl Subject for Memories {
     }
 
     async fn kill(&self, worker: Arc<dyn Store>) {
-        // It has no tasks of its own that could say anything.
+        // It has no tasks of its own.
         drop(worker);
     }
 

@@ -1,4 +1,4 @@
-//! A database that is made anew from its logs, and one that is replaced by a backup.
+//! Rebuilds a database from its logs, and restores a backup.
 
 use crate::sample::*;
 use posse_protocol::{Event, Status};
@@ -15,7 +15,7 @@ fn called() -> Event {
     }))
 }
 
-/// Without what only whoever opened it last knows.
+/// Returns the row without its owner.
 fn at_rest(mut row: RunRow) -> RunRow {
     row.work.owner = None;
     row
@@ -73,7 +73,7 @@ async fn pages_that_cannot_be_read_take_only_their_own_rows() {
     }
     store.close().await;
     let mut bytes = std::fs::read(place.file()).unwrap();
-    // A page of events: the text of one of the last stands in it.
+    // Damage a page of events: the one that contains the last such text.
     let text = b"event 5 of this run";
     let at = bytes.windows(text.len()).rposition(|part| part == text).unwrap();
     let page = at / 4_096 * 4_096;

@@ -1,4 +1,4 @@
-//! What a newer version wrote is refused and left as it is.
+//! Data of a newer version is refused and left unchanged.
 
 use crate::sample::*;
 use posse_protocol::Seq;
@@ -69,7 +69,7 @@ async fn a_newer_database_is_recognised_by_its_write_ahead_log() {
     let store = live.open().await;
     create(&store, 3, Ownership::Queued).await;
     live.tamper("PRAGMA user_version = 99").await;
-    // What a killed process leaves: the change stands only in the write-ahead log.
+    // Like after a killed process, the change is only in the write-ahead log.
     let dead = Place::new();
     for name in ["posse.db", "posse.db-wal"] {
         std::fs::copy(live.folder().join(name), dead.folder().join(name)).unwrap();

@@ -1,4 +1,4 @@
-//! Opening: what is not ours is left alone, what is ours is private, and once is enough.
+//! Opening: foreign files are left unchanged, new files are private, and migrations run once.
 
 use crate::sample::*;
 use posse_protocol::{Usage, Usd};
@@ -8,7 +8,7 @@ use posse_store::{
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
-/// Expects that `file` with these `bytes` is refused for a reason with `what` in it, untouched.
+/// Expects that a file with these `bytes` is refused with `what` in the reason, and left unchanged.
 async fn check_refused(bytes: &[u8], what: &str) {
     let place = Place::new();
     std::fs::write(place.file(), bytes).unwrap();
@@ -221,7 +221,7 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     }
     say(&store, queued, "still here?").await.unwrap();
     assert_eq!(read(&store, queued).await.unwrap(), 4);
-    // What was spent before there was a ledger is one line of it for each run.
+    // Costs from before the ledger are one row for each run.
     let query = SpendingQuery { by: By::Run, tree: Some(queued), ..SpendingQuery::default() };
     let sums = store.spending(&query).await.unwrap();
     assert_eq!((sums[0].calls, sums[0].unanswered), (4, 1));
@@ -229,10 +229,10 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     assert_eq!((known.input_tokens, known.cost.0, uncertain.input_tokens), (500, 7, 20));
 }
 
-/// Columns of `runs` that tell what is not known to have been spent.
+/// The columns of `runs` with uncertain spending.
 const UNCERTAIN: [&str; 4] = ["uncertain_input", "uncertain_output", "uncertain_cost", "cut_calls"];
 
-/// Columns of `runs` that count the deaths of processes.
+/// The columns of `runs` that count deaths.
 const DEATHS: [&str; 2] = ["deaths", "calls_at_death"];
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn what_was_cut_short_before_it_was_told_apart_is_uncertain() {
         let reserved = Usage { input_tokens: tokens, cost: Usd(tokens * 3), ..Usage::default() };
         event(json!({"type": "model_called", "reserved": reserved}))
     };
-    // One is answered, nobody knows what became of the next, and one breaks off.
+    // One call is answered, the next has no answer, and one fails.
     let spent =
         |tokens: u64| json!({"input_tokens": tokens, "output_tokens": 0, "cost": tokens * 3});
     let replied = event(json!({"type": "model_replied", "seen": 1, "stop": "end", "worked_ms": 1,

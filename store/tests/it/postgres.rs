@@ -1,4 +1,4 @@
-//! The store on PostgreSQL: the suite that every store must pass, against a private server.
+//! The conformance tests on PostgreSQL, with a private server.
 
 use crate::server::{Database, Server};
 use async_trait::async_trait;
@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A database of its own, with a schema for each name.
+/// A separate database, with a schema for each name.
 pub struct Servers {
     database: Database,
     clock: Arc<MovableClock>,
-    /// How many milliseconds the server's clock is ahead. The server reads it each time it is asked for
-    /// the time.
+    /// A file with the offset of the clock of the server in milliseconds. The server reads it each
+    /// time it is asked for the time.
     ahead: PathBuf,
     passed: Mutex<u128>,
     schemas: Mutex<HashMap<String, String>>,
@@ -84,7 +84,7 @@ impl Subject for Servers {
     fn pass(&self, time: Duration) {
         let mut passed = self.passed.lock().unwrap();
         *passed += time.as_millis();
-        // At once, for whoever reads it: the server may be asked at any moment.
+        // Rename, so that the server never reads a half-written file.
         let next = self.ahead.with_extension("next");
         std::fs::write(&next, passed.to_string()).unwrap();
         std::fs::rename(&next, &self.ahead).unwrap();

@@ -1,4 +1,4 @@
-//! Real processes: killed ones free their runs at once, and this binary as its own child.
+//! Real processes: a killed process frees its runs at once. This binary is its own child.
 
 use crate::sample::*;
 use posse_protocol::Status;
@@ -10,21 +10,21 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-/// Names the folder in which a child works; without it there is nothing for it to do.
+/// Names the folder in which a child works. Without it, a child does nothing.
 pub const FOLDER: &str = "POSSE_STORE_TEST_FOLDER";
 
-/// The folder for a child, if this process is one.
+/// Returns the folder for a child, if this process is one.
 pub fn folder_of_child() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// This binary, to run one of its ignored tests.
+/// Returns the command that runs one of the ignored tests of this binary.
 pub fn arguments_of_child(test: &str) -> Vec<String> {
     let binary = std::env::current_exe().unwrap().display().to_string();
     [binary.as_str(), "--exact", test, "--ignored", "--nocapture"].map(str::to_owned).to_vec()
 }
 
-/// Options with a lease that no test outlives.
+/// Options with a lease that is longer than any test.
 fn patient(folder: PathBuf) -> Options {
     let lease = Duration::from_secs(100_000);
     Options { lease, poll: Duration::from_millis(10), ..Options::new(folder.join("posse.db")) }
@@ -36,7 +36,7 @@ async fn child_that_claims() {
     let Some(folder) = folder_of_child() else { return };
     let store = SqliteStore::open(patient(folder)).await.unwrap();
     println!("\nclaimed {}", claim(&store, 5).await.len());
-    // Until it is killed, or its parent is.
+    // Until this process or its parent is killed.
     let _ = std::io::stdin().read(&mut [0]);
 }
 

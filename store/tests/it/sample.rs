@@ -1,4 +1,4 @@
-//! What the tests have in common: events, a store in a folder of its own, and a back door.
+//! Common code of the tests: events, a store in its own folder, and direct access to the database.
 
 use posse_protocol::{Event, RunId, Seq};
 use posse_store::{
@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// An event, as it is stored.
+/// Parses an event.
 pub fn event(body: serde_json::Value) -> Event {
     serde_json::from_value(body).unwrap()
 }
@@ -55,7 +55,7 @@ pub fn creation(events: usize, then: Ownership) -> Append {
     }
 }
 
-/// Makes a run of so many events.
+/// Creates a run with this many events.
 pub async fn create(store: &dyn Store, events: usize, then: Ownership) -> RunId {
     let append = creation(events, then);
     let run = append.run;
@@ -91,7 +91,7 @@ pub async fn read(store: &dyn Store, run: RunId) -> Result<usize, StoreError> {
     store.read(run, Seq::ZERO, usize::MAX).await.map(|records| records.len())
 }
 
-/// A database in a folder of its own.
+/// A database in its own folder.
 pub struct Place(tempfile::TempDir);
 
 impl Place {
@@ -119,12 +119,12 @@ impl Place {
         SqliteStore::open(self.options()).await.unwrap()
     }
 
-    /// Changes the database behind the store's back.
+    /// Changes the database without the store.
     pub async fn tamper(&self, statements: &str) {
         tamper(&self.file(), statements).await;
     }
 
-    /// What would be left if all who have it open were killed now: a copy of every file.
+    /// Returns a copy of every file, as if all processes were killed now.
     pub fn killed(&self) -> Place {
         let copy = Place::new();
         for (path, bytes) in self.contents() {
@@ -135,7 +135,7 @@ impl Place {
         copy
     }
 
-    /// Flips a bit of a file, of the byte at `at`.
+    /// Flips a bit of the byte at `at` in a file.
     pub fn flip(&self, name: &str, at: usize) {
         let path = self.folder().join(name);
         let mut bytes = std::fs::read(&path).unwrap();
@@ -143,8 +143,8 @@ impl Place {
         std::fs::write(path, bytes).unwrap();
     }
 
-    /// Changes rows by `there`, and back by `back` without their index being told: the rows are as they
-    /// were, and the index leads astray.
+    /// Changes rows by `there`, and back by `back` without updating the index. Afterwards the rows
+    /// are unchanged, and the index is wrong.
     pub async fn blind(&self, index: &str, there: &str, back: &str) {
         self.tamper(there).await;
         let mut connection = connect(&self.file()).await;
@@ -169,7 +169,7 @@ impl Place {
         self.tamper(&show).await;
     }
 
-    /// Every file below the folder, with what is in it.
+    /// Returns every file below the folder, with its content.
     pub fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut found = Vec::new();
         let mut folders = vec![self.folder().to_owned()];

@@ -1,8 +1,10 @@
-//! A private PostgreSQL server: Debian's package, a Unix socket in a folder of its own, no port.
+//! A private PostgreSQL server: the package of Debian, on a Unix socket in its own folder, without
+//! a port.
 //!
-//! All tests of a run share one. It is started by the first who needs it, together with a keeper, a small
-//! shell that stops it and removes its folder soon after the last test that uses it has ended, however
-//! that ended: a test holds a lock on a file, and the keeper waits until it can have it alone.
+//! All tests of a run share one server. The first test that needs it starts it, together with a
+//! keeper. The keeper is a small shell script that stops the server and removes its folder soon
+//! after the last test has ended, however it ended: a test holds a lock on a file, and the keeper
+//! waits for that lock.
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::fs::File;
@@ -11,8 +13,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Starts the server, says that it is ready, and stops it when nobody holds the lock any more. `$1` is
-/// the folder, `$2` the folder of the server's programs.
+/// Starts the server, reports that it is ready, and stops it when no test holds the lock any more.
+/// `$1` is the folder, `$2` the folder of the server's programs.
 const KEEPER: &str = r#"
 set -u
 D=$1 B=$2
@@ -26,7 +28,7 @@ as() {
 }
 (as "$B/initdb" -D "$D/data" -U posse -A trust -E UTF8 --locale=C.UTF-8 --no-sync \
     --no-instructions) >"$D/log" 2>&1 || { touch "$D/failed"; exit 1; }
-# What one that was killed leaves may be in the way for a moment.
+# Files of a killed server may prevent the start for a moment.
 serve() {
     for _ in $(seq 100); do
         (as "$B/postgres" -D "$D/data" -k "$D" -c listen_addresses= -c fsync=off \
@@ -49,7 +51,7 @@ while :; do
         serve
     fi
     sleep 0.5
-    # Whoever removes the folder wants nothing of it any more.
+    # If the folder was removed, nobody needs the server any more.
     [ -e "$D/users" ] || { kill -QUIT "$server"; break; }
     if flock -n -x "$D/gate" flock -n -x "$D/users" true; then free=$((free + 1)); else free=0; fi
     if [ "$free" -ge 6 ]; then
@@ -70,32 +72,32 @@ rm -rf "$D"
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The server, as long as somebody here uses it.
+/// The server. It runs at least as long as this exists.
 pub struct Server {
     folder: PathBuf,
-    /// Locked for as long as this lives.
+    /// Locked while this exists.
     _users: File,
 }
 
-/// PgBouncer in transaction mode, before the server. It ends when this is dropped.
+/// PgBouncer in transaction mode, in front of the server. It ends when this is dropped.
 pub struct Bouncer {
     process: std::process::Child,
     folder: PathBuf,
 }
 
-/// A database of its own on the server, which is removed when this is dropped.
+/// A separate database on the server, which is removed when this is dropped.
 pub struct Database {
     server: Server,
     name: String,
 }
 
 impl Server {
-    /// The server of this run of tests; started if it does not run.
+    /// Returns the shared server, and starts it if needed.
     pub fn shared() -> Self {
         Server::of(std::env::temp_dir().join("posse-pg"))
     }
 
-    /// A server that no other test uses, and that can be killed.
+    /// Returns a server that no other test uses, and that can be killed.
     pub fn alone() -> Self {
         Server::of(std::env::temp_dir().join(format!("posse-pg-{}", std::process::id())))
     }
@@ -111,7 +113,7 @@ impl Server {
         }
     }
 
-    /// Kills it (`kill -9`), and has it start again. Returns when it is ready.
+    /// Kills the server (`kill -9`) and lets it start again. Returns when it is ready.
     pub fn kill(&self) {
         let file = |name: &str| self.folder.join(name);
         let text = std::fs::read_to_string(file("data/postmaster.pid")).unwrap();
@@ -131,7 +133,7 @@ impl Server {
         format!("postgres:///{database}?host={}&user=posse&sslmode=disable", self.folder.display())
     }
 
-    /// Makes a database.
+    /// Creates a database.
     pub async fn database(self) -> Database {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let next = NEXT.fetch_add(1, Ordering::SeqCst);
@@ -165,7 +167,7 @@ impl Database {
         execute(&self.url(), statements).await;
     }
 
-    /// The one text that `query` gives.
+    /// Returns the one text that `query` selects.
     pub async fn text(&self, query: &str) -> String {
         let mut connection = PgConnection::connect(&self.url()).await.unwrap();
         let query = AssertSqlSafe(query.to_owned());
@@ -174,7 +176,7 @@ impl Database {
 }
 
 impl Bouncer {
-    /// Nothing where it is not installed.
+    /// Starts PgBouncer, or returns `None` if it is not installed.
     pub fn start(database: &Database) -> Option<Self> {
         use std::os::unix::fs::PermissionsExt;
         let program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].map(PathBuf::from);
@@ -184,7 +186,7 @@ impl Bouncer {
         std::fs::create_dir(&folder).unwrap();
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
         let (pool, server) = (folder.display(), database.folder().display());
-        // Fewer connections than there are clients, so that each message may meet another session.
+        // Fewer connections than clients, so that each message may use another session.
         let settings = format!(
             "[databases]\n* = host={server} user=posse\n[pgbouncer]\nlisten_addr =\n\
              listen_port = 6432\nunix_socket_dir = {pool}\nauth_type = any\n\
@@ -226,7 +228,7 @@ fn is_root() -> bool {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // By a program: whoever drops this may be inside an executor.
+        // With a program, because this may be dropped inside of an executor.
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         let psql = Command::new(programs().join("psql"))
             .args(["-q", "-X", "-h"])
@@ -236,7 +238,7 @@ impl Drop for Database {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status();
-        // What stays is removed with the server.
+        // What remains is removed with the server.
         let _ = psql;
     }
 }
@@ -248,7 +250,7 @@ async fn execute(url: &str, statements: &str) {
     connection.close().await.unwrap();
 }
 
-/// Takes part in the use of the server in `folder`, and starts it if it does not run. Nothing if it is
+/// Registers as a user of the server in `folder`, and starts it if needed. Returns `None` if it is
 /// not ready, or about to be removed.
 fn join(folder: &Path) -> Option<File> {
     let _ = std::fs::create_dir(folder);
@@ -257,7 +259,7 @@ fn join(folder: &Path) -> Option<File> {
     };
     let gate = open("gate")?;
     gate.lock().ok()?;
-    // Who had the gate before may have removed it with everything else.
+    // The process that held the gate before may have removed it with everything else.
     let users = open("users")?;
     if !folder.join("gate").exists() {
         return None;
@@ -281,7 +283,7 @@ fn join(folder: &Path) -> Option<File> {
 fn start(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let programs = programs();
-    // The server may be another user's, who has to find the folder and to write there.
+    // The server may run as another user, who must be able to write to the folder.
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
     let started = Command::new("setsid")
         .args(["--fork", "bash", "-c", KEEPER, "keeper"])
@@ -293,7 +295,7 @@ fn start(folder: &Path) {
     assert!(started.unwrap().success(), "no keeper for the server");
 }
 
-/// Where Debian has the programs of the newest server that is installed.
+/// Returns the folder with the programs of the newest installed server on Debian.
 fn programs() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions.map(|version| version.path().join("bin")).max();

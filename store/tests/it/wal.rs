@@ -1,4 +1,4 @@
-//! A write-ahead log that was changed or taken away: what was stored in it is not dropped without a word.
+//! A write-ahead log that was changed or removed: the store reports the lost commits.
 
 use crate::sample::*;
 use posse_protocol::RunId;
@@ -9,10 +9,10 @@ use posse_store::{
 const HEADER: usize = 32;
 const FRAME: usize = 24 + 4_096;
 
-/// A place as a killed process leaves it: with commits that stand only in the log.
+/// Returns a database as a killed process leaves it: with commits that are only in the log.
 async fn killed() -> (Place, RunId) {
     let place = Place::new();
-    // The tables stand in the file.
+    // The file contains the tables.
     place.open().await.close().await;
     let store = place.open().await;
     let run = create(&store, 2, Ownership::Queued).await;
@@ -30,8 +30,8 @@ async fn flaws(store: &dyn Store) -> Vec<String> {
     store.flaws().await.unwrap().into_iter().map(|flaw| flaw.reason).collect()
 }
 
-/// Expects that the loss is told, that what is left can be read, and that nothing is stored: neither now
-/// nor by whoever opens it next.
+/// Expects that the loss is reported, that the rest can be read, and that nothing can be stored,
+/// now and after the next opening.
 async fn check_lost(place: &Place, what: &str) {
     let before = log(place);
     for _ in 0..2 {
@@ -65,7 +65,7 @@ async fn any_bit_that_flips_in_the_log_is_told() {
     let length = log(&place).len();
     assert!((length - HEADER).is_multiple_of(FRAME) && length > HEADER + 10 * FRAME, "{length}");
     let frames = (length - HEADER) / FRAME;
-    // The head; page number, end of a commit, salt, checksum and content of frames; the very last byte.
+    // The header; page number, commit mark, salt, checksum and content of frames; the last byte.
     let places = [1, 9, 13, 17, 25, 31]
         .into_iter()
         .chain([3, 7, 9, 14, 18, 22, 30, 4_000].map(|at| HEADER + at))
@@ -90,7 +90,7 @@ async fn without_the_shared_index_commits_behind_a_changed_frame_are_told() {
 #[tokio::test]
 async fn a_last_commit_that_a_loss_of_power_cut_is_dropped() {
     let (place, run) = killed().await;
-    // What the index said is lost with the power.
+    // The shared index is lost with the power.
     std::fs::remove_file(place.folder().join("posse.db-shm")).unwrap();
     place.flip("posse.db-wal", log(&place).len() - 1);
     let store = place.open().await;
@@ -154,7 +154,7 @@ async fn whoever_comes_while_others_have_it_open_does_not_look() {
     let other = place.open().await;
     say(&other, run, "hello").await.unwrap();
     assert_eq!(flaws(&other).await, Vec::<String>::new());
-    // A look that is asked for finds it all the same.
+    // An explicit check finds it anyway.
     place.flip("posse.db-wal", HEADER + 2 * FRAME + 700);
     let found = flaws(&other).await;
     assert!(found[0].contains("write-ahead log was changed"), "{found:?}");

@@ -1,4 +1,4 @@
-//! Claims: a batch of runs that nobody else has locked.
+//! Claims runs that no other transaction has locked.
 
 use super::{Done, Ledger, Patience, write};
 use crate::engine::{Bind, run_row};
@@ -12,11 +12,11 @@ use crate::{StoreError, Wanted};
 use posse_protocol::SCHEMA_VERSION;
 use std::collections::HashSet;
 
-/// Runs named in one statement, at most.
+/// The most runs in one statement.
 const NAMED: usize = 1_024;
 
 impl Ledger {
-    /// Takes runs for this worker, and before that gives back what the dead owned.
+    /// Claims runs for this worker, after it has released the runs of dead workers.
     pub(in crate::postgres) async fn claim(&mut self, wanted: &Wanted) -> Result<Done, StoreError> {
         let mut buried = false;
         let mut patience = Patience::new();
@@ -36,7 +36,7 @@ impl Ledger {
         }
     }
 
-    /// Nothing if somebody has died, which must be seen to first.
+    /// Returns `None` if a worker has died, whose runs must be released first.
     async fn attempt_claim(
         &mut self,
         wanted: &Wanted,
@@ -76,7 +76,7 @@ impl Ledger {
     }
 }
 
-/// Asks for what can be claimed, and locks it.
+/// Selects and locks runs that can be claimed.
 fn ask(message: &mut Message, wanted: &Wanted) -> Vec<usize> {
     let mut asked = Vec::new();
     let mut rest = wanted.runs.as_slice();

@@ -1,4 +1,4 @@
-//! Workers that are no more, and the end of this one.
+//! Removes dead workers, and this one when it ends.
 
 use super::{Ledger, Patience};
 use crate::StoreError;
@@ -10,7 +10,7 @@ use crate::row::NO_PROGRESS;
 use crate::sql;
 
 impl Ledger {
-    /// Gives back what workers owned whose leases are over.
+    /// Releases the runs of workers whose leases have ended.
     pub(super) async fn bury(&mut self) -> Result<(), StoreError> {
         let mut patience = Patience::new();
         loop {
@@ -33,7 +33,7 @@ impl Ledger {
         let (mut fallen, mut dead_ids) = (Vec::new(), Vec::new());
         for row in replies.rows(dead) {
             let Ok(id) = row.text(0) else { continue };
-            // Whoever buries others lives, though it may be late.
+            // This worker is alive, even if its lease has ended.
             if id == own {
                 self.save_worker(&mut end);
                 continue;
@@ -57,7 +57,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Gives up every claim. What cannot be written is freed all the same, when the lease is over.
+    /// Releases all claims. If that cannot be written, they are released when the lease ends.
     pub(in crate::postgres) async fn depart(&mut self) {
         let mut patience = Patience::new();
         while self.registered {
@@ -78,7 +78,7 @@ impl Ledger {
         message.say(sql::DISOWN);
         message.say(pg::FREED);
         message.say("COMMIT");
-        // To do it twice does no harm.
+        // Repeating this does no harm.
         self.link.send(message).await.map(|_| ())
     }
 }

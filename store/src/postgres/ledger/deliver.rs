@@ -1,4 +1,4 @@
-//! Deliveries: taken, settled and brought back, each in a transaction of its own.
+//! Takes, settles and revives deliveries, each in a transaction of its own.
 
 use super::{Ledger, Patience};
 use crate::StoreError;
@@ -31,8 +31,7 @@ impl Ledger {
         let stamp = begin.say(pg::NOW_AND_WHO);
         let found = match change {
             Change::Take { hook, limit, .. } => {
-                // What others take at the same moment is theirs. What is due is compared with the
-                // server's time.
+                // Skip what another sender takes at the same time. The time is that of the server.
                 let due = Text::new(sql::DELIVERIES_DUE).text(hook.clone());
                 let due = due.expression("(SELECT posse_now())").number(to_sql(*limit as u64));
                 begin.say(&format!("{} FOR UPDATE SKIP LOCKED", due.finish()))
@@ -87,19 +86,19 @@ impl Ledger {
     }
 }
 
-/// What `filter` selects, locked.
+/// Returns the statement that selects and locks deliveries.
 fn locked(filter: &DeliveryFilter) -> String {
     let listed = listing(Text::new(&sql::deliveries(filter)), filter, usize::MAX).finish();
     format!("{listed} FOR UPDATE")
 }
 
-/// Stores what has changed of `delivery`.
+/// Writes the changed columns of `delivery`.
 fn save(message: &mut Message, delivery: Delivery) -> Delivery {
     message.add(bind_saved(Text::new(sql::DELIVERY_CHANGE), &delivery));
     delivery
 }
 
-/// Gives up a delivery that was changed behind the store's back, if it was.
+/// Marks a delivery as dead if another program changed it, and returns true then.
 fn condemn(message: &mut Message, delivery: &Delivery) -> bool {
     let Some(note) = delivery.condemned() else { return false };
     message.add(bind_condemned(Text::new(sql::DELIVERY_CONDEMN), delivery, note));

@@ -1,4 +1,4 @@
-//! How a group is put into the tables: a handful of statements, each for many rows.
+//! Writes the changes of a transaction with a few statements, each for many rows.
 
 use super::{BEGIN, Group, Ledger};
 use crate::StoreError;
@@ -11,19 +11,18 @@ use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::sync::Arc;
 
 impl Ledger {
-    /// Has the engine compile what it takes to store the first step of a run, so that whoever waits for
-    /// that does not wait for this.
+    /// Prepares the statements for the first step of a run, before the first request needs them.
     pub(in crate::sqlite) async fn get_ready(&mut self) {
         let then = Then::Commit;
         let born = Message { events: 4, calls: 0, runs: 1, columns: Columns::All, then };
         let born = self.texts.get(born);
         for text in [BEGIN, sql::WORKER_SAVE].map(Arc::from).into_iter().chain([born]) {
-            // What is wrong with it, its first use tells.
+            // The first use reports an error.
             let _ = self.connection.prepare(AssertSqlSafe(text).into_sql_str()).await;
         }
     }
 
-    /// Writes what the group has decided so far.
+    /// Writes the decisions so far.
     pub(super) async fn write(&mut self, group: &mut Group, then: Then) -> Result<(), StoreError> {
         let mut events = std::mem::take(&mut group.changes.events).into_iter();
         let mut calls = std::mem::take(&mut group.changes.calls).into_iter();
@@ -42,7 +41,7 @@ impl Ledger {
             let last = taken_events == events.len()
                 && taken_calls == calls.len()
                 && taken_rows == rows.len();
-            // Nothing refers to a row, so that each may be cut anywhere.
+            // The tables have no foreign keys, so the rows may be split anywhere.
             let then = if last { then } else { Then::GoOn };
             let message =
                 Message { events: events_room, calls: calls_room, runs: rows_room, columns, then };

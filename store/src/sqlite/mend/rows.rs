@@ -1,4 +1,4 @@
-//! Rows of runs and of the ledger, made again from the logs.
+//! Rebuilds rows of runs and of the ledger from the logs.
 
 use super::{Mended, most};
 use crate::chain::StoredEvent;
@@ -15,11 +15,11 @@ use posse_protocol::{Amount, Record, RunId, Seq};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Error, Row};
 
-/// Mends all runs of the new database, inside a transaction.
+/// Rebuilds all runs of the new database, in a transaction.
 pub(super) async fn mend(new: &mut SqliteConnection, mended: &mut Mended) -> Result<(), Error> {
     let ids = "SELECT id FROM runs UNION SELECT DISTINCT run FROM events ORDER BY 1";
     let ids = sqlx::query(ids).fetch_all(&mut *new).await?;
-    // What has another name is no run of ours, and `verify` names it.
+    // Other names do not belong to runs. `verify` reports them.
     let ids = ids.iter().filter_map(|row| row.try_get::<String, _>(0).ok()?.parse::<RunId>().ok());
     for id in ids.collect::<Vec<_>>() {
         match mend_run(new, id).await? {
@@ -56,7 +56,8 @@ async fn mend_run(new: &mut SqliteConnection, id: RunId) -> Result<Found, Error>
         let end = (row.log.last_seq, &row.log.last_hash) == (tail.seq, &tail.hash);
         end && row.log.damaged.is_none() && projection.difference(row).is_none()
     });
-    // How many results one that sleeps waits for, no row can tell: whoever claims it finds out.
+    // The number of awaited results cannot be checked. The rebuilt run is runnable instead, so that
+    // the next worker finds out.
     if !is_sound || readable.as_ref().is_some_and(|row| row.family.awaits > 0) {
         save(new, made_again(projection.into_row(), &tail, readable)).await?;
     }
@@ -64,8 +65,8 @@ async fn mend_run(new: &mut SqliteConnection, id: RunId) -> Result<Found, Error>
     Ok(if is_sound && is_counted { Found::Sound } else { Found::Mended })
 }
 
-/// The log, if all of it can be believed. Where it ends its row says; one that was changed is not
-/// believed against a log whose hashes fit.
+/// Returns the log if all of it is valid. If the row names a later end with another hash, events
+/// are missing. Otherwise a valid log counts more than a row that was changed.
 fn believed(
     id: RunId,
     row: Option<&RunRow>,
@@ -84,7 +85,7 @@ fn believed(
     Some((log, tail))
 }
 
-/// The row that follows from a log, with what no log tells from the row there was.
+/// Returns the row that follows from a log. Values that are not in the log come from the old row.
 fn made_again(mut row: RunRow, tail: &Tail, before: Option<RunRow>) -> RunRow {
     (row.log.last_seq, row.log.last_hash) = (tail.seq, tail.hash.clone());
     row.log.version = tail.version;
@@ -98,7 +99,7 @@ fn made_again(mut row: RunRow, tail: &Tail, before: Option<RunRow>) -> RunRow {
             row.work.runnable = before.work.runnable || before.family.awaits > 0;
         }
         None => {
-            // Nobody knows what others drew: what it has spent itself was drawn.
+            // It is unknown what other runs have drawn. Count what the run has spent itself.
             row.funds.drawn = row.funds.budget.as_ref().map(|_| Amount {
                 input_tokens: row.spending.spent.input_tokens,
                 output_tokens: row.spending.spent.output_tokens,
@@ -117,10 +118,10 @@ fn made_again(mut row: RunRow, tail: &Tail, before: Option<RunRow>) -> RunRow {
 }
 
 async fn save(new: &mut SqliteConnection, mut row: RunRow) -> Result<(), Error> {
-    // Columns that never change are not written over a row that is there.
+    // Delete first, because an upsert does not write columns that never change.
     let delete = sqlx::query("DELETE FROM runs WHERE id = ?").bind(row.id.to_string());
     delete.execute(&mut *new).await?;
-    // A key finds one run: where two were started with it, the first. `verify` names the other.
+    // A key belongs to one run: the first that has it. `verify` reports the other.
     let taken = sqlx::query("SELECT id FROM runs WHERE key = ?").bind(row.about.key.clone());
     if taken.fetch_optional(&mut *new).await?.is_some() {
         row.about.key = None;
@@ -129,7 +130,7 @@ async fn save(new: &mut SqliteConnection, mut row: RunRow) -> Result<(), Error> 
     bind_run(insert, &row).execute(new).await.map(|_| ())
 }
 
-/// Makes what the ledger has of a run again, if that does not fit its log. False when it did not.
+/// Rebuilds the ledger rows of a run if they do not match its log. Returns false then.
 async fn recount(new: &mut SqliteConnection, id: RunId, log: &[Record]) -> Result<bool, Error> {
     let calls = sqlx::query(AssertSqlSafe(bare(&sql::calls_of_a_run()))).bind(id.to_string());
     let calls: Vec<SqliteRow> = calls.fetch_all(&mut *new).await?;
