@@ -11,7 +11,7 @@ use super::cassette::CommandCassette;
 use super::follow::{Followed, FollowedRun, Form, News, Until, Viewer};
 
 use super::run::wait_for_below;
-use super::{Common, folder, reason, spec};
+use super::{Common, again, folder, reason, spec};
 use crate::args::{self, ChatOptions};
 use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
@@ -141,19 +141,19 @@ async fn asked_for(
         Some(Some(id)) => runtime.find(id).await?,
         None | Some(None) => {
             let mut rows = picker::sessions(runtime, folder).await?;
-            let place = match rows.len() {
-                0 => return Err(picker::none(folder)),
-                2.. if !options.continues && viewer.screen.is_live() && lines::is_interactive() => {
-                    let picked = picker::pick(common, &rows, &mut viewer.signals).await;
-                    picked.ok_or_else(|| Failure {
-                        code: Code::Interrupted,
-                        message: "no chat was chosen".to_owned(),
-                        hint: None,
-                    })?
-                }
-                _ => 0,
-            };
-            rows.swap_remove(place)
+            let can_pick = viewer.screen.is_live() && lines::is_interactive();
+            if rows.len() > 1 && !options.continues && can_pick {
+                let picked = picker::pick(common, &rows, &mut viewer.signals).await;
+                let place = picked.ok_or_else(|| Failure {
+                    code: Code::Interrupted,
+                    message: "no chat was chosen".to_owned(),
+                    hint: None,
+                })?;
+                rows.swap_remove(place)
+            } else {
+                let last = again::last_talked_to(runtime, rows).await?;
+                last.ok_or_else(|| picker::none(folder))?
+            }
         }
     };
     Ok(Target::Session(Box::new(row)))
