@@ -210,9 +210,9 @@ impl Bash {
             // Git itself considers this a success.
             output.is_error = true;
             output.parts.push(Part::text(format!(
-                "[git could not change {}: they lie outside of the folder that you work in, or no \
-                 command may change them. They are not what the branch has, and `git commit -a` \
-                 undoes what it has there. If you have committed since, take that back: `git restore \
+                "[git could not change {}: commands may change nothing outside of the folder that you work \
+                 in, and nothing in it that the user's programs run or obey. What git could not change \
+                 is not what the branch has, and `git commit -a` undoes what it has there. If you have committed since, take that back: `git restore \
                  --staged --source=COMMIT -- FILE`, with the commit before yours, and `git commit \
                  --amend --no-edit`. If git failed, other files may have changed already: `git status` and \
                  `git stash list` show them. Tell the user which files these are; `git restore FILE` gives \

@@ -16,7 +16,9 @@ pub fn explain(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
-        ErrorKind::UnknownArgument => return Some(unknown_argument(error, command, &path)),
+        ErrorKind::UnknownArgument => {
+            return Some(unknown_argument(error, &program, command, &path));
+        }
         ErrorKind::InvalidSubcommand => return Some(unknown_command(error, command, &path)),
         ErrorKind::InvalidValue => match nearest_value(error) {
             Some(meant) => format!("did you mean `{meant}`? `{path} --help` lists the values"),
@@ -40,7 +42,12 @@ fn typed<'c>(program: &'c Command, line: &[OsString]) -> (&'c Command, String) {
 }
 
 /// The error for an unknown option, with a suggestion.
-fn unknown_argument(error: &clap::Error, command: &Command, path: &str) -> Failure {
+fn unknown_argument(
+    error: &clap::Error,
+    program: &Command,
+    command: &Command,
+    path: &str,
+) -> Failure {
     let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
     let name = argument.split('=').next().unwrap_or_default();
     let longs = command.get_arguments().filter_map(|it| it.get_long());
@@ -54,13 +61,31 @@ fn unknown_argument(error: &clap::Error, command: &Command, path: &str) -> Failu
         (Some(instead), _) => instead.to_owned(),
         _ if name == "-v" => "did you mean `-V`, which prints the version?".to_owned(),
         (None, Some(meant)) => format!("did you mean `{meant}`? `{path} --help` lists the options"),
-        (None, None) => format!("`{path} --help` shows how to use it"),
+        (None, None) => match other_place(name, program, path) {
+            Some(hint) => hint,
+            None => format!("`{path} --help` shows how to use it"),
+        },
     };
     let message = match name.starts_with('-') {
         true => format!("`{path}` has no option `{name}`"),
         false => format!("`{path}` does not take the argument `{name}`"),
     };
     Failure::usage(message).hint(hint)
+}
+
+/// Where to write the option `name`, which `path` does not have, or what to write instead.
+fn other_place(name: &str, program: &Command, path: &str) -> Option<String> {
+    if path == "posse runs answer" && matches!(name, "--yes" | "-y") {
+        return Some(
+            "`--once` allows the call once; `--for-run` and `--always` allow more".to_owned(),
+        );
+    }
+    let long = name.strip_prefix("--").filter(|_| path == "posse")?;
+    let has_it = |it: &Command| it.get_arguments().any(|it| it.get_long() == Some(long));
+    let takes_it = |verb: &&str| program.find_subcommand(verb).is_some_and(has_it);
+    let verbs = ["run", "chat"].into_iter().filter(takes_it);
+    let verbs: Vec<String> = verbs.map(|verb| format!("`posse {verb} {name}`")).collect();
+    (!verbs.is_empty()).then(|| format!("write {}", verbs.join(" or ")))
 }
 
 /// The error for an unknown command, with a suggestion.

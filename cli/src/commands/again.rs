@@ -16,7 +16,7 @@ use posse::{Extent, RunRow, Runtime};
 use std::path::Path;
 
 /// The most runs of a folder to search.
-const RECENT: usize = 1_000;
+const RECENT: usize = 10_000;
 
 pub async fn run(
     common: &mut Common,
@@ -84,6 +84,15 @@ fn keeps_its_money(row: &RunRow, option: &str) -> Failure {
 
 /// The run or chat of `folder` to which the user sent the last message.
 async fn newest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
+    let rows = open_to_talk(runtime, folder).await?;
+    last_talked_to(runtime, rows).await?.ok_or_else(|| {
+        Failure::usage(format!("there is no run in {} to continue", folder.display()))
+            .hint("leave out --continue to start one; `posse runs list` shows those elsewhere")
+    })
+}
+
+/// The runs and chats of `folder` that can be continued, the last active first.
+pub async fn open_to_talk(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, Failure> {
     let workspace = Some(folder.display().to_string());
     let filter = Filter { workspace, kin: Kin::Roots, limit: RECENT, ..Filter::default() };
     let is_open_to_talk = |row: &RunRow| {
@@ -95,6 +104,14 @@ async fn newest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
     let mut rows = runtime.list(&filter).await?;
     rows.retain(is_open_to_talk);
     rows.sort_by_key(|row| std::cmp::Reverse(row.updated_at));
+    Ok(rows)
+}
+
+/// The one of `rows`, the last active first, to which the user sent the last message.
+pub async fn last_talked_to(
+    runtime: &Runtime,
+    rows: Vec<RunRow>,
+) -> Result<Option<RunRow>, Failure> {
     let mut newest: Option<(u64, RunRow)> = None;
     for row in rows {
         // No message is later than the last event.
@@ -107,10 +124,7 @@ async fn newest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
             newest = Some((said_at, row));
         }
     }
-    newest.map(|(_, row)| row).ok_or_else(|| {
-        Failure::usage(format!("there is no run in {} to continue", folder.display()))
-            .hint("leave out --continue to start one; `posse runs list` shows those elsewhere")
-    })
+    Ok(newest.map(|(_, row)| row))
 }
 
 /// When the user last sent a message to the run of `row`. What it has done since does not count: another

@@ -11,7 +11,7 @@ use super::cassette::CommandCassette;
 use super::follow::{Followed, FollowedRun, Form, News, Until, Viewer};
 
 use super::run::wait_for_below;
-use super::{Common, folder, reason, spec};
+use super::{Common, again, folder, reason, spec};
 use crate::args::{self, ChatOptions};
 use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
@@ -25,7 +25,7 @@ use lines::{Line, Lines};
 use posse::config::Config;
 use posse::protocol::{CancelScope, MessageOptions, Status};
 use posse::views::is_empty_chat;
-use posse::{Extent, RunRow, Runtime};
+use posse::{Extent, RunId, RunRow, Runtime};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -48,9 +48,11 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
     let runtime = common.runtime_with(&config, agents, deck.cassette()).await?;
     let result = async {
         let agent = options.agent.agent.as_deref();
-        viewer.warn_of_agents(&runtime, agent.unwrap_or(config.agent.value.as_str()));
-        if let Some(changed) = &changed {
-            viewer.screen.remark(changed);
+        let agent = agent.unwrap_or(config.agent.value.as_str());
+        viewer.warn_of_agents(&runtime, agent);
+        match &changed {
+            Some(changed) => viewer.screen.remark(changed),
+            None => viewer.warn_of_trust(&runtime, &config, agent),
         }
         common.tell_unused(&folder, &mut viewer.screen)?;
         deck.announce(&mut viewer.screen);
@@ -70,10 +72,16 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
             };
             let is_limited = options.agent.max_cost.is_some();
             let session_id = session.run.id();
-            let chat = Chat { common: &common, runtime: &runtime, session: session_id, is_limited };
+            let chat = Chat {
+                common: &common,
+                runtime: &runtime,
+                session: session_id,
+                folder: &folder,
+                is_limited,
+            };
             let lines = lines.get_or_insert_with(|| Lines::open(history(&common), folder.clone()));
             let asks = std::mem::take(&mut asks);
-            let talk = converse(&chat, &mut session, asks, lines, &mut viewer, &deck, &folder);
+            let talk = converse(&chat, &mut session, asks, lines, &mut viewer, &deck, &mut changed);
             let next = talk.await?;
             viewer.typing.take_all_back();
             let unsent = viewer.typing.unfinished();
@@ -101,6 +109,7 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
         }
     }
     .await;
+    viewer.screen.pause();
     viewer.close(&runtime).await;
     deck.close(result, &mut viewer.screen)
 }
@@ -141,19 +150,19 @@ async fn asked_for(
         Some(Some(id)) => runtime.find(id).await?,
         None | Some(None) => {
             let mut rows = picker::sessions(runtime, folder).await?;
-            let place = match rows.len() {
-                0 => return Err(picker::none(folder)),
-                2.. if !options.continues && viewer.screen.is_live() && lines::is_interactive() => {
-                    let picked = picker::pick(common, &rows, &mut viewer.signals).await;
-                    picked.ok_or_else(|| Failure {
-                        code: Code::Interrupted,
-                        message: "no chat was chosen".to_owned(),
-                        hint: None,
-                    })?
-                }
-                _ => 0,
-            };
-            rows.swap_remove(place)
+            let can_pick = viewer.screen.is_live() && lines::is_interactive();
+            if rows.len() > 1 && !options.continues && can_pick {
+                let picked = picker::pick(common, &rows, &mut viewer.signals).await;
+                let place = picked.ok_or_else(|| Failure {
+                    code: Code::Interrupted,
+                    message: "no chat was chosen".to_owned(),
+                    hint: None,
+                })?;
+                rows.swap_remove(place)
+            } else {
+                let last = again::last_talked_to(runtime, rows).await?;
+                last.ok_or_else(|| picker::none(folder))?
+            }
         }
     };
     Ok(Target::Session(Box::new(row)))
@@ -219,7 +228,7 @@ async fn converse(
     lines: &mut Lines,
     viewer: &mut Viewer,
     deck: &CommandCassette,
-    folder: &Path,
+    changed: &mut Option<String>,
 ) -> Result<Next, Failure> {
     let runtime = chat.runtime;
     // A new session prints what it is. A resumed one may be in the middle of a turn.
@@ -282,7 +291,7 @@ async fn converse(
             Meaning::Command(Command::Clear) => {
                 return Ok(Next::Go(Target::New { model: chosen }));
             }
-            Meaning::Command(Command::Switch) => match switch(chat, folder, viewer).await {
+            Meaning::Command(Command::Switch) => match switch(chat, viewer).await {
                 Ok(Some(target)) => return Ok(Next::Go(target)),
                 Ok(None) => continue,
                 Err(failure) => {
@@ -315,6 +324,15 @@ async fn converse(
                 chat.model(asks.model.as_deref()).await?;
                 continue;
             }
+            // Show at once what has stopped.
+            Meaning::Command(command @ Command::Cancel { run: None }) => {
+                chat.obey(command, viewer).await?;
+                waiting = false;
+                match turn(runtime, session, viewer).await? {
+                    Turn::Over(_) => continue,
+                    Turn::Leave => return Ok(Next::Leave(Code::Interrupted)),
+                }
+            }
             Meaning::Command(command) => match chat.obey(command, viewer).await? {
                 Turn::Over(_) => continue,
                 Turn::Leave => return Ok(Next::Leave(Code::Interrupted)),
@@ -329,6 +347,7 @@ async fn converse(
             }
         };
         waiting = false;
+        tell_changes(chat, changed, viewer);
         // Store the message first: while pending events are shown, Posse may ask the person something,
         // and they may leave.
         runtime.send_with(chat.session, text, std::mem::take(&mut asks)).await?;
@@ -349,6 +368,19 @@ async fn converse(
     }
 }
 
+/// Says what has changed in the folder since it was trusted, unless `told` says so already.
+fn tell_changes(chat: &Chat<'_>, told: &mut Option<String>, viewer: &mut Viewer) {
+    match chat.common.review_changes(chat.folder, false) {
+        Ok(changed) => {
+            if let Some(line) = changed.as_ref().filter(|_| changed != *told) {
+                viewer.screen.remark(line);
+            }
+            *told = changed;
+        }
+        Err(failure) => chat.complain(&failure),
+    }
+}
+
 /// Says that the remaining lines of a pipe are not sent.
 async fn tell_unsent(lines: &mut Lines, viewer: &mut Viewer) {
     if lines::is_interactive() {
@@ -362,17 +394,13 @@ async fn tell_unsent(lines: &mut Lines, viewer: &mut Viewer) {
 }
 
 /// Lets the person choose another chat of this folder. `None` if they choose none.
-async fn switch(
-    chat: &Chat<'_>,
-    folder: &Path,
-    viewer: &mut Viewer,
-) -> Result<Option<Target>, Failure> {
+async fn switch(chat: &Chat<'_>, viewer: &mut Viewer) -> Result<Option<Target>, Failure> {
     chat.check_money(None)?;
     if !lines::is_interactive() || !viewer.screen.is_live() {
         return Err(Failure::usage("there is no terminal to choose a chat on")
             .hint("usage: /resume RUN [TEXT]"));
     }
-    let mut rows = picker::sessions(chat.runtime, folder).await?;
+    let mut rows = picker::sessions(chat.runtime, chat.folder).await?;
     rows.retain(|row| row.id != chat.session);
     if rows.is_empty() {
         return Err(Failure::usage("there is no other chat in this folder"));
@@ -393,6 +421,9 @@ async fn another_chat(chat: &Chat<'_>, run: &str) -> Option<RunRow> {
 
 /// How long to wait for an empty session to end after the person left.
 const A_MOMENT: Duration = Duration::from_secs(2);
+
+/// How long to wait for children that are told to stop. Their commands are killed after some seconds.
+const STOPPING: Duration = Duration::from_secs(10);
 
 /// Leaves the chat at the end of the input. A pipe waits for background children, because no person
 /// could ask for their results later, and ends with the `code` of its last turn. A person has seen how
@@ -445,18 +476,36 @@ async fn tell_who_goes_on(
     row: &RunRow,
     viewer: &mut Viewer,
 ) -> Result<(), Failure> {
-    let busy = chat.runtime.busy_below(chat.session).await?.len() as u64;
-    let at_work = busy.max(row.family.expects.into());
+    let busy = chat.runtime.busy_below(chat.session).await?;
+    let at_work = (busy.len() as u64).max(row.family.expects.into());
     if at_work > 0 {
         let tasks = format::count(at_work, "background task");
         let who = match chat.common.daemon().await {
-            _ if row.state.outcome.is_some() => "cancelled with this chat, which has ended",
+            _ if row.state.outcome.is_some() => {
+                wait_for_cancelled(chat.runtime, &busy, viewer).await;
+                "cancelled with this chat, which has ended"
+            }
             Some(_) => "the daemon continues",
             None => "stopped now, until you resume this chat",
         };
         viewer.screen.remark(&format!("{tasks} not done: {who}"));
     }
     Ok(())
+}
+
+/// Waits until `runs`, which are told to stop, have ended. If that takes too long, or a signal arrives, a
+/// later command or the daemon ends them.
+async fn wait_for_cancelled(runtime: &Runtime, runs: &[RunId], viewer: &mut Viewer) {
+    let ends = async {
+        for run in runs {
+            let _ = runtime.handle(*run).at_rest().await;
+        }
+    };
+    tokio::select! {
+        () = ends => {}
+        () = tokio::time::sleep(STOPPING) => {}
+        _ = viewer.signal() => {}
+    }
 }
 
 enum Turn {

@@ -18,9 +18,7 @@ use posse::config::Config;
 use posse::is_open;
 use posse::protocol::{Delta, Event, Outcome, Record, Sender, Seq};
 use posse::views::Tree;
-use posse::{
-    AgentName, Events, RunHandle, RunId, RunRow, Runtime, Selection, Status, TreeEvents, Update,
-};
+use posse::{Events, RunHandle, RunId, RunRow, Runtime, Selection, Status, TreeEvents, Update};
 use serde::Serialize;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -272,7 +270,7 @@ impl Viewer {
     }
 
     /// Warns about settings and agents without effect because their folder is not trusted.
-    pub fn warn_of_trust(&mut self, runtime: &Runtime, config: &Config, agent: &AgentName) {
+    pub fn warn_of_trust(&mut self, runtime: &Runtime, config: &Config, agent: &str) {
         let keys: Vec<&str> = config.held_back.iter().map(|key| key.value).collect();
         let mut inert = Vec::new();
         if !keys.is_empty() {
@@ -286,7 +284,7 @@ impl Viewer {
         // Name the selected agent, or else the agents that it may call.
         match names.as_slice() {
             [] => {}
-            names if names.contains(&agent.as_str()) => {
+            names if names.contains(&agent) => {
                 inert.push(format!("its agent {agent} is read-only"));
             }
             [name] => inert.push(format!("its agent {name} is read-only")),
@@ -327,8 +325,10 @@ impl Viewer {
         self.warn_of_distrust(runtime, row.id).await?;
         let tree = runtime.handle(row.id).tree().await?;
         self.screen.life().begin(&tree);
-        let open: Vec<&RunRow> =
-            tree.iter().filter(|below| below.id != row.id && is_open(below)).collect();
+        // Runs that were told to stop work no more.
+        let is_active = |below: &&RunRow| is_open(below) && !below.state.stopping;
+        let below = tree.iter().filter(|below| below.id != row.id);
+        let open: Vec<&RunRow> = below.filter(is_active).collect();
         let started: HashSet<RunId> = open.iter().map(|below| below.id).collect();
         let is_start = |record: &Record| match &record.event {
             Event::ChildStarted(child) => started.contains(&child.run),

@@ -75,7 +75,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         viewer.warn_of_agents(&runtime, spec.agent.as_str());
         match &changed {
             Some(changed) => viewer.screen.remark(changed),
-            None => viewer.warn_of_trust(&runtime, &config, &spec.agent),
+            None => viewer.warn_of_trust(&runtime, &config, spec.agent.as_str()),
         }
         common.tell_unused(&folder, &mut viewer.screen)?;
         common.tell_command(&folder, spec.prompt.as_deref().unwrap_or(""), &mut viewer.screen);

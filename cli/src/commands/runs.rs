@@ -164,6 +164,10 @@ async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code,
                 });
             }
             let row = runtime.find(&run.unwrap_or_default()).await?;
+            let changed = common.review_changes(row.about.workspace.as_ref(), false)?;
+            if let Some(changed) = changed.filter(|_| !common.global.quiet && !common.global.json) {
+                print::note(changed);
+            }
             let more = More { text, ..More::default() };
             let form = Form::of(common, false);
             resume::one(common, runtime, &row, more, extent(alone), form).await

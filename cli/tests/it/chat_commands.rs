@@ -2,7 +2,8 @@
 
 use crate::tree::{child, lead, task};
 use crate::world::World;
-use posse_testkit::{Reply, Rule, Script, When};
+use posse_testkit::{Conversation, Reply, Rule, Script, When};
+use serde_json::json;
 
 fn script() -> Script {
     Script::new()
@@ -129,4 +130,38 @@ async fn permissions_say_what_the_agent_may_do() {
     let exit = exit.await.expect(0);
     assert!(exit.err.contains("mode      plan\n"), "{}", exit.err);
     assert!(exit.err.contains("Bash(rm:*)"), "{}", exit.err);
+}
+
+/// `/cancel` in an idle chat stops the tasks in the background, and their ends start no new work.
+#[tokio::test]
+async fn cancel_stops_what_works_in_the_background_of_an_idle_chat() {
+    let gate = posse_testkit::Gate::new();
+    let spawn = |name: &str| json!({"task": format!("kid {name}"), "agentId": "explore"});
+    let calls = ["one", "two"]
+        .iter()
+        .fold(Reply::empty(), |reply, name| reply.and_tool_call("spawn_subagent", spawn(name)));
+    let lead = Conversation::when(When::any().first_user_contains("lead"))
+        .reply(calls)
+        .reply(Reply::text("They work."));
+    let now = Rule::when(When::any().last_user_contains("and now?")).reply(Reply::text("Yes?"));
+    let held = Rule::when(When::any()).reply(Reply::text("late").held_by(&gate));
+    let script = Script::new().rule(now).conversation(lead).rule(held);
+    let world = World::new(script).await;
+    let mut chat = world.start_with_input(&["chat"]);
+    chat.type_line("lead them").await;
+    chat.says("They work.").await;
+    gate.wait_for_held(2).await.unwrap();
+    chat.type_line("/cancel").await;
+    chat.notes("2 runs told to stop\n").await;
+    let list = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
+    let cancelled = |run: &&serde_json::Value| run["outcome"] == "cancelled";
+    assert_eq!(list.as_array().unwrap().iter().filter(cancelled).count(), 2, "{list}");
+    chat.type_line("/model").await;
+    chat.notes("model: ").await;
+    chat.type_line("and now?").await;
+    chat.says("Yes?").await;
+    let exit = chat.end().await.expect(0);
+    let (before, after) = exit.err.split_once("model: ").unwrap();
+    assert!(before.contains("cancelled"), "{before}");
+    assert!(!after.contains("asked it to stop"), "{after}");
 }

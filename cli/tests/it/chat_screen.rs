@@ -452,3 +452,62 @@ async fn a_message_to_a_chat_that_is_paused_continues_it() {
     terminal.press("C-d").await;
     terminal.shows("code 0").await;
 }
+
+/// `/cancel` also stops a task in the background that waits for an answer.
+#[tokio::test]
+async fn cancel_ends_the_question_of_a_background_task() {
+    let Some((world, terminal)) = asked_while_idle().await else { return };
+    terminal.enter("/cancel").await;
+    terminal.shows("1 run told to stop").await;
+    terminal.shows("cancelled by the user").await;
+    prompt(&terminal).await;
+    terminal.press("C-d").await;
+    let screen = terminal.shows("code 0").await;
+    assert!(!screen.contains("allow it?") && !screen.contains("not done"), "{screen}");
+    let list = world.run(&["runs", "list", "--all"]).await.expect(0).out;
+    assert!(list.contains(" cancelled "), "{list}");
+    assert!(!world.work().join("made.txt").exists());
+}
+
+/// A chat with a task in the background, whose command takes a moment to be stopped.
+async fn with_a_task_at_work(command: &str) -> Option<(World, Terminal)> {
+    let spawn = json!({"task": "kid: look", "label": "kid"});
+    let lead = Conversation::when(When::any().first_user_contains("lead"))
+        .reply(Reply::tool_call("spawn_subagent", spawn))
+        .reply(Reply::text("It works."))
+        .reply(Reply::text("Here I am."));
+    let stubborn = "trap '' TERM; echo yes > begun; while :; do sleep 0.1; done";
+    let kid = Rule::when(When::any()).reply(bash(stubborn));
+    let world = World::new(Script::new().conversation(lead).rule(kid)).await;
+    let terminal = Terminal::open(&world, 100, 40).await?;
+    terminal.enter(&format!("{command}; echo co''de $?")).await;
+    prompt(&terminal).await;
+    terminal.enter("lead the way").await;
+    world.lines_in("begun", 1).await;
+    terminal.shows("1 running in the background\n›").await;
+    Some((world, terminal))
+}
+
+/// What is drawn of those at work is taken away when the person leaves.
+#[tokio::test]
+async fn leaving_a_chat_takes_away_what_is_drawn_of_its_tasks() {
+    let Some((_world, terminal)) = with_a_task_at_work("posse chat").await else { return };
+    terminal.press("C-d").await;
+    let screen = terminal.shows("code 0").await;
+    let (_, left) = screen.split_once("To continue: `posse chat --resume ").unwrap();
+    assert_eq!(left.lines().nth(1), Some("code 0"), "{screen}");
+}
+
+/// A chat that is out of budget ends its tasks, and lists say so.
+#[tokio::test]
+async fn the_tasks_of_a_chat_that_ran_out_of_budget_are_listed_as_cancelled() {
+    let command = "posse chat --budget turns=3";
+    let Some((world, terminal)) = with_a_task_at_work(command).await else { return };
+    terminal.enter("more").await;
+    terminal.shows("out of budget").await;
+    terminal.shows("code ").await;
+    let list = world.run(&["runs", "list", "--all"]).await.expect(0).out;
+    assert!(list.contains(" cancelled ") && !list.contains("queued"), "{list}");
+    let again = world.feed(&["chat", "-c"], "").await;
+    assert!(!again.err.contains("in the background"), "{again:?}");
+}

@@ -142,6 +142,7 @@ async fn a_protected_file_that_a_branch_changes_is_told_and_can_be_mended() {
     world.run(&["run", "--trust", "x"]).await.expect(0);
     let results = world.fake.request(2).tool_results();
     assert!(results[0].contains("git could not change .vscode/settings.json: "), "{results:?}");
+    assert!(!results[0].contains("they lie outside"), "it is one file, and inside: {results:?}");
     let results = world.fake.last_request().tool_results();
     assert!(!results[0].contains("exit code"), "{results:?}");
     assert_eq!(git(&world, &["show", "feature:.vscode/settings.json"]), "new\n");

@@ -411,3 +411,24 @@ async fn continue_means_the_run_that_the_user_talked_to_last() {
     world.run(&["runs", "resume", "--all"]).await.expect(0);
     assert_eq!(world.run(&["run", "-q", "-c", "more"]).await.expect(0).out, "two\n");
 }
+
+/// The same for a chat.
+#[tokio::test]
+async fn continue_means_the_chat_that_the_user_talked_to_last() {
+    let gate = Gate::new();
+    let old = Conversation::when(When::any().first_user_contains("old"))
+        .reply(Reply::text("late").held_by(&gate));
+    let new = Conversation::when(When::any().first_user_contains("new"))
+        .reply(Reply::text("one"))
+        .reply(Reply::text("two"));
+    let world = World::new(Script::new().conversation(old).conversation(new)).await;
+    let mut chat = world.start_with_input(&["chat"]);
+    chat.type_line("old").await;
+    gate.wait_for_held(1).await.unwrap();
+    chat.signal(Signal::KILL);
+    chat.end().await;
+    assert_eq!(world.feed(&["chat"], "new\n").await.expect(0).out, "one\n");
+    gate.open();
+    world.run(&["runs", "resume", "--all"]).await.expect(0);
+    assert_eq!(world.feed(&["chat", "-c"], "more\n").await.expect(0).out, "two\n");
+}

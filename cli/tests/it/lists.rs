@@ -2,6 +2,8 @@
 
 use crate::tmux::Terminal;
 use crate::world::{World, bash, started};
+use posse::protocol::{CancelRequested, CancelScope, Event, Extra};
+use posse::store::{Append, Logs, Options, SqliteStore, Store};
 use posse_testkit::{Reply, Rule, Script, When};
 use serde_json::Value;
 
@@ -284,4 +286,21 @@ async fn a_time_is_local_and_means_the_same_in_every_list() {
         let ago = world.run(&[list, &["--since", "2w"]].concat()).await.expect(0);
         assert!(ago.out.len() > 10, "{list:?}: {}", ago.out);
     }
+}
+
+/// A run that was cancelled, and whose end no process has stored yet, waits for no slot.
+#[tokio::test]
+async fn a_run_that_was_told_to_stop_is_not_listed_as_queued() {
+    let world = World::saying("never").await;
+    world.run(&["run", "--background", "look"]).await.expect(0);
+    let list = world.run(&["runs", "list"]).await.expect(0).out;
+    assert!(list.contains(" queued (1st) "), "{list}");
+    let run = world.only_run().await.parse().unwrap();
+    let (by, scope, extra) = ("the test".to_owned(), CancelScope::Run, Extra::default());
+    let request = Event::CancelRequested(CancelRequested { by, scope, extra });
+    let store = SqliteStore::open(Options::new(world.database())).await.unwrap();
+    store.append(vec![Append::by_anyone(run, request)]).await.unwrap();
+    store.close().await;
+    let list = world.run(&["runs", "list"]).await.expect(0).out;
+    assert!(list.contains(" stopping ") && !list.contains("queued"), "{list}");
 }

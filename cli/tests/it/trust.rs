@@ -488,6 +488,38 @@ async fn a_conversation_that_is_continued_tells_what_changed_since_it_was_truste
     assert!(exit.err.contains("changed since you trusted it: "), "{}", exit.err);
     let exit = world.run(&["run", "-c", "--trust", "y"]).await.expect(0);
     assert!(!exit.err.contains("changed since you trusted it: "), "{}", exit.err);
+    let run = world.only_run().await;
+    let exit = world.run(&["runs", "resume", &run, "y"]).await.expect(0);
+    assert!(exit.err.contains("changed since you trusted it: "), "{}", exit.err);
+}
+
+/// An open chat says it too, once for each change.
+#[tokio::test]
+async fn an_open_chat_tells_what_changed_since_it_was_trusted() {
+    let world = World::saying("yes").await;
+    agent(&world, "doer", "tools: Read, Write");
+    world.run(&["trust", "--yes"]).await.expect(0);
+    let mut chat = world.start_with_input(&["chat"]);
+    for (said, changes) in (1..).zip([false, true, false]) {
+        if changes {
+            agent(&world, "doer", "tools: Read, Write, Bash");
+        }
+        chat.type_line("go").await;
+        eventually("yes", async || chat.said().matches("yes").count() == said).await;
+    }
+    let exit = chat.end().await.expect(0);
+    assert_eq!(exit.err.matches("changed since you trusted it: ").count(), 1, "{}", exit.err);
+}
+
+#[tokio::test]
+async fn a_chat_in_a_folder_that_is_not_trusted_says_what_is_read_only() {
+    let world = World::saying("yes").await;
+    agent(&world, "doer", "tools: Read, Write");
+    for options in [&["chat"][..], &["chat", "--agent", "doer"]] {
+        let exit = world.feed(options, "go\n").await.expect(0);
+        let told = "this folder is not trusted: its agent doer is read-only";
+        assert_eq!(exit.err.matches(told).count(), 1, "{}", exit.err);
+    }
 }
 
 #[tokio::test]

@@ -18,15 +18,17 @@ use posse::protocol::{CancelScope, Event, Seq};
 use posse::store::{By, SpendingQuery};
 use posse::views::Spending;
 use posse::views::Tree;
-use posse::{Extent, RunId, RunRow, Runtime};
-use std::collections::BTreeMap;
+use posse::{Extent, Receipt, RunId, RunRow, Runtime, is_open};
+use std::collections::{BTreeMap, HashSet};
 use std::io::IsTerminal;
+use std::path::Path;
 
 /// The context of a command.
 pub struct Chat<'a> {
     pub common: &'a Common,
     pub runtime: &'a Runtime,
     pub session: RunId,
+    pub folder: &'a Path,
     /// The cost of this command is limited over all its chats.
     pub is_limited: bool,
 }
@@ -242,18 +244,46 @@ impl Chat<'_> {
         Ok(Turn::Over(Code::Done))
     }
 
-    /// Cancels the work of this session.
+    /// Cancels the work of this session: first its subagents, then its turn. The ends of its subagents may
+    /// have woken it.
     async fn cancel_own(&self) -> Result<String, Failure> {
-        let row = self.row().await?;
-        let family = Tree::of(self.runtime, &row).await?;
-        let open =
-            family.below(row.id).into_iter().filter(|row| row.state.outcome.is_none()).count();
-        if open == 0 && !row.work.runnable && row.family.awaits == 0 {
-            return Ok("nothing is at work; `/cancel RUN` stops another run".to_owned());
+        let family = Tree::of(self.runtime, &self.row().await?).await?;
+        let (mut told, mut receipts) = (HashSet::new(), Vec::new());
+        for below in family.below(self.session).into_iter().filter(|row| is_open(row)) {
+            if told.contains(&below.id) {
+                continue;
+            }
+            if let Some(receipt) = self.cancel_open(below.id, CancelScope::Run).await? {
+                told.extend(receipt.told.iter().map(|told| told.run));
+                receipts.push(receipt);
+            }
         }
-        let receipt = self.runtime.cancel(row.id, "the user", CancelScope::Turn).await?;
-        let below = receipt.below().count() as u64;
-        Ok(format!("{} told to stop", format::count(below, "run")))
+        for receipt in &receipts {
+            cancel::wait(self.runtime, receipt).await?;
+        }
+        let row = self.row().await?;
+        let is_at_work = row.work.runnable || row.family.awaits > 0 || row.state.asks > 0;
+        if is_at_work && is_open(&row) {
+            self.cancel_open(row.id, CancelScope::Turn).await?;
+        }
+        Ok(match told.len() as u64 {
+            0 if is_at_work => "this chat was told to stop".to_owned(),
+            0 => "nothing is at work; `/cancel RUN` stops another run".to_owned(),
+            count => format!("{} told to stop", format::count(count, "run")),
+        })
+    }
+
+    /// Asks `run` to stop. `None` if it has ended meanwhile.
+    async fn cancel_open(
+        &self,
+        run: RunId,
+        scope: CancelScope,
+    ) -> Result<Option<Receipt>, Failure> {
+        match self.runtime.cancel(run, "the user", scope).await {
+            Ok(receipt) => Ok(Some(receipt)),
+            Err(posse::Error::NotNow { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Continues a run and shows it like the present chat.

@@ -1,6 +1,7 @@
 //! Chooses a session of this folder, the newest first.
 
 use super::super::Common;
+use super::super::again::open_to_talk;
 use crate::clean::clean_line;
 use crate::exit::Failure;
 use crate::format;
@@ -9,26 +10,16 @@ use crate::screen::StatusLines;
 use crate::signals::Signals;
 use crate::terminal::keys::{Key, Keys};
 use crate::terminal::{self, fitted};
-use posse::store::{Filter, Kin};
 use posse::{RunRow, Runtime};
 use std::path::Path;
 
 /// The rows of the terminal that the list leaves free.
 const AROUND: usize = 4;
 
-/// The sessions of `folder` with messages, the newest first.
+/// The sessions of `folder` with messages, the last active first.
 pub async fn sessions(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, Failure> {
-    let workspace = Some(folder.display().to_string());
-    let filter = Filter { workspace, kin: Kin::Roots, limit: 10_000, ..Filter::default() };
-    let mut rows = runtime.list(&filter).await?;
-    rows.retain(|row| {
-        row.about.session
-            && !row.about.title.is_empty()
-            && row.log.damaged.is_none()
-            && !row.state.archived
-    });
-    // Sort by the last activity: the person most probably wants that session.
-    rows.sort_by_key(|row| std::cmp::Reverse(row.updated_at));
+    let mut rows = open_to_talk(runtime, folder).await?;
+    rows.retain(|row| row.about.session);
     Ok(rows)
 }
 

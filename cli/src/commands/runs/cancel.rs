@@ -67,7 +67,7 @@ pub async fn cancel(runtime: &Runtime, run: RunId) -> Result<(Outcome, Receipt),
 }
 
 /// Waits until all reached runs are idle, with a time limit for each.
-async fn wait(runtime: &Runtime, receipt: &Receipt) -> Result<(), Failure> {
+pub async fn wait(runtime: &Runtime, receipt: &Receipt) -> Result<(), Failure> {
     for told in &receipt.told {
         let handle = runtime.handle(told.run);
         match tokio::time::timeout(PATIENCE, handle.at_rest()).await {
