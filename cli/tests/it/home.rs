@@ -446,9 +446,11 @@ async fn with_a_network_secrets_beside_programs_and_in_shown_folders_are_hidden(
         ".virtualenvs/p/.env",
         ".virtualenvs/p/tls-key.pem",
         "bin/.env",
+        "bin/tls.key",
         "opt/tool/.env",
+        "certs/tls.key",
     ];
-    let meant = [".netrc", "lib/plain", "bin/plain", ".virtualenvs/p/plain"];
+    let meant = [".netrc", "lib/plain", "bin/plain", ".virtualenvs/p/plain", "certs/server.key"];
     let names = secrets.iter().chain(&meant).map(|name| format!("~/{name}"));
     let names: Vec<String> = names.collect();
     let look = format!("for file in {} .env; do cat $file; done; true", names.join(" "));
@@ -460,9 +462,11 @@ async fn with_a_network_secrets_beside_programs_and_in_shown_folders_are_hidden(
             put(&home.join(name), &format!("TEXT-{name}\n"));
         }
         world.write(".env", "TEXT-own");
+        symlink(home.join("certs"), home.join("also-certs")).unwrap();
+        symlink(world.work(), home.join("also-work")).unwrap();
         std::fs::create_dir_all(home.join("opt/tool/bin")).unwrap();
         std::fs::create_dir_all(home.join("opt/tool/lib")).unwrap();
-        let settings = "[command]\nreadable = [\"~/lib\", \"~/.netrc\"]\n";
+        let settings = "[command]\nreadable = [\"~/lib\", \"~/.netrc\", \"~/certs/server.key\"]\n";
         put(&home.join("config/posse/config.toml"), settings);
         let mut run = world.command(&[&["run"], options, &["go"]].concat());
         let path = ["/usr/bin", "/bin"].map(Into::into);
@@ -484,7 +488,10 @@ async fn with_a_network_secrets_beside_programs_and_in_shown_folders_are_hidden(
         assert!(said.contains("TEXT-own"), "{said}");
     }
     let said = check(&["--network", "127.0.0.1", "--allow", "Read(/.env)"]).await;
-    assert!(said.contains("TEXT-own") && !said.contains("TEXT-lib/.env"), "{said}");
+    assert!(said.contains("TEXT-own"), "{said}");
+    for name in secrets {
+        assert!(!said.contains(&format!("TEXT-{name}")), "{name}: {said}");
+    }
 }
 
 /// Who works in the folder of Claude Code's settings, which Posse obeys too, does not change them.
