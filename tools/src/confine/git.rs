@@ -49,6 +49,8 @@ pub(crate) struct Repositories {
     looked: Vec<Looked>,
     /// The paths in the workspace that settings name, with their real paths before the command.
     named: Named,
+    /// Those of them that are only folders on the way to others, which leads on by `..`.
+    left: BTreeSet<PathBuf>,
     /// Paths to mount so that a command can only read them.
     fixed: Vec<PathBuf>,
     written_down: WrittenDown,
@@ -119,21 +121,23 @@ impl Repositories {
             let is_workspace = path == walls.workspace;
             looked.push(Looked { root, is_workspace, before, walled });
         }
-        let named = named::named(&walls.workspace, &walls.homes, &checkouts, None).into_iter();
-        let leads = |path: &Path| Way::to(path, &walls.workspace).leads();
-        let named: Named = named.map(|it| (it.clone(), leads(&it))).collect();
-        let found: BTreeSet<PathBuf> = named.values().flatten().cloned().collect();
+        let named::Found { places, mut left } =
+            named::named(&walls.workspace, &walls.homes, &checkouts, None);
+        left.retain(|it| !places.contains(it));
+        let leads = |path: &PathBuf| Way::to(path, &walls.workspace).leads();
+        let found: BTreeSet<PathBuf> = places.iter().filter_map(leads).collect();
+        let named: Named = places.iter().chain(&left).map(|it| (it.clone(), leads(it))).collect();
         let named = baseline.settled_names(named);
         // Paths that other commands found to be named stay protected, whatever one does to the settings.
         let is_there = |it: &&PathBuf| it.canonicalize().is_ok_and(|real| real == **it);
-        let settled = named.values().flatten();
+        let settled = named.values().flatten().filter(|it| !left.contains(*it));
         let inside =
             |real: &&PathBuf| real.starts_with(&walls.workspace) && **real != walls.workspace;
         fixed.extend(found.iter().chain(settled).filter(is_there).filter(inside).cloned());
         fixed.sort();
         fixed.dedup_by(|inner, outer| inner.starts_with(outer));
         let written_down = baseline.share()?;
-        Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed, written_down }))
+        Ok(Some(Repositories { walls: walls.clone(), looked, named, left, fixed, written_down }))
     }
 
     /// Removes the stored baseline. Call it after `settle`.
@@ -171,28 +175,36 @@ impl Repositories {
             }
         }
         let Some(root) = self.looked.first().map(|looked| &looked.root) else { return told };
-        let mut named = named::named(&self.walls.workspace, &self.walls.homes, &checkouts, None);
-        named.extend(self.named.keys().cloned());
-        for path in named {
-            let before = self.named.get(&path).cloned().flatten();
-            // A link counts even if its target does not exist: something may create the target later.
-            let leads = Way::to(&path, &self.walls.workspace).leads();
-            if leads.is_none() || leads == before || is_held(&path) {
-                continue;
-            }
-            let Ok(below) = path.strip_prefix(&root.path) else { continue };
-            let name = first_link(root, below);
-            let shown = format!("{}, which settings of git name", name.display());
-            let what = match set_aside(root, name) {
-                Ok(()) => shown,
-                Err(error) => format!("{shown} (NOT done: {error})"),
-            };
-            tell(&mut told, what);
-        }
+        // Without a link in the place of such a folder, the ways through it lead where they led before.
+        let left = self.left.iter().filter_map(|path| self.settle_named(root, path));
+        left.for_each(|it| tell(&mut told, it));
+        let found = named::named(&self.walls.workspace, &self.walls.homes, &checkouts, None);
+        let named: BTreeSet<&PathBuf> = found.places.iter().chain(self.named.keys()).collect();
+        let named = named.into_iter().filter_map(|path| self.settle_named(root, path));
+        named.for_each(|it| tell(&mut told, it));
         if more > 0 {
             told.push(format!("{more} more"));
         }
         told
+    }
+
+    /// Sets aside what is at `path`, or the link that leads on from there, if it leads elsewhere than before.
+    /// Returns what it was.
+    fn settle_named(&self, root: &Root, path: &Path) -> Option<String> {
+        let before = self.named.get(path).cloned().flatten();
+        // A link counts even if its target does not exist: something may create the target later.
+        let leads = Way::to(path, &self.walls.workspace).leads();
+        // Of a folder on the way only links matter.
+        let is_left = self.left.contains(path) && leads.as_deref() == Some(path);
+        if leads.is_none() || leads == before || is_left || is_held(path) {
+            return None;
+        }
+        let name = first_link(root, path.strip_prefix(&root.path).ok()?);
+        let shown = format!("{}, which settings of git name", name.display());
+        Some(match set_aside(root, name) {
+            Ok(()) => shown,
+            Err(error) => format!("{shown} (NOT done: {error})"),
+        })
     }
 }
 
@@ -257,7 +269,7 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
     }
     checkouts.extend(of_workspace(workspace, homes));
     let named = named::named(workspace, homes, &checkouts, Some(real));
-    named.iter().any(|path| is_below(real, path))
+    named.places.iter().any(|path| is_below(real, path))
 }
 
 /// Returns true for a placeholder. It is removed elsewhere, and needs no report.

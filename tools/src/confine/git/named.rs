@@ -136,6 +136,15 @@ pub(super) struct Checkout {
     pub top: PathBuf,
 }
 
+/// What settings name in a workspace.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The paths, there or not.
+    pub places: BTreeSet<PathBuf>,
+    /// Folders that a way to one of them leaves again by `..`. Only where they are matters.
+    pub left: BTreeSet<PathBuf>,
+}
+
 /// The paths in `workspace` that the settings of the user and of these repositories name, whether they
 /// exist or not. Each path is included as it is named, and with every link on the way. The file `made`,
 /// which a tool is about to make, counts as existing.
@@ -144,7 +153,7 @@ pub(super) fn named(
     homes: &[PathBuf],
     checkouts: &[Checkout],
     made: Option<&Path>,
-) -> BTreeSet<PathBuf> {
+) -> Found {
     let mut users = Vec::new();
     let mut read = 0;
     follow(Path::new("/etc/gitconfig"), homes, &mut read, &mut users);
@@ -178,9 +187,14 @@ pub(super) fn named(
     // The settings files themselves may be links: people keep them in a repository.
     let at_home = homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name)));
     places.extend(at_home);
-    let led_to = |path: &PathBuf| [vec![plain(path)], Way::to(path, workspace).places].concat();
     let inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
-    places.iter().flat_map(led_to).filter(inside).collect()
+    let mut found = Found::default();
+    for path in places {
+        let way = Way::to(&path, workspace);
+        found.places.extend([plain(&path)].into_iter().chain(way.places).filter(inside));
+        found.left.extend(way.left.into_iter().filter(inside));
+    }
+    found
 }
 
 /// Collects the settings in `file` and in all files that it includes, each with the folder of its file.
@@ -355,7 +369,7 @@ mod tests {
         .unwrap();
         symlink("../../tools/hook", data.join("hooks/pre-commit")).unwrap();
         let checkouts = [Checkout { data, top: work.clone() }];
-        let found = named(&work, std::slice::from_ref(&home), &checkouts, None);
+        let found = named(&work, std::slice::from_ref(&home), &checkouts, None).places;
         let found: Vec<_> = found.iter().map(|it| it.strip_prefix(&work).unwrap()).collect();
         let expected = [
             ".git/.githooks",
