@@ -2,12 +2,15 @@
 //! A run without a caller has what the settings and whoever starts it say; any other what its caller
 //! has, less what its definition and the call take away.
 
+mod except;
+
 use crate::child::rules::Rules;
 use crate::error::Error;
 use crate::policy::{Policy, READ, Rule, RuleError, Today, denials, escaped, scopes};
 use crate::rule_files;
 use crate::runtime_config::RuntimeConfig;
 use crate::tool_facts::{built_in_tools, find};
+use except::all_but;
 use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec, ToolFacts};
 use posse_tools::confine::has_git;
 use posse_tools::launch::Launcher;
@@ -44,42 +47,73 @@ const SECRET_FILES: [&str; 24] = [
     "secrets.yaml",
 ];
 
-/// Where in a home folder these files are looked for. Commands see folders of programs there, in which others
+/// How deep in a home folder these files are looked for. Commands see folders of programs there, in which others
 /// may lie deeper: those were fetched with the programs, and there are too many to look at for each command.
-const IN_HOME: [&str; 3] = ["/", "/*/", "/*/*/"];
+const IN_HOME: usize = 2;
 
-/// The rules that deny them, but for those that `allow` has, of all or of what is at the top.
-/// So are those in the rest of the checkout that `workspace` is a part of, which commands see, in the home
+/// The rules that deny them, but for those that `allow` has, of all or of what is at the top, and for those that
+/// `shown` names: whoever allows or shows one of them means it, and no other.
+/// The rules hold in the rest of the checkout that `workspace` is a part of, which commands see, in the home
 /// folder, and in `shown`, what the user shows of it to commands.
 fn secret_files(
     allow: &[String],
     workspace: &str,
     home: Option<&Path>,
     shown: &[PathBuf],
-) -> impl Iterator<Item = String> {
-    let rule = |folders: &str, name: &str| format!("{READ}({folders}{name})");
-    let above = checkout_above(Path::new(workspace)).map(|top| format!("/{top}/**/"));
-    SECRET_FILES.iter().flat_map(move |name| {
-        let everywhere = rule("**/", name);
-        let is_allowed_at_top = allow.contains(&rule("/", name));
-        let inside = match allow.contains(&everywhere) {
-            // Whoever allows one of them by its rule means it.
-            true => return vec![],
-            false if is_allowed_at_top => rule("/*/**/", name),
-            false => everywhere,
+) -> Vec<String> {
+    let rule = |pattern: &str| format!("{READ}({pattern})");
+    let workspace = Path::new(workspace);
+    let above = checkout_above(workspace).map(|top| (top, None));
+    let links = home.map(links_at_top).unwrap_or_default();
+    let home = home.map(|home| (home, Some(IN_HOME)));
+    let shown_too = shown.iter().map(|path| (path.as_path(), None));
+    let places = above.into_iter().chain(home).chain(shown_too);
+    // Each may be a link.
+    let places = places.map(|(place, depth)| (place, place.canonicalize().ok(), depth));
+    let places: Vec<_> = places.collect();
+    let mut denied = Vec::new();
+    for name in SECRET_FILES {
+        let everywhere = rule(&format!("**/{name}"));
+        if allow.contains(&everywhere) {
+            continue;
+        }
+        let at_top = allow.contains(&rule(&format!("/{name}"))).then(|| workspace.join(name));
+        denied.push(if at_top.is_some() { rule(&format!("/*/**/{name}")) } else { everywhere });
+        let named = shown.iter().filter(|path| is_called(path, name));
+        let mut meant: Vec<PathBuf> = named.chain(&at_top).cloned().collect();
+        // A rule about a path holds for what it leads to.
+        let also = |(link, real): &(PathBuf, PathBuf)| -> Vec<PathBuf> {
+            meant.iter().filter_map(|path| Some(link.join(path.strip_prefix(real).ok()?))).collect()
         };
-        // So does who shows one of them by its name.
-        let is_meant = shown.iter().any(|path| is_called(path, name));
-        let home = home.filter(|_| !is_meant && !is_allowed_at_top);
-        let home = home.map(|home| escaped(&home.to_string_lossy()));
-        let in_home = home.into_iter().flat_map(|home| IN_HOME.map(|it| format!("/{home}{it}")));
-        let around = |folder: &&PathBuf| Path::new(workspace).starts_with(folder);
-        let folders = shown.iter().filter(|folder| !(is_allowed_at_top && around(folder)));
-        let folders = folders.filter(|folder| !is_called(folder, name));
-        let in_shown = folders.map(|it| format!("/{}/**/", escaped(&it.to_string_lossy())));
-        let beside: Vec<String> = above.iter().cloned().chain(in_home).chain(in_shown).collect();
-        beside.iter().map(|folders| rule(folders, name)).chain([inside]).collect()
-    })
+        let also: Vec<PathBuf> = links.iter().flat_map(also).collect();
+        meant.extend(also);
+        for (place, real, depth) in &places {
+            let below = |path: &PathBuf| {
+                let found = path.strip_prefix(place).ok();
+                let found = found.or_else(|| path.strip_prefix(real.as_ref()?).ok());
+                found.map(Path::to_owned)
+            };
+            let meant: Vec<PathBuf> = meant.iter().filter_map(below).collect();
+            let meant: Vec<Vec<&str>> = meant.iter().filter_map(|path| names(path)).collect();
+            let meant: Vec<&[&str]> = meant.iter().map(Vec::as_slice).collect();
+            let place = escaped(&place.to_string_lossy());
+            let patterns = all_but(&format!("/{place}"), *depth, name, &meant);
+            denied.extend(patterns.iter().map(|pattern| rule(pattern)));
+        }
+    }
+    denied
+}
+
+/// The links at the top of the home folder, and where they lead.
+fn links_at_top(home: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let entries = std::fs::read_dir(home).into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    links.filter_map(|link| Some((link.path(), link.path().canonicalize().ok()?))).collect()
+}
+
+/// The names in `path`, if they are text.
+fn names(path: &Path) -> Option<Vec<&str>> {
+    path.iter().map(|name| name.to_str()).collect()
 }
 
 /// True when the last name of `path` is what `pattern` means, which has at most one `*`.
@@ -97,6 +131,7 @@ fn is_called(path: &Path, pattern: &str) -> bool {
 /// is a part of: commands see it. `known` are the tools of the run that do not come with Posse.
 fn widen_to_checkout(denied: &mut Vec<String>, workspace: &str, known: &[ToolFacts]) {
     let Some(top) = checkout_above(Path::new(workspace)) else { return };
+    let top = escaped(&top.to_string_lossy());
     let built_in = built_in_tools();
     let takes_paths = |name: &str| {
         let found = find(&built_in, name).or_else(|| find(known, name));
@@ -116,10 +151,9 @@ fn widen_to_checkout(denied: &mut Vec<String>, workspace: &str, known: &[ToolFac
     denied.extend(wider);
 }
 
-/// The top of the checkout that `workspace` is in, as part of a rule, if it is not the top itself.
-fn checkout_above(workspace: &Path) -> Option<String> {
-    let top = workspace.ancestors().find(|folder| has_git(folder))?;
-    (top != workspace).then(|| escaped(&top.to_string_lossy()))
+/// The top of the checkout that `workspace` is in, if it is not the top itself.
+fn checkout_above(workspace: &Path) -> Option<&Path> {
+    workspace.ancestors().find(|folder| has_git(folder)).filter(|top| *top != workspace)
 }
 
 /// Fills in what `grant` says of rules, mode, reach and network: of a run of `agent` that `spec`

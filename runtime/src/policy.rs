@@ -28,13 +28,15 @@ pub use lists::{denials, scopes, tool_names};
 pub use rule::{Rule, RuleError};
 pub use shell::programs_in;
 
-pub(crate) use path::{escaped, names_of_machines, normal as without_detours};
+#[cfg(test)]
+pub(crate) use path::{Case, PathPattern};
+pub(crate) use path::{Roots, escaped, names_of_machines, normal as without_detours};
 pub(crate) use rule::{EDIT, READ, WRITING};
 
 use crate::tool_facts::filter::parts;
 use crate::tool_facts::{ToolFacts, find, is_of_the_run};
 use mode::Word;
-use path::{Roots, Worktree};
+use path::Worktree;
 use posse_agent::{Guard, Ruling, Standing};
 use posse_protocol::{Effect, Grant, Mode, Permissions, Profile, ToolCall, ToolSpec};
 use set::{Doubt, Meant, Purpose, Rules};

@@ -323,7 +323,25 @@ async fn no_link_on_the_way_from_the_home_folder_is_changed() {
         Dotfiles {
             links: &[(".bash_aliases", "dot/more/aliases")],
             files: &[],
-            evil: Evil::Command("mkdir more; echo evil > more/aliases"),
+            evil: Evil::Command(
+                "chmod 755 more; mkdir more; echo evil > more/aliases; \
+                 mv more x || rmdir more; mkdir more; echo evil > more/aliases",
+            ),
+        },
+        Dotfiles {
+            links: &[(".bash_aliases", "dot/a/../aliases")],
+            files: &["aliases", "a/x"],
+            evil: Evil::Command(
+                "mkdir -p b/c; echo evil > b/aliases; echo END > a/new; \
+                 mv a x; rmdir a; ln -sfn b/c a",
+            ),
+        },
+        Dotfiles {
+            links: &[(".bash_aliases", "dot/no/../aliases")],
+            files: &[],
+            evil: Evil::Command(
+                "mkdir -p b/c; echo evil > b/aliases; mv no x || rmdir no; ln -s b/c no",
+            ),
         },
         Dotfiles {
             links: &[(".config/git/config", "dot/gc")],
@@ -342,47 +360,114 @@ async fn no_link_on_the_way_from_the_home_folder_is_changed() {
             evil: Evil::Write("c"),
         },
     ];
-    for Dotfiles { links, files, evil } in layouts {
-        let (call, told) = match evil {
-            Evil::Command(evil) => (bash(evil), evil),
-            Evil::Write(path) => {
-                (Reply::tool_call("Write", json!({"file_path": path, "content": "evil"})), path)
-            }
-        };
-        let work =
-            "echo more >> notes; echo END > sub/other; git add -A; git commit -qm x && echo kept";
-        let turns = [call, bash(work), Reply::text("{{last_tool_result}}")];
-        let world = World::new(Script::turns(turns)).await;
-        let (home, folder) = (world.home(), world.home().join("dot"));
-        for file in files.iter().chain(&["notes", "sub/x"]) {
-            put(&folder.join(file), "# mine\n");
-        }
-        for (from, to) in links {
-            let to =
-                if from.starts_with("dot/") { Path::new(to).to_owned() } else { home.join(to) };
-            std::fs::create_dir_all(home.join(from).parent().unwrap()).unwrap();
-            symlink(to, home.join(from)).unwrap();
-        }
-        let init = "git init -q . && git config user.name A && git config user.email a@b";
-        let made =
-            std::process::Command::new("sh").args(["-c", init]).current_dir(&folder).status();
-        assert!(made.unwrap().success());
-        let mut command = world.command(&["run", "--mode", "bypass", "go"]);
-        command.current_dir(&folder);
-        let said = started(command).end().await.expect(0).out;
-        let obeyed = std::fs::read_to_string(home.join(links[0].0)).unwrap_or_default();
-        assert!(!obeyed.contains("evil"), "{told}: {said}");
-        for (from, to) in links.iter().skip(1) {
-            assert_eq!(home.join(from).read_link().unwrap(), Path::new(to), "{told}: {said}");
-        }
-        // Else they work as ever.
-        assert!(said.contains("kept"), "{told}: {said}");
-        assert!(folder.join("sub/other").exists(), "{told}: {said}");
-        let notes = std::fs::read_to_string(folder.join("notes")).unwrap();
-        assert_eq!(notes, "# mine\nmore\n", "{told}: {said}");
-        let deep = std::fs::read_to_string(folder.join("sh/deep/a"));
-        assert!(deep.is_err() || deep.unwrap() == "END\n", "{told}: {said}");
+    for layout in layouts {
+        let obeyed = layout.links[0].0;
+        check(layout, obeyed).await;
     }
+}
+
+/// Folders of the home folder may be links as well, and hold links themselves.
+#[tokio::test]
+async fn no_link_in_a_linked_folder_is_changed_nor_what_it_leads_to() {
+    let fish = &[(".config/fish", "dot/fish"), ("dot/fish/config.fish", "../sh/c")];
+    let settings = ".config/fish/config.fish";
+    let layouts = [
+        (settings, fish, &["sh/x"][..], Evil::Command("echo evil > sh/c")),
+        (settings, fish, &["sh/x"], Evil::Write("sh/c")),
+        (
+            ".config/posse/agents/g.md",
+            &[(".config/posse/agents", "dot/ag"), ("dot/ag/g.md", "../sh/g.md")],
+            &["sh/g.md"],
+            Evil::Command("echo evil > sh/g.md"),
+        ),
+        (
+            ".config/posse/agents/sub/g.md",
+            &[(".config/posse/agents/sub", "dot/ag/sub"), ("dot/ag/sub/g.md", "../../sh/g.md")],
+            &["sh/g.md"],
+            Evil::Write("sh/g.md"),
+        ),
+        (
+            ".zsh/rc",
+            &[(".zsh", "dot/zsh"), ("dot/zsh/rc", "../sh/rc")],
+            &["sh/rc"],
+            Evil::Command("echo evil > sh/rc"),
+        ),
+    ];
+    for (obeyed, links, files, evil) in layouts {
+        check(Dotfiles { links, files, evil }, obeyed).await;
+    }
+    let chain = Dotfiles {
+        links: &[
+            (".config/fish", "dot/fish"),
+            ("dot/fish/config.fish", "../sh/c"),
+            ("dot/sh/c", "c.linux"),
+        ],
+        files: &["sh/c.linux"],
+        evil: Evil::Command("rm sh/c; echo evil > sh/c"),
+    };
+    check(chain, settings).await;
+}
+
+/// Lets an agent try, and then work. What the user's programs find at `obeyed_at` stays the user's.
+async fn check(layout: Dotfiles, obeyed_at: &str) {
+    let Dotfiles { links, files, evil } = layout;
+    let (call, told) = match evil {
+        Evil::Command(evil) => (bash(evil), evil),
+        Evil::Write(path) => {
+            (Reply::tool_call("Write", json!({"file_path": path, "content": "evil"})), path)
+        }
+    };
+    let work =
+        "echo more >> notes; echo END > sub/other; git add -A; git commit -qm x && echo kept";
+    let turns = [call, bash(work), Reply::text("{{last_tool_result}}")];
+    let world = World::new(Script::turns(turns)).await;
+    let (home, folder) = (world.home(), world.home().join("dot"));
+    for file in files.iter().chain(&["notes", "sub/x"]) {
+        put(&folder.join(file), "# mine\n");
+    }
+    for (from, to) in links {
+        let to = if from.starts_with("dot/") { Path::new(to).to_owned() } else { home.join(to) };
+        std::fs::create_dir_all(home.join(from).parent().unwrap()).unwrap();
+        symlink(to, home.join(from)).unwrap();
+    }
+    let init = "git init -q . && git config user.name A && git config user.email a@b";
+    let made = std::process::Command::new("sh").args(["-c", init]).current_dir(&folder).status();
+    assert!(made.unwrap().success());
+    let mut command = world.command(&["run", "--mode", "bypass", "go"]);
+    command.current_dir(&folder);
+    let said = started(command).end().await.expect(0).out;
+    let obeyed = std::fs::read_to_string(home.join(obeyed_at)).unwrap_or_default();
+    assert!(!obeyed.contains("evil"), "{told}: {said}");
+    for (from, to) in links.iter().skip(1) {
+        assert_eq!(home.join(from).read_link().unwrap(), Path::new(to), "{told}: {said}");
+    }
+    // Else they work as ever.
+    assert!(said.contains("kept"), "{told}: {said}");
+    assert!(folder.join("sub/other").exists(), "{told}: {said}");
+    let notes = std::fs::read_to_string(folder.join("notes")).unwrap();
+    assert_eq!(notes, "# mine\nmore\n", "{told}: {said}");
+    let deep = std::fs::read_to_string(folder.join("sh/deep/a"));
+    assert!(deep.is_err() || deep.unwrap() == "END\n", "{told}: {said}");
+    // Nothing else is there afterwards: no placeholder.
+    let is_left = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    assert!(!["more", "no", ".claude"].into_iter().any(is_left), "{told}: {said}");
+    let new = std::fs::read_to_string(folder.join("a/new"));
+    assert!(!files.contains(&"a/x") || new.unwrap() == "END\n", "{told}: {said}");
+}
+
+/// After a crash, placeholders are left. The next command removes them, also those of missing folders.
+#[tokio::test]
+async fn a_placeholder_of_a_missing_folder_does_not_outlive_the_next_command() {
+    let world = World::new(Script::turns([bash("true"), Reply::text("done")])).await;
+    let (home, folder) = (world.home(), world.home().join("dot"));
+    let left = folder.join("sh");
+    std::fs::create_dir_all(&left).unwrap();
+    std::fs::set_permissions(&left, PermissionsExt::from_mode(0o1555)).unwrap();
+    symlink(left.join("aliases"), home.join(".bash_aliases")).unwrap();
+    let mut command = world.command(&["run", "--mode", "bypass", "go"]);
+    command.current_dir(&folder);
+    started(command).end().await.expect(0);
+    assert!(!left.exists());
 }
 
 /// Agents are told why a command failed in a folder with such a link.
@@ -446,9 +531,11 @@ async fn with_a_network_secrets_beside_programs_and_in_shown_folders_are_hidden(
         ".virtualenvs/p/.env",
         ".virtualenvs/p/tls-key.pem",
         "bin/.env",
+        "bin/tls.key",
         "opt/tool/.env",
+        "certs/tls.key",
     ];
-    let meant = [".netrc", "lib/plain", "bin/plain", ".virtualenvs/p/plain"];
+    let meant = [".netrc", "lib/plain", "bin/plain", ".virtualenvs/p/plain", "certs/server.key"];
     let names = secrets.iter().chain(&meant).map(|name| format!("~/{name}"));
     let names: Vec<String> = names.collect();
     let look = format!("for file in {} .env; do cat $file; done; true", names.join(" "));
@@ -460,9 +547,11 @@ async fn with_a_network_secrets_beside_programs_and_in_shown_folders_are_hidden(
             put(&home.join(name), &format!("TEXT-{name}\n"));
         }
         world.write(".env", "TEXT-own");
+        symlink(home.join("certs"), home.join("also-certs")).unwrap();
+        symlink(world.work(), home.join("also-work")).unwrap();
         std::fs::create_dir_all(home.join("opt/tool/bin")).unwrap();
         std::fs::create_dir_all(home.join("opt/tool/lib")).unwrap();
-        let settings = "[command]\nreadable = [\"~/lib\", \"~/.netrc\"]\n";
+        let settings = "[command]\nreadable = [\"~/lib\", \"~/.netrc\", \"~/certs/server.key\"]\n";
         put(&home.join("config/posse/config.toml"), settings);
         let mut run = world.command(&[&["run"], options, &["go"]].concat());
         let path = ["/usr/bin", "/bin"].map(Into::into);
@@ -484,7 +573,10 @@ async fn with_a_network_secrets_beside_programs_and_in_shown_folders_are_hidden(
         assert!(said.contains("TEXT-own"), "{said}");
     }
     let said = check(&["--network", "127.0.0.1", "--allow", "Read(/.env)"]).await;
-    assert!(said.contains("TEXT-own") && !said.contains("TEXT-lib/.env"), "{said}");
+    assert!(said.contains("TEXT-own"), "{said}");
+    for name in secrets {
+        assert!(!said.contains(&format!("TEXT-{name}")), "{name}: {said}");
+    }
 }
 
 /// Who works in the folder of Claude Code's settings, which Posse obeys too, does not change them.

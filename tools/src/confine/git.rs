@@ -50,6 +50,8 @@ pub(crate) struct Repositories {
     looked: Vec<Looked>,
     /// The paths in the workspace that settings name, with their real paths before the command.
     named: Named,
+    /// Those of them that are only folders on the way to others, which leads on by `..`.
+    left: BTreeSet<PathBuf>,
     /// Paths to mount so that a command can only read them.
     fixed: Vec<PathBuf>,
     written_down: WrittenDown,
@@ -120,21 +122,23 @@ impl Repositories {
             let is_workspace = path == walls.workspace;
             looked.push(Looked { root, is_workspace, before, walled });
         }
-        let named = named::named(&walls.workspace, &walls.homes, &checkouts, None).into_keys();
-        let leads = |path: &Path| Way::to(path, &walls.workspace).leads();
-        let named: Named = named.map(|it| (it.clone(), leads(&it))).collect();
-        let found: BTreeSet<PathBuf> = named.values().flatten().cloned().collect();
+        let named::Found { places, mut left } =
+            named::named(&walls.workspace, &walls.homes, &checkouts, None);
+        left.retain(|it| !places.contains_key(it));
+        let leads = |path: &PathBuf| Way::to(path, &walls.workspace).leads();
+        let found: BTreeSet<PathBuf> = places.keys().filter_map(leads).collect();
+        let named: Named = places.keys().chain(&left).map(|it| (it.clone(), leads(it))).collect();
         let named = baseline.settled_names(named);
         // Paths that other commands found to be named stay protected, whatever one does to the settings.
         let is_there = |it: &&PathBuf| it.canonicalize().is_ok_and(|real| real == **it);
-        let settled = named.values().flatten();
+        let settled = named.values().flatten().filter(|it| !left.contains(*it));
         let inside =
             |real: &&PathBuf| real.starts_with(&walls.workspace) && **real != walls.workspace;
         fixed.extend(found.iter().chain(settled).filter(is_there).filter(inside).cloned());
         fixed.sort();
         fixed.dedup_by(|inner, outer| inner.starts_with(outer));
         let written_down = baseline.share()?;
-        Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed, written_down }))
+        Ok(Some(Repositories { walls: walls.clone(), looked, named, left, fixed, written_down }))
     }
 
     /// Removes the stored baseline. Call it after `settle`.
@@ -172,31 +176,40 @@ impl Repositories {
             }
         }
         let Some(root) = self.looked.first().map(|looked| &looked.root) else { return told };
-        let mut named = named::named(&self.walls.workspace, &self.walls.homes, &checkouts, None);
+        // Without a link in the place of such a folder, the ways through it lead where they led before.
+        let why = "settings of git name it";
+        let left = self.left.iter().filter_map(|path| self.settle_named(root, path, why));
+        left.for_each(|it| tell(&mut told, it));
+        let found = named::named(&self.walls.workspace, &self.walls.homes, &checkouts, None);
+        let mut named = found.places;
         for path in self.named.keys() {
-            let why = || "settings of git name it".to_owned();
-            named.entry(path.clone()).or_insert_with(why);
+            named.entry(path.clone()).or_insert_with(|| why.to_owned());
         }
-        for (path, why) in named {
-            let before = self.named.get(&path).cloned().flatten();
-            // A link counts even if its target does not exist: something may create the target later.
-            let leads = Way::to(&path, &self.walls.workspace).leads();
-            if leads.is_none() || leads == before || is_held(&path) {
-                continue;
-            }
-            let Ok(below) = path.strip_prefix(&root.path) else { continue };
-            let name = first_link(root, below);
-            let shown = format!("{} ({why})", name.display());
-            let what = match set_aside(root, name) {
-                Ok(()) => shown,
-                Err(error) => format!("{shown} (NOT done: {error})"),
-            };
-            tell(&mut told, what);
-        }
+        let named = named.iter().filter_map(|(path, why)| self.settle_named(root, path, why));
+        named.for_each(|it| tell(&mut told, it));
         if more > 0 {
             told.push(format!("{more} more"));
         }
         told
+    }
+
+    /// Sets aside what is at `path`, or the link that leads on from there, if it leads elsewhere than before.
+    /// Returns what it was.
+    fn settle_named(&self, root: &Root, path: &Path, why: &str) -> Option<String> {
+        let before = self.named.get(path).cloned().flatten();
+        // A link counts even if its target does not exist: something may create the target later.
+        let leads = Way::to(path, &self.walls.workspace).leads();
+        // Of a folder on the way only links matter.
+        let is_left = self.left.contains(path) && leads.as_deref() == Some(path);
+        if leads.is_none() || leads == before || is_left || is_held(path) {
+            return None;
+        }
+        let name = first_link(root, path.strip_prefix(&root.path).ok()?);
+        let shown = format!("{} ({why})", name.display());
+        Some(match set_aside(root, name) {
+            Ok(()) => shown,
+            Err(error) => format!("{shown} (NOT done: {error})"),
+        })
     }
 }
 
@@ -262,12 +275,12 @@ pub(super) fn why_closed(real: &Path, workspace: &Path, homes: &[PathBuf]) -> Op
     }
     checkouts.extend(of_workspace(workspace, homes));
     let named = named::named(workspace, homes, &checkouts, Some(real));
-    named.into_iter().find(|(path, _)| is_below(real, path)).map(|(_, why)| why)
+    named.places.into_iter().find(|(path, _)| is_below(real, path)).map(|(_, why)| why)
 }
 
 /// The paths in `workspace` that the settings of git name there, each with the reason.
 pub(super) fn why_named(workspace: &Path, homes: &[PathBuf]) -> BTreeMap<PathBuf, String> {
-    named::named(workspace, homes, &of_workspace(workspace, homes), None)
+    named::named(workspace, homes, &of_workspace(workspace, homes), None).places
 }
 
 /// Returns true for a placeholder. It is removed elsewhere, and needs no report.

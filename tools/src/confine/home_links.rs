@@ -3,6 +3,8 @@
 //! Programs obey what is at the end of such a link. Who changes a link on the way, or makes what is
 //! missing at its end, decides as well what that is.
 
+use super::placeholder::is_missing;
+use super::repository::has_git;
 use std::collections::{HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -64,6 +66,9 @@ const PASSED_OVER_EVERYWHERE: [&str; 4] = [".git", "node_modules", "Cache", "Cac
 const WHERE_IT_MATTERS: Limits = Limits { names: 100_000, folders: 10_000 };
 const ELSEWHERE: Limits = Limits { names: 3_000, folders: 5_000 };
 
+/// How deep it is looked into a folder that a hidden link at the top of the home folder leads to.
+const LINKED_AT_TOP: usize = 2;
+
 #[derive(Clone, Copy)]
 struct Limits {
     names: usize,
@@ -78,23 +83,37 @@ pub(super) struct Links {
 }
 
 /// The links in `home` that lead to what programs obey: those with hidden names at its top, and all in
-/// folders with settings, the shallow ones first.
-pub(super) fn links_of(home: &Path) -> Links {
-    let mut search = Search { home, seen: HashSet::new(), found: Vec::new() };
+/// folders with settings, the shallow ones first. It also looks into folders that such links lead to, if they
+/// are in the checkout of `workspace`.
+pub(super) fn links_of(home: &Path, workspace: &Path) -> Links {
+    let checkout = workspace.ancestors().find(|it| has_git(it) && !home.starts_with(it));
+    let checkout = checkout.unwrap_or(workspace);
+    let (seen, entered) = (HashSet::new(), HashSet::new());
+    let mut search = Search { home, workspace, checkout, seen, entered, found: Vec::new() };
     let mut are_all = search.top();
     for (name, depth) in THAT_MATTER {
-        are_all &= search.below(name, depth, WHERE_IT_MATTERS);
+        are_all &= search.below(home.join(name), depth, WHERE_IT_MATTERS);
     }
     for (name, depth) in OTHERS {
-        search.below(name, depth, ELSEWHERE);
+        search.below(home.join(name), depth, ELSEWHERE);
+    }
+    for link in search.found.clone() {
+        if link.parent() == Some(home) && search.enters(&link) {
+            search.below(link, LINKED_AT_TOP, ELSEWHERE);
+        }
     }
     Links { found: search.found, are_all }
 }
 
 struct Search<'h> {
     home: &'h Path,
+    workspace: &'h Path,
+    /// The checkout that the workspace is in, or the workspace.
+    checkout: &'h Path,
     /// Folders that were looked at.
     seen: HashSet<PathBuf>,
+    /// Folders that links led to, by their real paths.
+    entered: HashSet<PathBuf>,
     found: Vec<PathBuf>,
 }
 
@@ -111,10 +130,9 @@ impl Search<'_> {
         entries.next().is_none()
     }
 
-    /// Looks at the folder `name` of the home folder, and those below it. False if there is more than was
-    /// looked at.
-    fn below(&mut self, name: &str, depth: usize, limits: Limits) -> bool {
-        let mut folders = VecDeque::from([(self.home.join(name), depth)]);
+    /// Looks at this folder, and those below it. False if there is more than was looked at.
+    fn below(&mut self, folder: PathBuf, depth: usize, limits: Limits) -> bool {
+        let mut folders = VecDeque::from([(folder, depth)]);
         let (mut looked_at, mut are_all) = (0, true);
         while let Some((folder, levels)) = folders.pop_front() {
             if !self.seen.insert(folder.clone()) {
@@ -126,17 +144,28 @@ impl Search<'_> {
             }
             let mut entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
             for entry in entries.by_ref().take(limits.names) {
-                match entry.file_type() {
-                    Ok(kind) if kind.is_symlink() => self.found.push(entry.path()),
-                    Ok(kind) if kind.is_dir() && levels > 0 && !self.passes_over(&entry.path()) => {
-                        folders.push_back((entry.path(), levels - 1));
-                    }
-                    _ => {}
+                let (Ok(kind), path) = (entry.file_type(), entry.path()) else { continue };
+                if kind.is_symlink() {
+                    self.found.push(path.clone());
+                }
+                let is_entered = levels > 0
+                    && !self.passes_over(&path)
+                    && (kind.is_dir() || kind.is_symlink() && self.enters(&path));
+                if is_entered {
+                    folders.push_back((path, levels - 1));
                 }
             }
             are_all &= entries.next().is_none();
         }
         are_all
+    }
+
+    /// Returns true for a link to a folder of the checkout where it was not looked yet. The folder is not the
+    /// workspace, nor around it: who works in such a folder makes and changes links there.
+    fn enters(&mut self, link: &Path) -> bool {
+        let Ok(real) = link.canonicalize() else { return false };
+        let is_apart = real.starts_with(self.checkout) && !self.workspace.starts_with(&real);
+        is_apart && real.is_dir() && self.entered.insert(real)
     }
 
     fn passes_over(&self, folder: &Path) -> bool {
@@ -154,10 +183,13 @@ const STEPS: usize = 400;
 /// The way to a place, step by step.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Way {
-    /// Where it leads, there or not; last, after what is missing on a way that goes back from there.
+    /// Where it leads, there or not; last, after what is missing on a way that goes back from there: made as a
+    /// link, it would lead to what is beside something else.
     pub ends: Vec<PathBuf>,
     /// The links that it leads through, each where it really is.
     pub links: Vec<PathBuf>,
+    /// The folders that it leaves again by `..`. A link in the place of one would lead it elsewhere.
+    pub left: Vec<PathBuf>,
 }
 
 /// The way to the absolute `path`.
@@ -171,10 +203,8 @@ pub(super) fn way(path: &Path) -> Way {
             break;
         };
         if name == ".." {
-            if real.symlink_metadata().is_err() {
-                // Made as a link, it would lead to what is beside something else.
-                way.ends.push(real.clone());
-            }
+            let left = if is_missing(&real) { &mut way.ends } else { &mut way.left };
+            left.push(real.clone());
             real.pop();
             continue;
         }
@@ -190,8 +220,10 @@ pub(super) fn way(path: &Path) -> Way {
             Err(_) => real = next,
         }
     }
-    way.links.sort();
-    way.links.dedup();
+    for paths in [&mut way.links, &mut way.left] {
+        paths.sort();
+        paths.dedup();
+    }
     way
 }
 
@@ -199,7 +231,7 @@ pub(super) fn way(path: &Path) -> Way {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
     fn a_way_has_every_link_and_what_is_missing() {
@@ -211,11 +243,19 @@ mod tests {
         symlink("dot/cur/rc", at("rc")).unwrap();
         symlink("rc.linux", at("dot/v1/rc")).unwrap();
         let expected = vec![at("dot/cur"), at("dot/v1/rc"), at("rc")];
-        assert_eq!(way(&at("rc")), Way { ends: vec![at("dot/v1/rc.linux")], links: expected });
+        let ends = vec![at("dot/v1/rc.linux")];
+        assert_eq!(way(&at("rc")), Way { ends, links: expected, left: vec![] });
         symlink("no/../dot/x", at("back")).unwrap();
         assert_eq!(way(&at("back")).ends, [at("no"), at("dot/x")]);
+        // A placeholder is there while a command runs, and changes nothing.
+        std::fs::create_dir(at("no")).unwrap();
+        std::fs::set_permissions(at("no"), PermissionsExt::from_mode(0o1555)).unwrap();
+        assert_eq!(way(&at("back")).ends, [at("no"), at("dot/x")]);
+        symlink("dot/v1/../x", at("up")).unwrap();
+        let (ends, links, left) = (vec![at("dot/x")], vec![at("up")], vec![at("dot/v1")]);
+        assert_eq!(way(&at("up")), Way { ends, links, left });
         symlink("round", at("round")).unwrap();
-        assert_eq!(way(&at("round")), Way { ends: vec![], links: vec![at("round")] });
+        assert_eq!(way(&at("round")), Way { links: vec![at("round")], ..Way::default() });
     }
 
     #[test]
@@ -232,8 +272,36 @@ mod tests {
         for link in links {
             symlink("nowhere", home.join(link)).unwrap();
         }
-        let found = links_of(home);
+        let found = links_of(home, Path::new("/nowhere"));
         assert!(found.are_all);
         assert_eq!(found.found, links.map(|link| home.join(link)));
+    }
+    #[test]
+    fn linked_folders_are_entered_once_and_only_where_an_agent_does_not_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (home, work) = (root.join("home"), root.join("dot/work"));
+        for name in ["home/.vim", "dot/.git", "dot/work/plugin", "dot/beside", "else"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+        }
+        std::fs::write(root.join("dot/.git/HEAD"), "").unwrap();
+        let links = [
+            ("dot/work/plugin", "home/.vim/plugin"),
+            ("dot/beside", "home/.vim/beside"),
+            ("dot/work", "home/.vim/work"),
+            ("dot", "home/.vim/dot"),
+            ("else", "home/.vim/else"),
+            ("dot/work/plugin", "dot/work/plugin/round"),
+            ("nowhere", "dot/beside/x"),
+            ("nowhere", "dot/work/x"),
+            ("nowhere", "else/x"),
+        ];
+        for (target, link) in links {
+            symlink(root.join(target), root.join(link)).unwrap();
+        }
+        let mut found = links_of(&home, &work).found;
+        found.sort();
+        let names = ["beside", "beside/x", "dot", "else", "plugin", "plugin/round", "work"];
+        assert_eq!(found, names.map(|name| home.join(".vim").join(name)));
     }
 }

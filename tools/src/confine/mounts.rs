@@ -3,7 +3,7 @@
 
 use super::excluded::{emptied, excluded};
 use super::lending::{Lender, never};
-use super::pinned::{changeable, followed_links, pinned};
+use super::pinned::{Followed, changeable, followed, pinned};
 use super::protected::{
     GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository, obeyed_below_home,
 };
@@ -352,7 +352,7 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
     let more = walls.shown.iter().filter(|path| walls.lends && is_apart(path, walls));
     more.for_each(|path| show(path, Access::Read));
     let writes = walls.profile == Profile::WorkspaceWrite;
-    let links = followed_links(walls);
+    let Followed { links, left } = followed(walls);
     let is_pinned = links.iter().any(|link| link.parent() == Some(&walls.workspace));
     show(&walls.workspace, if writes && !is_pinned { Access::Write } else { Access::Read });
     walls.writable.iter().for_each(|path| show(path, Access::Write));
@@ -379,6 +379,10 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
             only_read.map(|(path, _)| path.as_path()).chain(gaps.iter().copied()).collect();
         let pinned = pinned(&links, &closed);
         opened.extend(pinned.iter().flat_map(|folder| changeable(folder)));
+        // As mounts, they can neither be moved nor replaced.
+        opened.extend(left.into_iter().filter(|it| !closed.iter().any(|at| it.starts_with(at))));
+        opened.sort();
+        opened.dedup();
         opened.retain(|path| {
             let is_kept = kept.iter().any(|(kept, _)| kept == path);
             !is_kept && !pinned.contains(path) && !gaps.contains(&path.as_path())

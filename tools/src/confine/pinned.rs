@@ -5,7 +5,7 @@
 //! a command changes files and works in folders, and makes, moves and removes no name beside the link.
 
 use super::placeholder::is_placeholder;
-use super::protected::obeyed_below_home;
+use super::protected::{Obeyed, obeyed_below_home};
 use super::reasons::SAYS;
 use super::walls::Walls;
 use posse_protocol::Profile;
@@ -14,16 +14,25 @@ use std::path::{Path, PathBuf};
 /// Names in such a folder that can be changed, at most: each is a mount.
 const NAMES: usize = 200;
 
-/// The links in the workspace that programs of the user follow.
-pub(super) fn followed_links(walls: &Walls) -> Vec<PathBuf> {
+/// What is in the workspace on ways that programs of the user follow.
+#[derive(Default)]
+pub(super) struct Followed {
+    pub links: Vec<PathBuf>,
+    /// Folders that the ways leave again by `..`.
+    pub left: Vec<PathBuf>,
+}
+
+pub(super) fn followed(walls: &Walls) -> Followed {
     if walls.profile != Profile::WorkspaceWrite {
-        return Vec::new();
+        return Followed::default();
     }
-    let obeyed = obeyed_below_home(&walls.workspace, &walls.homes, &walls.hidden);
-    let mut links = obeyed.links;
+    let Obeyed { mut links, mut left, .. } =
+        obeyed_below_home(&walls.workspace, &walls.homes, &walls.hidden);
     // What the host gave to be written, it meant.
-    links.retain(|link| !walls.writable.iter().any(|given| link.starts_with(given)));
-    links
+    for paths in [&mut links, &mut left] {
+        paths.retain(|path| !walls.writable.iter().any(|given| path.starts_with(given)));
+    }
+    Followed { links, left }
 }
 
 /// The folders around `links` that are in none of `closed`, which stay as they are.
@@ -58,7 +67,7 @@ pub(crate) fn hindered(text: &str, walls: &Walls) -> Option<(PathBuf, PathBuf)> 
     if !SAYS.iter().any(|it| text.contains(it)) {
         return None;
     }
-    let link = followed_links(walls).into_iter().next()?;
+    let link = followed(walls).links.into_iter().next()?;
     let below = |path: &Path| path.strip_prefix(&walls.workspace).ok().map(Path::to_owned);
     Some((below(link.parent()?)?, below(&link)?))
 }

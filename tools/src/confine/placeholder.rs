@@ -306,6 +306,11 @@ pub fn is_placeholder(found: &std::fs::Metadata) -> bool {
     marks_placeholder(found.mode())
 }
 
+/// Returns true if nothing is at `path` but perhaps a placeholder.
+pub(super) fn is_missing(path: &Path) -> bool {
+    path.symlink_metadata().map_or(true, |found| is_placeholder(&found))
+}
+
 /// Returns true for a mode that only placeholders have.
 pub(crate) fn marks_placeholder(mode: RawMode) -> bool {
     mode & STICKY != 0 && mode & WRITABLE == 0

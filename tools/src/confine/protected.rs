@@ -3,7 +3,7 @@
 
 use super::git::{GITDIR, POINTER, SETTINGS_BYTES, first_line, text_at};
 use super::home_links::{links_of, way};
-use super::placeholder::is_placeholder;
+use super::placeholder::{is_missing, is_placeholder};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -239,7 +239,7 @@ pub(crate) fn is_closed(workspace: &Path, homes: &[PathBuf]) -> bool {
     let places = homes.iter().flat_map(|home| CLOSED_BELOW_HOME.map(|name| way(&home.join(name))));
     let mut all = places.flat_map(|way| way.ends);
     all.any(|place| workspace.starts_with(place))
-        || !homes.iter().all(|home| links_of(home).are_all)
+        || !homes.iter().all(|home| links_of(home, workspace).are_all)
 }
 
 /// Paths in a workspace that programs of the user obey: it is below a home folder, or links lead there.
@@ -251,6 +251,8 @@ pub(super) struct Obeyed {
     pub files: Vec<PathBuf>,
     /// Links on the way. Nothing can be mounted over a link, so the names around it must stay as they are.
     pub links: Vec<PathBuf>,
+    /// Folders that the way leaves again by `..`. They must stay where they are.
+    pub left: Vec<PathBuf>,
 }
 
 /// Returns these paths in `workspace`, and those of `own` that are Posse's folders.
@@ -270,7 +272,7 @@ pub(super) fn obeyed_below_home(workspace: &Path, homes: &[PathBuf], own: &[Path
         |link: &PathBuf| in_workspace.iter().any(|home| link.parent() == Some(home.as_path()));
     let first_missing = |path: PathBuf| {
         let around = path.ancestors().take_while(|it| *it != workspace);
-        let missing = around.filter(|it| it.symlink_metadata().is_err()).last();
+        let missing = around.filter(|it| is_missing(it)).last();
         missing.map_or_else(|| path.clone(), Path::to_owned)
     };
     let mut obeyed = Obeyed::default();
@@ -281,27 +283,39 @@ pub(super) fn obeyed_below_home(workspace: &Path, homes: &[PathBuf], own: &[Path
         }
         obeyed.places.extend(way.ends);
         obeyed.links.extend(way.links.into_iter().filter(|link| !is_at_top_of_home(link)));
+        obeyed.left.extend(way.left);
     }
-    for link in homes.iter().flat_map(|home| links_of(home).found) {
-        let way = way(&link);
-        // Who works in a part of the home folder makes and changes links there.
-        let around = link.parent().and_then(|folder| folder.canonicalize().ok());
-        let is_own = around.is_some_and(|folder| folder.starts_with(workspace));
-        let ends = way.ends.into_iter().filter(|end| !is_own || end.symlink_metadata().is_ok());
-        obeyed.places.extend(ends);
-        obeyed.links.extend(way.links.into_iter().filter(|_| !is_own));
+    for link in homes.iter().flat_map(|home| links_of(home, workspace).found) {
+        let mut way = way(&link);
+        if is_in_own(&link, workspace) {
+            way.ends.retain(|end| !is_missing(end));
+        } else {
+            obeyed.links.extend(way.links);
+            obeyed.left.extend(way.left);
+        }
+        obeyed.places.extend(way.ends);
     }
-    let Obeyed { places, links, .. } = &mut obeyed;
+    let Obeyed { places, links, left, .. } = &mut obeyed;
     places.retain(|path| is_inside(path) && !is_protected(path));
     *places = std::mem::take(places).into_iter().map(first_missing).collect();
     // What is in a place that stays as it is stays, too.
-    links.retain(|link| is_inside(link) && !is_protected(link));
-    links.retain(|link| !places.iter().any(|place| link.starts_with(place)));
-    for paths in [places, links] {
+    for paths in [&mut *links, &mut *left] {
+        paths.retain(|path| is_inside(path) && !is_protected(path));
+        paths.retain(|path| !places.iter().any(|place| path.starts_with(place)));
+    }
+    for paths in [places, links, left] {
         paths.sort();
         paths.dedup();
     }
     obeyed
+}
+
+/// Returns true for a link in a part of the home folder that is the workspace: who works there makes and
+/// changes links. A folder of the workspace that a link of the home folder leads to is no such part.
+fn is_in_own(link: &Path, workspace: &Path) -> bool {
+    let is_inside = |folder: &Path| folder.canonicalize().is_ok_and(|it| it.starts_with(workspace));
+    let is_workspace = |folder: &Path| folder.canonicalize().is_ok_and(|it| it == workspace);
+    link.parent().is_some_and(is_inside) && link.ancestors().skip(1).any(is_workspace)
 }
 
 fn is_folder_in_home(name: &str) -> bool {

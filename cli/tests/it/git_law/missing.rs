@@ -159,6 +159,20 @@ async fn links_that_lead_nowhere_are_set_aside_where_git_looks() {
     assert!(is_there("mine") && is_there("other"), "{said}");
 }
 
+/// A folder that a way leaves again by `..` decides where it leads on. Agents work in it as ever.
+#[tokio::test]
+async fn a_link_in_the_place_of_a_folder_on_the_way_is_set_aside_and_no_link_of_the_user_s() {
+    let before = "mkdir a hooks; ln -s a/../hooks Hooks; git config core.hooksPath Hooks";
+    let command =
+        "echo x > a/f; mkdir -p b/c b/hooks; script b/hooks/pre-commit; mv a a2; ln -s b/c a";
+    let world = calling(vec![bash(&format!("{WORDS}\n{command}"))], before).await;
+    let said = world.run(&["run", "go"]).await.expect(0).out;
+    let at = |name: &str| world.work().join(name);
+    assert!(at("a.set-aside").is_symlink() && at("a").symlink_metadata().is_err(), "{said}");
+    assert_eq!(at("Hooks").read_link().unwrap().to_str(), Some("a/../hooks"), "{said}");
+    assert!(at("a2/f").exists(), "{said}");
+}
+
 /// A place outside may be a link into the workspace.
 #[tokio::test]
 async fn nothing_runs_that_an_agent_put_where_a_link_outside_leads_from_a_hook() {

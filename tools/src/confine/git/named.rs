@@ -4,7 +4,7 @@ use super::settings::{self, MOST, Setting};
 use super::tree::text_at;
 use super::way::Way;
 use super::words::{Places, at_home};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -136,6 +136,15 @@ pub(super) struct Checkout {
     pub top: PathBuf,
 }
 
+/// What settings name in a workspace.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The paths, there or not, each with the reason.
+    pub places: BTreeMap<PathBuf, String>,
+    /// Folders that a way to one of them leaves again by `..`. Only where they are matters.
+    pub left: BTreeSet<PathBuf>,
+}
+
 /// The paths in `workspace` that the settings of the user and of these repositories name, whether they
 /// exist or not, each with the reason. Each path is included as it is named, and with every link on the way.
 /// The file `made`, which a tool is about to make, counts as existing.
@@ -144,7 +153,7 @@ pub(super) fn named(
     homes: &[PathBuf],
     checkouts: &[Checkout],
     made: Option<&Path>,
-) -> BTreeMap<PathBuf, String> {
+) -> Found {
     let mut users = Vec::new();
     let mut read = 0;
     follow(Path::new("/etc/gitconfig"), homes, &mut read, &mut users);
@@ -179,14 +188,15 @@ pub(super) fn named(
     let at_home = homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name)));
     places.extend(at_home.map(|path| (path, "the user's settings of git are there".to_owned())));
     let inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
-    let mut named = BTreeMap::new();
+    let mut found = Found::default();
     for (path, why) in places {
-        let led_to = [vec![plain(&path)], Way::to(&path, workspace).places].concat();
-        for path in led_to.into_iter().filter(inside) {
-            named.entry(path).or_insert_with(|| why.clone());
+        let way = Way::to(&path, workspace);
+        for path in [plain(&path)].into_iter().chain(way.places).filter(inside) {
+            found.places.entry(path).or_insert_with(|| why.clone());
         }
+        found.left.extend(way.left.into_iter().filter(inside));
     }
-    named
+    found
 }
 
 /// These paths, each with the reason that `setting` names it.
@@ -369,7 +379,7 @@ mod tests {
         .unwrap();
         symlink("../../tools/hook", data.join("hooks/pre-commit")).unwrap();
         let checkouts = [Checkout { data, top: work.clone() }];
-        let found = named(&work, std::slice::from_ref(&home), &checkouts, None);
+        let found = named(&work, std::slice::from_ref(&home), &checkouts, None).places;
         let found: Vec<_> = found.keys().map(|it| it.strip_prefix(&work).unwrap()).collect();
         let expected = [
             ".git/.githooks",

@@ -12,6 +12,8 @@ pub(super) struct Way {
     /// Each link on it with what is left of the path, each folder that is missing and left again by `..`, and
     /// the end. Whoever makes one of these decides what is found at the path.
     pub places: Vec<PathBuf>,
+    /// Each folder that is there and left again by `..`. A link in its place would lead elsewhere.
+    pub left: Vec<PathBuf>,
     /// Where it ends, there or not.
     end: PathBuf,
     /// There is a link on it.
@@ -28,7 +30,7 @@ impl Way {
             Err(_) => (PathBuf::from("/"), path),
         };
         let mut ahead: Vec<OsString> = parts(path);
-        let (mut places, mut links) = (Vec::new(), 0);
+        let (mut places, mut left, mut links) = (Vec::new(), Vec::new(), 0);
         let (mut is_missing, mut is_broken) = (false, false);
         while let Some(part) = ahead.pop() {
             if part == "/" {
@@ -36,10 +38,9 @@ impl Way {
                 continue;
             }
             if part == ".." {
-                if is_missing {
-                    places.push(at.clone());
-                    is_broken = true;
-                }
+                let list = if is_missing { &mut places } else { &mut left };
+                list.push(at.clone());
+                is_broken |= is_missing;
                 at.pop();
                 is_missing = is_missing && at.symlink_metadata().is_err();
                 continue;
@@ -66,7 +67,7 @@ impl Way {
         }
         places.push(at.clone());
         let is_there = !is_missing && !is_broken && at.metadata().is_ok();
-        Way { places, end: at, has_link: links > 0, is_there }
+        Way { places, left, end: at, has_link: links > 0, is_there }
     }
 
     /// Where it leads, if anything is there, or a link that leads nowhere.
@@ -127,6 +128,8 @@ mod tests {
                 assert_eq!(way.is_there, is_there, "{path}");
             }
         }
+        assert_eq!(Way::to(&root.join("to-d/../a"), &root).left, [root.join("d")]);
+        assert_eq!(Way::to(&root.join("odd/f"), &root).left, [""; 0].map(PathBuf::from));
         assert!(Way::to(&root.join("round"), &root).is_lost());
         assert_eq!(Way::to(&root.join("x"), &root).leads(), None);
         assert_eq!(Way::to(&root.join("odd"), &root).leads(), Some(root.join("d")));
