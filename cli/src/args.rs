@@ -33,9 +33,9 @@ const VERSION: &str = env!("POSSE_VERSION");
 
 /// Runs LLM agents on your files, durably
 ///
-/// `posse "what does this project do?"` runs one task. `posse` alone opens a chat. Posse stores
-/// every step of a run before it shows it. If Posse dies, `posse runs resume --all` continues its
-/// runs. Posse never repeats a tool call that may have changed something.
+/// `posse "what does this project do?"` runs one task. On a terminal, `posse` alone opens a chat.
+/// Posse stores every step of a run before it shows it. If Posse dies, `posse runs resume --all`
+/// continues its runs. Posse never repeats a tool call that may have changed something.
 #[derive(Parser)]
 #[command(name = "posse", version = VERSION, max_term_width = 100, override_usage = USAGE, after_help = EXIT_CODES, after_long_help = MORE)]
 pub struct Arguments {
@@ -62,7 +62,7 @@ First steps:
   posse demo                                watch an agent work, without an API key
   posse \"what does this project do?\"        one task, one answer (same as: posse run \"…\")
   git diff | posse \"review this change\"     standard input is added to the prompt
-  posse                                     chat (same as: posse chat)
+  posse                                     chat, on a terminal (same as: posse chat)
   posse agents list                         list the agents
   posse models                              list the models, and which can be used now
   posse runs list                           list the runs
@@ -184,7 +184,7 @@ pub struct AgentOptions {
     /// Reasoning effort
     #[arg(long, value_name = "EFFORT", value_parser = efforts())]
     pub effort: Option<Effort>,
-    /// Stop after this many model calls; `posse run --continue` counts from its message on
+    /// Stop after this many model calls; the count starts again when a message wakes the run
     #[arg(long, value_name = "N", value_parser = whole::<1, { u32::MAX }>)]
     pub max_turns: Option<u32>,
     /// Stop before the cost of the run and its subagents exceeds this many dollars
