@@ -43,6 +43,9 @@ pub struct Agent {
     pub limits: Limits,
     /// Receives deltas, which are shown and never stored. Must not block.
     pub deltas: Arc<dyn Fn(Delta) + Send + Sync>,
+    /// Cuts the present model call short. The loop records what arrived, and repeats the call when the run
+    /// continues.
+    pub cut: CancellationToken,
 }
 
 /// Why [`run`] returned.

@@ -363,6 +363,7 @@ impl Executor {
                 pulse.beat();
                 feed.send(run, *tail.borrow(), delta);
             }),
+            cut: self.runtime.inner.supervisor.cut(),
         };
         Ok((agent, refusing))
     }

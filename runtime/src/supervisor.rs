@@ -28,6 +28,9 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+/// How long runs may take to record what has arrived of a model call that was cut short.
+const RECORDING: Duration = Duration::from_millis(500);
+
 /// The most subagents that one query to the store returns.
 const MOST: usize = 1_000_000;
 
@@ -105,6 +108,8 @@ struct Shared {
     stop: CancellationToken,
     /// Fires when this process executes no more runs.
     drained: CancellationToken,
+    /// Cuts all model calls short.
+    cut: CancellationToken,
     running: Mutex<JoinSet<()>>,
 }
 
@@ -154,6 +159,7 @@ impl Supervisor {
             nudge: Notify::new(),
             stop: CancellationToken::new(),
             drained: CancellationToken::new(),
+            cut: CancellationToken::new(),
             running: Mutex::default(),
         });
         (Supervisor { shared, tasks: TaskTracker::new() }, assignments)
@@ -257,17 +263,30 @@ impl Supervisor {
         self.shared.nudge.notify_one();
     }
 
+    /// Cuts all model calls short when it fires.
+    pub(crate) fn cut(&self) -> CancellationToken {
+        self.shared.cut.clone()
+    }
+
     /// Stops the supervisor: it claims no more runs, and each run stops after its step. When the
-    /// time is up, the supervisor aborts the runs that are left.
+    /// time is up, the supervisor cuts model calls short, so that runs record what has arrived. Then it aborts
+    /// the runs that are left.
     pub(crate) async fn shutdown(&self, within: Duration) {
         fail::fail_point!("shutdown.begun");
         self.shared.stop.cancel();
         let mut running = std::mem::take(
             &mut *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner),
         );
-        let all = async { while running.join_next().await.is_some() {} };
-        if tokio::time::timeout(within, all).await.is_err() {
-            running.shutdown().await;
+        let ends = [(within, false), (RECORDING, true)];
+        for (within, is_last) in ends {
+            let all = async { while running.join_next().await.is_some() {} };
+            if tokio::time::timeout(within, all).await.is_ok() {
+                break;
+            }
+            self.shared.cut.cancel();
+            if is_last {
+                running.shutdown().await;
+            }
         }
         self.shared.drained.cancel();
         self.tasks.wait().await;

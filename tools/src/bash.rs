@@ -182,6 +182,8 @@ impl Bash {
             _ => locks_of_git(workspace.path()).difference(&locks).cloned().collect(),
         };
         let only_reads = command.confinement.profile != self.sandbox.confinement.profile;
+        let is_refused = command.confinement.profile == Profile::ReadOnly
+            && finished.output.contains("Read-only file system");
         let set_aside = some_of(&finished.set_aside);
         let mut output = tell(finished, command.deadline);
         if only_reads {
@@ -242,10 +244,16 @@ impl Bash {
                 folder.display()
             )));
         }
+        if is_refused && !only_reads {
+            output.parts.push(Part::text(
+                "[the commands of this agent can read this folder and not change it. To try again does \
+                 not help.]",
+            ));
+        }
         for (path, why) in reasons {
             output.parts.push(Part::text(format!(
-                "[no command can change {}: {why}, outside of the sandbox. It is not busy, and to try \
-                 again does not help. If the task needs it, tell the user what to change.]",
+                "[no command can change {}: {why}. It is not busy, and to try again does not help. If \
+                 the task needs it, tell the user what to change.]",
                 path.display()
             )));
         }

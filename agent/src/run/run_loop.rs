@@ -233,6 +233,13 @@ impl<'a> RunLoop<'a> {
         let worked_ms = self.log_buffer.worked_ms();
         let event = match result {
             Ok(reply) => replied(seen, counted(reply, &reserved, price), None, worked_ms),
+            Err(ModelError::Cancelled) if self.agent.cut.is_cancelled() => {
+                let (model, reason) =
+                    (self.bounds.model.id.clone(), "its process ended".to_owned());
+                let error = ModelError::Cut { model, reason };
+                let charge = heard.charge(&error, &reserved, price);
+                failed(&error, error.to_string(), &charge, Some(Remedy::retry(0)), worked_ms)
+            }
             Err(error @ ModelError::Cancelled) if !heard.text.trim().is_empty() => {
                 let charge = heard.charge(&error, &reserved, price);
                 let uncertain = charge.is_uncertain().then_some(charge.uncertain);
@@ -314,7 +321,7 @@ impl<'a> RunLoop<'a> {
         if self.log_buffer.interrupts() > before || self.log_buffer.transcript.phase.paused {
             return Ok(Err(ModelError::NotSent));
         }
-        let token = CancellationToken::new();
+        let token = self.agent.cut.child_token();
         let work = self.model.call(request, deltas, &token);
         Ok(match self.log_buffer.watch(&self.bounds, &token, work).await? {
             Watched::Ended(result) => result,

@@ -113,6 +113,7 @@ impl Case {
             guard: Arc::new(posse_agent::Unguarded),
             limits,
             deltas: Arc::new(|_| {}),
+            cut: Default::default(),
         };
         Case { speaker, agent, log }
     }

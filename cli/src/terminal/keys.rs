@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
+use tokio::time::Instant;
 
 /// How long the rest of a key's bytes may take. Later bytes are a new key after Escape.
 const ESCAPE: Duration = Duration::from_millis(60);
@@ -41,6 +42,8 @@ pub struct Keys {
     terminal: Receiver,
     found: Termios,
     bytes: VecDeque<u8>,
+    /// When the last of these bytes arrived.
+    arrived: Instant,
 }
 
 impl Keys {
@@ -60,29 +63,33 @@ impl Keys {
         tcsetattr(&terminal, OptionalActions::Now, &raw)?;
         // Turn on bracketed paste, so that pasted text arrives as one piece.
         print::note_piece("\x1b[?2004h");
-        Ok(Keys { terminal, found, bytes: VecDeque::new() })
+        Ok(Keys { terminal, found, bytes: VecDeque::new(), arrived: Instant::now() })
     }
 
-    /// The next key; `None` if the terminal is gone. The future may be dropped while it waits.
+    /// The next key; `None` if the terminal is gone. The future may be dropped while it waits, as often as
+    /// something else happens.
     pub async fn next(&mut self) -> Option<Key> {
         loop {
             if let Some(key) = decode(&mut self.bytes) {
                 return Some(key);
             }
-            let read = self.read();
-            match self.bytes_are_begun() {
-                true => match tokio::time::timeout(ESCAPE, read).await {
-                    Ok(bytes) => self.bytes.extend(bytes?),
-                    Err(_) => {
-                        self.bytes.clear();
-                        return Some(Key::Escape);
+            let bytes = match self.bytes_are_begun() {
+                true => {
+                    let deadline = self.arrived + ESCAPE;
+                    let read = tokio::time::timeout_at(deadline, self.read());
+                    match deadline <= Instant::now() {
+                        true => None,
+                        false => read.await.ok(),
                     }
-                },
-                false => {
-                    let bytes = read.await?;
-                    self.bytes.extend(bytes);
                 }
-            }
+                false => Some(self.read().await),
+            };
+            let Some(bytes) = bytes else {
+                self.bytes.clear();
+                return Some(Key::Escape);
+            };
+            self.bytes.extend(bytes?);
+            self.arrived = Instant::now();
         }
     }
 

@@ -4,6 +4,7 @@ use crate::tmux::Terminal;
 use crate::world::{World, bash, eventually};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::json;
+use std::time::Duration;
 use std::time::Instant;
 
 const ANSWER: &str = "# The title\n\nSome **bold** words and `code` that go on for longer than the line is wide: ANTHROPIC_API_KEY.\n\n- one\n- two\n\n```sh\nls --all\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n";
@@ -196,6 +197,27 @@ async fn escape_stops_the_turn_and_gives_back_what_was_queued() {
     terminal.press("Escape").await;
     terminal.shows("asked it to stop\n› and then this").await;
     assert_eq!(world.fake.count(), 1, "it is not sent by itself");
+    terminal.press("C-c").await;
+    prompt(&terminal).await;
+    terminal.press("C-d").await;
+    terminal.shows("code 0").await;
+}
+
+/// The text arrives faster than the time in which the rest of a key may follow its Esc.
+#[tokio::test]
+async fn escape_stops_a_text_that_keeps_coming() {
+    let words = "word ".repeat(20_000);
+    let endless = Reply::text(&words).token_delay(Duration::from_millis(10));
+    let world = World::new(Script::always(endless)).await;
+    let Some(terminal) = Terminal::open(&world, 80, 30).await else { return };
+    terminal.enter("posse chat; echo code $?").await;
+    prompt(&terminal).await;
+    terminal.enter("talk").await;
+    terminal.shows("word word word").await;
+    terminal.press("Escape").await;
+    terminal.shows("asked it to stop\n›").await;
+    terminal.type_out("next").await;
+    terminal.shows("› next").await;
     terminal.press("C-c").await;
     prompt(&terminal).await;
     terminal.press("C-d").await;

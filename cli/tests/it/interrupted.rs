@@ -304,3 +304,26 @@ async fn whoever_watches_a_run_at_rest_is_told_that_it_rests() {
     watching.signal(Signal::INT);
     watching.end().await.expect(130);
 }
+
+/// What had arrived of a reply is known to be spent, also if the process ends in the middle of it.
+#[tokio::test]
+async fn a_reply_that_an_interruption_cuts_short_counts_as_far_as_it_came() {
+    let gate = Gate::new();
+    let long = Reply::text(&"word ".repeat(500)).held_after_deltas(5, &gate);
+    let world = World::new(Script::always(long)).await;
+    let running = world.start(&["run", "fix the parser"]);
+    gate.wait_for_held(1).await.unwrap();
+    running.signal(Signal::INT);
+    let exit = running.end().await.expect(130);
+    assert!(!exit.err.contains("cut off"), "{}", exit.err);
+    let run = world.only_run().await;
+    let shown = world.run(&["runs", "show", &run, "--json"]).await.expect(0).json();
+    let costs = world.run(&["cost", "--json"]).await.expect(0).json()["total"].clone();
+    let dollars = |key: &str| costs[key].to_string().trim_matches('"').parse::<f64>().unwrap();
+    assert!(dollars("cost_usd") > 0.0 && dollars("uncertain_cost_usd") > 1.0, "{costs} {shown}");
+    assert_eq!(status(&world, &run).await, "interrupted");
+    gate.open();
+    world.run(&["runs", "resume", &run]).await.expect(0);
+    assert_eq!(world.fake.count(), 2);
+    world.run(&["runs", "verify"]).await.expect(0);
+}

@@ -9,6 +9,7 @@ mod aside;
 mod baseline;
 mod named;
 mod offence;
+mod programs;
 mod script;
 mod settings;
 mod tree;

@@ -375,8 +375,10 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         let is_hidden = |path: &Path| gaps.contains(&path) || is_in_gap(path, &gaps, &roots);
         let kept: Vec<_> = kept.filter(|(path, _)| !is_hidden(path)).collect();
         let only_read = kept.iter().filter(|(_, access)| *access == Access::Read);
-        let closed: Vec<&Path> =
-            only_read.map(|(path, _)| path.as_path()).chain(gaps.iter().copied()).collect();
+        // The workspace may be in a hidden folder, such as another user's home.
+        let around = |gap: &&Path| walls.workspace.starts_with(gap);
+        let inner = gaps.iter().copied().filter(|gap| !around(gap));
+        let closed: Vec<&Path> = only_read.map(|(path, _)| path.as_path()).chain(inner).collect();
         let pinned = pinned(&links, &closed);
         opened.extend(pinned.iter().flat_map(|folder| changeable(folder)));
         // As mounts, they can neither be moved nor replaced.

@@ -22,14 +22,20 @@ pub(crate) fn reasons(text: &str, walls: &Walls) -> Vec<(PathBuf, String)> {
         return Vec::new();
     }
     let Walls { workspace, homes, .. } = walls;
-    let mut closed = why_named(workspace, homes);
+    let outside = |why: String| format!("{why}, outside of the sandbox");
+    let named = why_named(workspace, homes).into_iter();
+    let mut closed: BTreeMap<PathBuf, String> =
+        named.map(|(path, why)| (path, outside(why))).collect();
+    for path in &walls.fixed {
+        closed.entry(path.clone()).or_insert_with(|| "a rule denies changes to it".to_owned());
+    }
     for path in obeyed_below_home(workspace, homes, &walls.hidden).places {
         let why = "programs of the user obey it, through the home folder";
-        closed.entry(path).or_insert_with(|| why.to_owned());
+        closed.entry(path).or_insert_with(|| outside(why.to_owned()));
     }
     // A note of its own explains the settings.
     for name in IN_GIT.iter().filter(|name| **name != "config") {
-        closed.insert(workspace.join(GIT).join(name), "git obeys it".to_owned());
+        closed.insert(workspace.join(GIT).join(name), outside("git obeys it".to_owned()));
     }
     let below = |path: PathBuf| path.strip_prefix(workspace).map(Path::to_owned).ok();
     let closed: BTreeMap<PathBuf, String> =
@@ -37,9 +43,16 @@ pub(crate) fn reasons(text: &str, walls: &Walls) -> Vec<(PathBuf, String)> {
     let ends = |letter: char| letter.is_whitespace() || "'\"`‘’:,()".contains(letter);
     let words = lines.iter().flat_map(|line| line.split(ends));
     let words: Vec<&Path> = words.map(|word| in_workspace(word, workspace)).collect();
+    // `sed -i` names only the new file that should take the place of the old one.
+    let is_renamed = lines.iter().any(|line| line.contains("rename"));
     // The file itself, something in it, or a folder around it.
     let is_met = |path: &Path| {
-        let is_about = |it: &&Path| path.starts_with(it) || it.starts_with(path);
+        let is_about = |it: &&Path| {
+            let is_beside = is_renamed && it.components().count() > 1;
+            path.starts_with(it)
+                || it.starts_with(path)
+                || is_beside && it.parent() == path.parent()
+        };
         words.iter().filter(|it| !it.as_os_str().is_empty()).any(is_about)
     };
     closed.into_iter().filter(|(path, _)| is_met(path)).take(TOLD).collect()

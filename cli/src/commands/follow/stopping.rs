@@ -30,8 +30,9 @@ impl Viewer {
             }
             for record in page {
                 followee.shown = record.seq;
-                // The person who pressed Ctrl-C knows.
-                if self.form != Form::Screen || !matches!(record.event, Event::Paused(_)) {
+                // The person who pressed Ctrl-C knows that, and that it cuts a reply short.
+                let is_known = matches!(record.event, Event::Paused(_) | Event::ModelFailed(_));
+                if self.form != Form::Screen || !is_known {
                     self.show(followee, run, &Update::Event(Box::new(record)))?;
                 }
             }

@@ -279,3 +279,62 @@ async fn an_agent_is_told_which_hook_or_setting_keeps_it_from_a_file() {
         assert!(result.contains(file) && result.contains(why), "{file}{why}: {result}");
     }
 }
+
+/// Husky keeps its hooks beside the folder that git is told, wherever that is.
+#[tokio::test]
+async fn hooks_of_husky_below_the_top_cannot_be_changed_or_made() {
+    let before = "mkdir -p web/.husky/_; echo : > web/.husky/pre-commit
+        for h in pre-commit commit-msg; do
+            printf '#!/bin/sh\\nf=$(dirname \"$0\")/../%s; [ ! -f \"$f\" ] || sh -e \"$f\"\\n' $h \
+                > web/.husky/_/$h; chmod +x web/.husky/_/$h
+        done; git config core.hooksPath web/.husky/_";
+    check(&[
+        Missing {
+            before: before.to_owned(),
+            command: "echo PAYLOAD >> web/.husky/pre-commit",
+            path: "x",
+            content: "x",
+            user: COMMIT,
+        },
+        Missing {
+            before: before.to_owned(),
+            command: "",
+            path: "web/.husky/commit-msg",
+            content: "PAYLOAD\n",
+            user: COMMIT,
+        },
+    ])
+    .await;
+}
+
+/// A hook that is a link looks for its scripts where the link leads. Hooks of other languages have lists, and
+/// settings of hook managers are no shell.
+#[tokio::test]
+async fn scripts_of_linked_hooks_other_languages_and_settings_cannot_be_changed() {
+    let linked = "mkdir -p s .git/hooks; cat > s/pre-commit <<'END'
+#!/bin/sh
+. \"$(dirname \"$(readlink -f \"$0\")\")/lib\"
+END
+        echo : > s/lib; chmod +x s/pre-commit; ln -s ../../s/pre-commit .git/hooks/pre-commit";
+    let python = "mkdir -p s .git/hooks; printf '#!/bin/sh\\n' > s/x; chmod +x s/x
+        cat > .git/hooks/pre-commit <<'END'
+#!/usr/bin/env python3
+import subprocess
+subprocess.run([\"./s/x\"], check=True)
+END
+        chmod +x .git/hooks/pre-commit";
+    let node = format!(
+        "mkdir s; echo 'print(1)' > s/__main__.py\n{}",
+        hook("if command -v python3 >/dev/null; then python3 s; fi")
+    );
+    let cases = [
+        (linked.to_owned(), "echo PAYLOAD >> s/lib"),
+        (python.to_owned(), "echo PAYLOAD >> s/x"),
+        (node, "echo 'import os; os.system(\"PAYLOAD\")' >> s/__main__.py"),
+    ];
+    let cases = cases.map(|(before, command)| {
+        let (path, content, user) = ("x", "x", COMMIT);
+        Missing { before, command, path, content, user }
+    });
+    check(&cases).await;
+}

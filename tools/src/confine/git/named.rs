@@ -16,7 +16,7 @@ const FILES: usize = 50;
 const AT_HOME: [&str; 2] = [".gitconfig", ".config/git/config"];
 
 /// Settings that run a program, by the last part of their names.
-const PROGRAMS: [&str; 30] = [
+const PROGRAMS: [&str; 32] = [
     "fsmonitor",
     "pager",
     "editor",
@@ -47,6 +47,8 @@ const PROGRAMS: [&str; 30] = [
     "recentobjectshook",
     "allowedsignersfile",
     "revocationfile",
+    "sendmailcmd",
+    "headercmd",
 ];
 
 /// Programs that manage hooks, and the files at the top of a checkout that tell them what to run.
@@ -247,7 +249,10 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
     }
     if is_folder {
         let folders = around.folders.iter().map(|folder| folder.join(value));
-        return folders.chain(at_home(value, around.homes)).collect();
+        let mut folders: Vec<PathBuf> = folders.chain(at_home(value, around.homes)).collect();
+        let beside: Vec<PathBuf> = folders.iter().filter_map(|it| run_by_husky(it)).collect();
+        folders.extend(beside);
+        return folders;
     }
     let runs = match setting.section.as_str() {
         // An alias that passes a setting or a folder of programs to git names what git then runs.
@@ -262,11 +267,8 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
 /// The files that the hooks in `folder` run, as far as their text shows: targets of links, programs and
 /// scripts, and the settings of programs that manage hooks, with the files that these settings name.
 fn named_by_hooks(folder: &Path, around: &Places) -> Vec<(PathBuf, String)> {
-    // Husky's own hooks run the hooks beside their folder.
-    let is_husky = folder.file_name() == Some(OsStr::new("_"));
-    let beside = folder.parent().filter(|_| is_husky);
-    let entries = [Some(folder), beside].into_iter().flatten().map(std::fs::read_dir);
-    let entries = entries.flatten().flatten().flatten().map(|entry| entry.path());
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = entries.map(|entry| entry.path());
     let hooks: Vec<PathBuf> = entries.filter(|path| !is_sample(path)).collect();
     // There may be thousands of repositories, and resolving their paths takes time.
     if hooks.is_empty() {
@@ -275,26 +277,52 @@ fn named_by_hooks(folder: &Path, around: &Places) -> Vec<(PathBuf, String)> {
     let real = folder.canonicalize().ok();
     let folders = around.folders.iter().cloned().chain([folder.to_owned()]).chain(real);
     let Places { workspace, homes, made, .. } = *around;
-    let places = Places { workspace, homes, folders: folders.collect(), made };
+    let mut places = Places { workspace, homes, folders: folders.collect(), made };
     let mut named = Vec::new();
     for hook in hooks {
         let shown = hook.strip_prefix(workspace).unwrap_or(&hook).display().to_string();
         let mut add = |path: PathBuf| named.push((path, format!("the git hook {shown} runs it")));
-        hook.read_link().ok().map(|target| folder.join(target)).into_iter().for_each(&mut add);
+        if let Ok(target) = hook.read_link() {
+            add(folder.join(target));
+            // It may look for others beside the file that it really is.
+            let real = hook.canonicalize().ok();
+            places.folders.extend(real.and_then(|it| it.parent().map(Path::to_owned)));
+        }
         let text = text_at(&hook, MOST).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         places.run_by_script(&text).into_iter().for_each(&mut add);
-        for file in told_by_files(&text, &around.folders) {
+        let mut settings = told_by_files(&text, &places);
+        let mut seen = BTreeSet::new();
+        while let Some(file) = settings.pop() {
+            if !seen.insert(file.clone()) {
+                continue;
+            }
             let text = text_at(&file, MOST).unwrap_or_default();
-            places.run_by_script(&String::from_utf8_lossy(&text)).into_iter().for_each(&mut add);
+            let text = String::from_utf8_lossy(&text);
+            if text.contains("extends") {
+                settings
+                    .extend(places.named_by_line(&text).into_iter().filter(|it| is_settings(it)));
+            }
+            places.run_by_settings(&text).into_iter().for_each(&mut add);
             add(file);
         }
     }
     named
 }
 
-/// The settings in `folders` of the hook managers that the text of a hook mentions.
-fn told_by_files(text: &str, folders: &[PathBuf]) -> Vec<PathBuf> {
+/// The folder of the hooks that husky runs, if `folder` has husky's own hooks.
+fn run_by_husky(folder: &Path) -> Option<PathBuf> {
+    let is_husky = folder.file_name() == Some(OsStr::new("_"));
+    folder.parent().filter(|_| is_husky).map(Path::to_owned)
+}
+
+fn is_settings(path: &Path) -> bool {
+    path.extension().and_then(OsStr::to_str).is_some_and(|end| ENDINGS.contains(&end))
+}
+
+/// The settings of the hook managers that the text of a hook mentions: at their usual places, and those that
+/// the text names.
+fn told_by_files(text: &str, places: &Places) -> Vec<PathBuf> {
     let used = RUNNERS.iter().filter(|(runner, _)| text.contains(runner));
     let mut names: Vec<String> =
         used.flat_map(|(_, files)| files.iter().map(|&file| file.to_owned())).collect();
@@ -302,7 +330,13 @@ fn told_by_files(text: &str, folders: &[PathBuf]) -> Vec<PathBuf> {
         let all = LEFTHOOK.iter().flat_map(|name| ENDINGS.map(|end| format!("{name}.{end}")));
         names.extend(all);
     }
-    folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))).collect()
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let named = places.named_by_line(text).into_iter().filter(|path| is_settings(path));
+    let folders = places.folders_of(text);
+    let usual = folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name)));
+    usual.chain(named).collect()
 }
 
 fn is_sample(path: &Path) -> bool {

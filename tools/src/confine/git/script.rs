@@ -4,6 +4,10 @@
 //! another interpreter gets. Files that a program only reads are data. If the script runs what a variable holds,
 //! every file counts that a variable may hold.
 
+use super::programs::{
+    BEFORE_COMMANDS, COMPLETED, COMPLETERS, DATA, DATA_NAMES, INTERPRETERS, PRINTERS, READERS,
+    STARTERS, STARTS, WITH_FILE, WITH_TEXT,
+};
 use super::tree::text_at;
 use super::way::Way;
 use super::words::{
@@ -19,173 +23,6 @@ const WORDS_OF_PROGRAM: usize = 5_000;
 
 /// The maximum number of folders to search for programs and scripts.
 const FOLDERS: usize = 200_000;
-
-/// Programs that run the first file in their arguments.
-const INTERPRETERS: &[&str] = &[
-    ".", "Rscript", "ash", "bash", "bun", "dash", "deno", "expect", "fish", "julia", "ksh", "lua",
-    "mksh", "node", "nodejs", "perl", "php", "pwsh", "python", "ruby", "sh", "source", "tclsh",
-    "ts-node", "tsx", "yash", "zsh",
-];
-
-/// Interpreters whose option `-e` comes before a program text.
-const WITH_TEXT: &[&str] = &["julia", "lua", "node", "nodejs", "perl", "php", "ruby", "Rscript"];
-
-/// Programs that obey the file after `-f`, and read the others.
-const WITH_FILE: &[&str] = &["awk", "gawk", "gmake", "just", "make", "mawk", "sed", "task"];
-
-/// Words before a command, and programs that run the command in their arguments.
-const BEFORE_COMMANDS: &[&str] = &[
-    "builtin", "bundle", "bunx", "chronic", "command", "do", "doas", "dotenv", "elif", "else",
-    "env", "exec", "flock", "hatch", "if", "ionice", "mise", "nice", "nohup", "npm", "npx",
-    "parallel", "pdm", "pipenv", "pnpm", "pnpx", "poetry", "run", "rye", "setsid", "stdbuf",
-    "sudo", "then", "time", "timeout", "until", "uv", "uvx", "watch", "while", "xargs", "yarn",
-    "dlx", "trap", "coproc",
-];
-
-/// Programs that start a command after one of the words below, and else only read files.
-const STARTERS: &[&str] = &["find", "git"];
-const STARTS: &[&str] = &["--exec", "-exec", "-execdir", "-ok", "-okdir", "-x", "foreach", "run"];
-
-/// Programs that put the content of files, or their arguments, where something else may run it.
-const PRINTERS: &[&str] = &[
-    "base64", "cat", "cp", "cut", "echo", "envsubst", "export", "head", "install", "ln", "local",
-    "mv", "printf", "readonly", "set", "sort", "tac", "tail", "tee", "tr",
-];
-
-/// Programs that read or check files, and run none of them.
-const READERS: &[&str] = &[
-    "ag",
-    "autopep8",
-    "bandit",
-    "basename",
-    "biome",
-    "black",
-    "buf",
-    "cargo",
-    "cc",
-    "cd",
-    "chmod",
-    "chown",
-    "cksum",
-    "clang",
-    "clang-format",
-    "clang-tidy",
-    "cmp",
-    "codespell",
-    "comm",
-    "cppcheck",
-    "dart",
-    "diff",
-    "dirname",
-    "djlint",
-    "dos2unix",
-    "dprint",
-    "du",
-    "editorconfig",
-    "egrep",
-    "eslint",
-    "exit",
-    "false",
-    "fgrep",
-    "file",
-    "flake8",
-    "g++",
-    "gcc",
-    "gitleaks",
-    "gofmt",
-    "gofumpt",
-    "goimports",
-    "golangci-lint",
-    "grep",
-    "hadolint",
-    "iconv",
-    "isort",
-    "jq",
-    "ktlint",
-    "less",
-    "ls",
-    "markdownlint",
-    "md5sum",
-    "mkdir",
-    "mypy",
-    "nl",
-    "oxlint",
-    "prettier",
-    "pushd",
-    "pycodestyle",
-    "pydocstyle",
-    "pyflakes",
-    "pylint",
-    "pyright",
-    "pytest",
-    "pyupgrade",
-    "read",
-    "readlink",
-    "realpath",
-    "return",
-    "rg",
-    "rm",
-    "rubocop",
-    "ruff",
-    "rustfmt",
-    "sha1sum",
-    "sha256sum",
-    "shellcheck",
-    "shfmt",
-    "sqlfluff",
-    "standard",
-    "stat",
-    "stylelint",
-    "swiftformat",
-    "terraform",
-    "test",
-    "touch",
-    "true",
-    "tsc",
-    "typos",
-    "wc",
-    "yamllint",
-    "yapf",
-    "yq",
-];
-
-/// File extensions that no shell runs: texts, settings, and code that is built first. People and agents change
-/// such files every day.
-const DATA: &[&str] = &[
-    "adoc", "c", "cc", "cpp", "cs", "css", "csv", "dart", "gif", "go", "h", "hpp", "hs", "htm",
-    "html", "ico", "ini", "java", "jpg", "json", "json5", "jsonc", "jsx", "kt", "less", "lock",
-    "log", "md", "mdx", "mod", "pdf", "png", "po", "proto", "rs", "rst", "sass", "scala", "scss",
-    "sql", "sum", "svelte", "svg", "swift", "tf", "toml", "tsv", "tsx", "txt", "vue", "xml",
-    "yaml", "yml",
-];
-
-/// Names of such files without an extension.
-const DATA_NAMES: &[&str] = &[
-    ".babelrc",
-    ".editorconfig",
-    ".eslintrc",
-    ".gitattributes",
-    ".mailmap",
-    ".npmrc",
-    ".prettierrc",
-    ".stylelintrc",
-    "AUTHORS",
-    "CHANGELOG",
-    "CODEOWNERS",
-    "CONTRIBUTORS",
-    "COPYING",
-    "Containerfile",
-    "Dockerfile",
-    "Gemfile",
-    "LICENCE",
-    "LICENSE",
-    "Makefile",
-    "NOTICE",
-    "Pipfile",
-    "Procfile",
-    "README",
-    "VERSION",
-];
 
 /// The maximum size of a file that counts as a script because a variable holds its name.
 const LARGEST: u64 = 1 << 20;
@@ -277,12 +114,13 @@ struct Around<'t> {
     /// Whether the rest of each of them is a text that is run.
     in_text: Vec<bool>,
     last: usize,
+    is_after_option: bool,
 }
 
 impl<'t> Around<'t> {
     fn new() -> Around<'t> {
         let (uses, before) = (vec![Use::Program], vec![Use::Program]);
-        Around { uses, before, in_text: vec![false], last: 0 }
+        Around { uses, before, in_text: vec![false], last: 0, is_after_option: false }
     }
 
     /// Goes on to this word. Returns what its command does with it.
@@ -333,8 +171,21 @@ impl<'t> Around<'t> {
 }
 
 impl Places<'_> {
+    /// Files that the settings of a program which runs commands name: all but known data.
+    pub(super) fn run_by_settings(&self, text: &str) -> Vec<PathBuf> {
+        let named = self.run_by_script(text).into_iter().chain(self.named_by_line(text));
+        let named: BTreeSet<PathBuf> = named.filter(|path| !is_known_data(path)).collect();
+        named.into_iter().collect()
+    }
+
     /// Files that a script runs: programs, scripts, and files that it passes to an interpreter.
     pub(super) fn run_by_script(&self, text: &str) -> Vec<PathBuf> {
+        // The grammar of another language is not known here.
+        let first = text.lines().next().unwrap_or_default();
+        if first.starts_with("#!") && !first.contains("sh") && !text.contains('\0') {
+            let text = text.split_once('\n').map_or("", |(_, rest)| rest);
+            return self.run_by_settings(text);
+        }
         let text = &with_comments_last(text);
         let is_text = !text.contains('\0');
         let most = if is_text { WORDS } else { WORDS_OF_PROGRAM };
@@ -364,7 +215,21 @@ impl Places<'_> {
             if obeyed.is_some() {
                 found.add(files, As::Run);
             }
-            let next = self.follow(word, used, files, around.is_output_run(), &mut found);
+            if let Use::Runs(name) = used
+                && files.is_empty()
+                && COMPLETERS.contains(&name)
+            {
+                let text = word.text.trim_end_matches('/');
+                let names = COMPLETED.iter().map(|end| format!("{text}{end}"));
+                let places = names.flat_map(|name| self.places(&name, &folders));
+                found.run.extend(places.filter(|path| self.is_file(path)));
+            }
+            let mut next = self.follow(word, used, files, around.is_output_run(), &mut found);
+            // The value of an option, as in `uv run --with x y.py`.
+            if used == Use::Program && next == Use::Unknown && around.is_after_option {
+                next = used;
+            }
+            around.is_after_option = word.text.starts_with('-') && !word.is_begun;
             around.set(next);
         }
         let Run { mut run, held, is_loose, .. } = found;
@@ -438,7 +303,8 @@ impl Places<'_> {
             Use::Runs(_) => {
                 found.add(files, As::Run);
                 // The others are what that is about.
-                if files.is_empty() { used } else { Use::Prints }
+                let is_data = files.iter().all(|path| is_known_data(path));
+                if is_data { used } else { Use::Prints }
             }
             Use::ObeysFile | Use::Prints => {
                 found.add(files, As::Held);
@@ -552,6 +418,7 @@ mod tests {
         let (home, work) = (root.join("home"), root.join("home/w"));
         fs::create_dir_all(work.join("scripts/in")).unwrap();
         fs::create_dir_all(work.join("scripts/of mine")).unwrap();
+        fs::create_dir_all(work.join("scripts/mod")).unwrap();
         fs::create_dir_all(work.join(".git/hooks")).unwrap();
         let names = [
             "a.py",
@@ -563,6 +430,8 @@ mod tests {
             "in/d.rb",
             "of mine/e.sh",
             ".env",
+            "run.js",
+            "mod/index.js",
         ];
         names.iter().for_each(|name| fs::write(work.join("scripts").join(name), "x").unwrap());
         fs::write(work.join("scripts/marked"), "#!/bin/sh\n").unwrap();
@@ -662,6 +531,16 @@ mod tests {
             ("for f in scripts/a.py; do wc -l $f; done; timeout 5 ruff check scripts/a.py", vec![]),
             ("eval \"$(ssh-agent)\"; grep x scripts/a.py; git add scripts/b.sh", vec![]),
             // Run all the same.
+            (
+                "#!/usr/bin/env python3\nimport subprocess\nsubprocess.run([\"scripts/plain\"])",
+                vec!["plain"],
+            ),
+            ("python3 - <<P\nsubprocess.run([\"./scripts/plain\"])\nP", vec!["plain"]),
+            ("node scripts/run; node scripts/mod", vec!["mod/index.js", "run.js"]),
+            ("ts-node -P scripts/data.json scripts/a.py", vec!["a.py", "data.json"]),
+            ("uv run --with yaml scripts/a.py", vec!["a.py"]),
+            ("grep 'x(' a; case $x in a) sh scripts/plain;; esac", vec!["plain"]),
+            ("yarn --cwd scripts node plain", vec!["plain"]),
             ("make -f scripts/plain; make -fscripts/in/c", vec!["in/c", "plain"]),
             ("sed -f scripts/plain x", vec!["plain"]),
             ("timeout 5 sh scripts/plain; sudo -n scripts/b.sh", vec!["b.sh", "plain"]),

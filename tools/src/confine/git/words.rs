@@ -32,7 +32,7 @@ const ENTERED: usize = 5_000;
 const DEEP: usize = 4;
 
 /// Words after which the next word is a folder in which the rest happens.
-const ENTERS: [&str; 4] = ["cd", "pushd", "-C", "--directory"];
+const ENTERS: [&str; 7] = ["cd", "pushd", "-C", "--directory", "--cwd", "--chdir", "--dir"];
 
 /// The operators between the name of a variable and its default.
 const DEFAULTS: [&str; 7] = [":-", ":+", ":?", "-", "+", "?", ":"];
@@ -92,18 +92,19 @@ pub(super) fn words(text: &str, most: usize) -> Vec<Word<'_>> {
         let (mut is_tested, mut is_output) = (false, false);
         let mut is_plain = at_start;
         let mut before = at_escape;
-        for letter in between.chars() {
+        for (at, letter) in between.char_indices() {
             // `${` begins no command, nor does the end of one in the place of a word.
             let is_passing = letter == '{' && last == '$' || letter == '`' && in_ticks;
             // `>&2` begins and ends none.
             let is_redirected = letter == '&' && ['<', '>'].contains(&last);
             // `x) command`, a case.
-            let is_case = letter == ')' && depth == 0;
+            let is_case = letter == ')' && depth == 0 && quotes[0].is_none();
             let begins = BEGINS.contains(&letter) && !is_passing && !is_redirected || is_case;
             is_begun |= begins;
             let is_end = ENDS.contains(&letter) && !is_redirected;
             let is_command = letter == '\n' || letter == '(' && last == '$' || letter == '`';
-            let is_in_quotes = quotes[depth].is_some() && !is_command;
+            let is_quoted = quotes[depth].is_some();
+            let is_in_quotes = is_quoted && !is_command;
             is_plain |= begins && !is_in_quotes;
             match letter {
                 '\'' | '"' if !before => {
@@ -119,13 +120,16 @@ pub(super) fn words(text: &str, most: usize) -> Vec<Word<'_>> {
             }
             before = false;
             (is_tested, is_output) = match letter {
-                '[' => (true, false),
+                // As the shell has it. `["x"]` is a list of another language.
+                '[' if between[at + 1..].starts_with([' ', '\t', '[']) => (true, false),
                 '>' => (is_tested, true),
                 _ if BEGINS.contains(&letter) && !is_redirected => (false, false),
                 _ => (is_tested, is_output),
             };
+            let is_literal = is_quoted && last != '$';
             last = letter;
             match letter {
+                '(' | ')' if is_literal => {}
                 '(' => depth += 1,
                 ')' => depth = depth.saturating_sub(1),
                 '`' if in_ticks => depth = depth.saturating_sub(1),
@@ -324,6 +328,11 @@ impl Places<'_> {
         places.collect::<BTreeSet<_>>().into_iter().filter(|path| self.is_file(path)).collect()
     }
 
+    /// The folders in which this text runs, and those that it enters.
+    pub(super) fn folders_of(&self, text: &str) -> BTreeSet<PathBuf> {
+        self.entered(&words(text, WORDS), &spaced(text))
+    }
+
     /// The folders in which a text runs, and those that it enters.
     pub(super) fn entered(&self, words: &[Word], spaced: &[String]) -> BTreeSet<PathBuf> {
         let mut folders: BTreeSet<PathBuf> = self.folders.iter().map(|it| plain(it)).collect();
@@ -386,13 +395,15 @@ impl Places<'_> {
         if word.starts_with('/') {
             places.push(PathBuf::from(word));
         }
-        let is_inside = |path: &PathBuf| path.starts_with(self.workspace);
+        // A text may enter a folder around the workspace first.
+        let is_inside =
+            |path: &PathBuf| path.starts_with(self.workspace) || self.workspace.starts_with(path);
         // There may be links on the way to the workspace.
         let linked = places.iter().filter(|path| !is_inside(&plain(path))).filter(is_at);
         let linked: Vec<PathBuf> =
             linked.flat_map(|path| Way::to(path, Path::new("/")).places).collect();
         let places = places.iter().chain(&linked).map(|path| plain(path));
-        places.filter(|path| is_inside(path) && path != self.workspace).collect()
+        places.filter(is_inside).collect()
     }
 }
 
