@@ -293,17 +293,21 @@ fn named_by_hooks(folder: &Path, around: &Places) -> Vec<(PathBuf, String)> {
         places.run_by_script(&text).into_iter().for_each(&mut add);
         let mut settings = told_by_files(&text, &places);
         let mut seen = BTreeSet::new();
+        let entered = || places.folders_of(&text).into_iter().collect::<Vec<_>>();
+        let entered = if settings.is_empty() { Vec::new() } else { entered() };
         while let Some(file) = settings.pop() {
-            if !seen.insert(file.clone()) {
-                continue;
+            let read = text_at(&file, MOST).filter(|_| seen.insert(file.clone()));
+            if let Some(text) = read {
+                let text = String::from_utf8_lossy(&text);
+                let beside = file.parent().map(Path::to_owned);
+                let folders = entered.iter().cloned().chain(beside).collect();
+                let places = Places { workspace, homes, folders, made };
+                if text.contains("extends") {
+                    let named = places.named_by_line(&text).into_iter();
+                    settings.extend(named.filter(|path| is_settings(path)));
+                }
+                places.run_by_settings(&text).into_iter().for_each(&mut add);
             }
-            let text = text_at(&file, MOST).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
-            if text.contains("extends") {
-                settings
-                    .extend(places.named_by_line(&text).into_iter().filter(|it| is_settings(it)));
-            }
-            places.run_by_settings(&text).into_iter().for_each(&mut add);
             add(file);
         }
     }
@@ -427,5 +431,61 @@ mod tests {
             "tools/hook",
         ];
         assert_eq!(found, expected.map(Path::new));
+    }
+
+    /// Names, relative to `work`, that the hook `text` leads to, if `made` are the files there.
+    fn led_to(work: &Path, workspace: &Path, text: &str, made: &[(&str, &str)]) -> Vec<String> {
+        let data = work.join(".git");
+        std::fs::create_dir_all(data.join("hooks")).unwrap();
+        std::fs::write(data.join("hooks/pre-commit"), text).unwrap();
+        for (name, content) in made {
+            std::fs::create_dir_all(work.join(name).parent().unwrap()).unwrap();
+            std::fs::write(work.join(name), content).unwrap();
+        }
+        let checkouts = [Checkout { data, top: work.to_owned() }];
+        let found = named(workspace, &[], &checkouts, None).places;
+        let below = found.keys().map(|path| path.strip_prefix(work).unwrap());
+        below
+            .map(|it| it.to_str().unwrap().to_owned())
+            .filter(|it| work.join(it).exists() && !it.starts_with(".git"))
+            .collect()
+    }
+
+    #[test]
+    fn settings_of_hook_managers_count_wherever_a_hook_says_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = folder.path().canonicalize().unwrap();
+        let settings = "- id: x\n  entry: python3\n  args: [s/x.py]\n  files: package.json\n";
+        let made =
+            [("tools/pc.yaml", settings), ("s/x.py", ""), ("s/y.py", ""), ("package.json", "")];
+        let text =
+            "#!/bin/sh\nARGS=(hook-impl --config=tools/pc.yaml)\nexec pre-commit \"${ARGS[@]}\"\n";
+        assert_eq!(led_to(&work, &work, text, &made), ["s/x.py", "tools/pc.yaml"]);
+        let made = [
+            ("web/lefthook.yml", "extends: [more.yml]\npre-commit:\n  run: uv run s/y.py\n"),
+            ("web/more.yml", "pre-commit:\n  run: sh s/z\n"),
+            ("web/s/y.py", ""),
+            ("web/s/z", ""),
+        ];
+        let text = "#!/bin/sh\ncd web && lefthook run pre-commit\n";
+        // Nobody knows from where the scripts are named.
+        let expected = ["s/y.py", "web/lefthook.yml", "web/more.yml", "web/s/y.py", "web/s/z"];
+        assert_eq!(led_to(&work, &work, text, &made), expected);
+    }
+
+    #[test]
+    fn a_hook_may_enter_a_workspace_that_is_below_its_top() {
+        for text in [
+            "cd web && sh scripts/x",
+            "(cd \"$(git rev-parse --show-toplevel)/web\" && . ./scripts/x)",
+            "D=\"$ROOT/web\"; sh \"$D/scripts/x\"",
+            "sh web/scripts/x",
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let work = folder.path().canonicalize().unwrap();
+            let made = [("web/scripts/x", ":"), ("web/a", "")];
+            let found = led_to(&work, &work.join("web"), &format!("#!/bin/sh\n{text}\n"), &made);
+            assert_eq!(found, ["web/scripts/x"], "{text}");
+        }
     }
 }
