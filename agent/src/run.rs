@@ -106,7 +106,7 @@ pub async fn run(
                 }
             }
             Step::WaitForBudget => run_loop.wait_for_budget(stop).await?,
-            Step::CallTools(calls) => run_loop.call_tools(calls).await?,
+            Step::CallTools(calls) => run_loop.call_tools(calls, stop).await?,
             Step::Answer { calls, ending, why, by } => run_loop.answer(calls, ending, &why, &by),
             Step::Tell { limit, text } => run_loop.tell(Sender::LimitNear(limit), text),
             Step::Compact => run_loop.compact().await?,

@@ -87,6 +87,8 @@ pub(crate) struct Phase {
     pub(crate) archived: bool,
     /// The run starts nothing new.
     pub(crate) paused: bool,
+    /// A person interrupted it, and nobody has resumed it yet.
+    pub(crate) interrupted: bool,
     pub(crate) last_stop: Option<Stop>,
     /// The limit because of which a call was not run.
     pub(crate) over: Option<Limit>,
@@ -217,8 +219,11 @@ impl Transcript {
             }
             Event::Compacted(compacted) => self.compact(compacted),
             Event::CancelRequested(request) => self.interrupt(request),
-            Event::Paused(_) => self.phase.paused = true,
-            Event::Resumed(_) => self.phase.paused = false,
+            Event::Paused(paused) => {
+                self.phase.paused = true;
+                self.phase.interrupted |= paused.interrupted;
+            }
+            Event::Resumed(_) => (self.phase.paused, self.phase.interrupted) = (false, false),
             Event::RunFinished(finished) => {
                 self.worked(finished.worked_ms);
                 self.phase.finished = Some(finished.outcome.clone());

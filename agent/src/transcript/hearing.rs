@@ -2,6 +2,7 @@
 
 use super::news::News;
 use super::{Transcript, weigh};
+use crate::calls::CallState;
 use posse_protocol::{Announce, Announced, Limits, Message, MessageReceived, Sender, Seq};
 use std::sync::Arc;
 
@@ -27,6 +28,12 @@ impl Transcript {
                     self.phase.leg_limits = Some(self.as_of_now(limits));
                 }
                 self.phase.awake |= idle || !received.later;
+                // Who interrupts and then says something does not want what was about to begin.
+                if self.phase.interrupted && received.from == Sender::User {
+                    for call in self.calls.iter_mut().filter(|call| call.is_fresh()) {
+                        call.state = CallState::Abandoned { begun: false };
+                    }
+                }
             }
             Sender::Child(told) => return self.hear(seq, told, &received.message),
             Sender::LimitNear(limit) => self.spent.told.push(*limit),

@@ -327,3 +327,31 @@ async fn a_reply_that_an_interruption_cuts_short_counts_as_far_as_it_came() {
     assert_eq!(world.fake.count(), 2);
     world.run(&["runs", "verify"]).await.expect(0);
 }
+
+/// Ctrl-C stops before the next command of the same reply. What a person says then comes before it.
+#[tokio::test]
+async fn commands_of_the_same_reply_do_not_begin_after_an_interruption() {
+    for (more, runs) in [(Some("no! leave data alone"), false), (None, true)] {
+        let first = "echo begun >> ledger; while [ ! -e go ]; do sleep 0.05; done";
+        let calls = Reply::empty()
+            .and_tool_call("Bash", json!({"command": first}))
+            .and_tool_call("Bash", json!({"command": "rm -rf data"}));
+        let world = World::new(Script::turns([calls, Reply::text("done")])).await;
+        std::fs::create_dir(world.work().join("data")).unwrap();
+        world.write("data/kept", "x");
+        let running = world.start(&["run", "clean up"]);
+        world.lines_in("ledger", 1).await;
+        running.signal(Signal::INT);
+        running.notes("stops after the current step").await;
+        world.write("go", "");
+        running.end().await.expect(130);
+        assert_eq!(world.read("data/kept"), "x");
+        let run = world.only_run().await;
+        let mut line = vec!["runs", "resume", run.as_str()];
+        line.extend(more);
+        world.run(&line).await.expect(0);
+        let results = world.fake.last_request().tool_results();
+        assert_eq!(world.work().join("data").exists(), !runs, "{more:?}: {results:?}");
+        assert_eq!(results.len(), 2, "{results:?}");
+    }
+}

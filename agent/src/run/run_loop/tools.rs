@@ -36,7 +36,12 @@ struct Admitted {
 }
 
 impl RunLoop<'_> {
-    pub(crate) async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Result<(), JournalError> {
+    /// Runs these calls, until a cancel request, a pause or `stop`: calls that have not begun then stay open.
+    pub(crate) async fn call_tools(
+        &mut self,
+        calls: Vec<ToolCall>,
+        stop: &CancellationToken,
+    ) -> Result<(), JournalError> {
         let agent = self.agent;
         let before = self.log_buffer.interrupts();
         let mut runnable = Vec::new();
@@ -59,7 +64,8 @@ impl RunLoop<'_> {
                 break;
             }
             let late = self.wall_end_ms().is_some_and(|end| self.log_buffer.worked_ms() >= end);
-            if late || self.log_buffer.interrupts() > before {
+            let is_paused = self.log_buffer.transcript.phase.paused || stop.is_cancelled();
+            if late || is_paused || self.log_buffer.interrupts() > before {
                 break;
             }
         }

@@ -83,12 +83,17 @@ impl<'t> Use<'t> {
             word.strip_prefix('-').filter(|it| it.bytes().all(|it| it.is_ascii_alphabetic()));
         let last = letters.and_then(|it| it.chars().last());
         match (name, last) {
-            _ if ["--check", "--lint", "--syntax-check"].contains(&word) => Some(Use::Reads),
+            _ if ["--check", "--lint", "--syntax-check", "--test"].contains(&word) => {
+                Some(Use::Reads)
+            }
             _ if has_text && ["--eval", "--print"].contains(&word) => Some(Use::Text),
             ("php", Some('l')) | ("sh" | "bash" | "dash" | "ksh" | "zsh", Some('n')) => {
                 Some(Use::Reads)
             }
             ("python", Some('m')) => Some(Use::Prints),
+            ("bun" | "deno", _) if ["check", "fmt", "lint", "test"].contains(&word) => {
+                Some(Use::Reads)
+            }
             ("perl" | "ruby" | "node" | "nodejs", Some('c')) => Some(Use::Reads),
             (_, Some('c')) => Some(Use::Text),
             (_, Some('e' | 'E' | 'p' | 'r'))
