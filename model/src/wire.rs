@@ -26,8 +26,8 @@ use serde::ser::{Error, SerializeMap};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The most tool calls that one reply may have.
-pub(crate) const MAX_CALLS: usize = 256;
+/// The most tool calls that one reply may have. An agent may start thousands of subagents at once.
+pub(crate) const MAX_CALLS: usize = 10_000;
 
 /// Makes the enum, its names and its codecs from one table.
 macro_rules! wires {

@@ -222,7 +222,7 @@ async fn a_reply_with_tool_calls_without_end_is_refused_at_once() {
     let ids: HashSet<_> = reply.message.tool_calls().map(|call| call.id.0.clone()).collect();
     assert_eq!(ids.len(), 256);
     let error = error_after(vec![Step::Send(streamed(&with(20_000)))]).await;
-    assert!(error.to_string().contains("20000 tool calls, more than 256"), "{error}");
+    assert!(error.to_string().contains("20000 tool calls, more than 10000"), "{error}");
 }
 
 #[tokio::test]

@@ -178,9 +178,9 @@ fn indices_may_be_anything_and_calls_are_not_without_end() {
         &[far(4_000_000_000), far(u64::MAX)],
         &[("4000000000", "Read", json!({})), (&u64::MAX.to_string(), "Read", json!({}))],
     );
-    let many: Vec<Value> = (0..257).map(|index| json!({"tool_calls": far(index)})).collect();
-    assert_eq!(reply_of(&many[..256], "stop").message.tool_calls().count(), 256);
+    let many: Vec<Value> = (0..10_001).map(|index| json!({"tool_calls": far(index)})).collect();
+    assert_eq!(reply_of(&many[..10_000], "stop").message.tool_calls().count(), 10_000);
     let fault = read(&body_of(&many, "stop")).unwrap_err();
     assert_eq!(fault.kind, Kind::Malformed);
-    assert!(fault.reason.contains("more than 256 tool calls"), "{fault:?}");
+    assert!(fault.reason.contains("more than 10000 tool calls"), "{fault:?}");
 }
