@@ -51,8 +51,9 @@ const SECRET_FILES: [&str; 24] = [
 /// may lie deeper: those were fetched with the programs, and there are too many to look at for each command.
 const IN_HOME: usize = 2;
 
-/// The rules that deny them, but for those that `allow` has, of all or of what is at the top, and for those that
-/// `shown` names: whoever allows or shows one of them means it, and no other.
+/// The rules that deny these files. The rules leave out what the user has allowed or shown: all files of a name
+/// (`Read(**/.env)`), the one at the top of the workspace (`Read(/.env)`), or a path in `shown`. They still deny
+/// other files of the same name.
 /// The rules hold in the rest of the checkout that `workspace` is a part of, which commands see, in the home
 /// folder, and in `shown`, what the user shows of it to commands.
 fn secret_files(

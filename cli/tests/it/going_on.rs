@@ -392,16 +392,21 @@ async fn commands_agree_on_which_runs_can_go_on() {
     }
 }
 
+/// A model that holds its answer to "old", and has two answers to "new".
+async fn old_and_new(gate: &Gate) -> World {
+    let old = Conversation::when(When::any().first_user_contains("old"))
+        .reply(Reply::text("late").held_by(gate));
+    let new = Conversation::when(When::any().first_user_contains("new"))
+        .reply(Reply::text("one"))
+        .reply(Reply::text("two"));
+    World::new(Script::new().conversation(old).conversation(new)).await
+}
+
 /// What another command did for an older run does not make it the one that `-c` means.
 #[tokio::test]
 async fn continue_means_the_run_that_the_user_talked_to_last() {
     let gate = Gate::new();
-    let old = Conversation::when(When::any().first_user_contains("old"))
-        .reply(Reply::text("late").held_by(&gate));
-    let new = Conversation::when(When::any().first_user_contains("new"))
-        .reply(Reply::text("one"))
-        .reply(Reply::text("two"));
-    let world = World::new(Script::new().conversation(old).conversation(new)).await;
+    let world = old_and_new(&gate).await;
     let running = world.start(&["run", "old"]);
     gate.wait_for_held(1).await.unwrap();
     running.signal(Signal::KILL);
@@ -416,12 +421,7 @@ async fn continue_means_the_run_that_the_user_talked_to_last() {
 #[tokio::test]
 async fn continue_means_the_chat_that_the_user_talked_to_last() {
     let gate = Gate::new();
-    let old = Conversation::when(When::any().first_user_contains("old"))
-        .reply(Reply::text("late").held_by(&gate));
-    let new = Conversation::when(When::any().first_user_contains("new"))
-        .reply(Reply::text("one"))
-        .reply(Reply::text("two"));
-    let world = World::new(Script::new().conversation(old).conversation(new)).await;
+    let world = old_and_new(&gate).await;
     let mut chat = world.start_with_input(&["chat"]);
     chat.type_line("old").await;
     gate.wait_for_held(1).await.unwrap();

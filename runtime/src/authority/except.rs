@@ -59,8 +59,8 @@ fn names_but(pattern: &str, names: &BTreeSet<&str>) -> Vec<String> {
     all.map(|it| format!("{start}{it}{end}")).collect()
 }
 
-/// Patterns for all names but `names`: those that are a part of one, those that go on differently, and those
-/// that are longer. What cannot be written stays in.
+/// Patterns for all names except `names`. A name that matches is a beginning of one of them, differs from them
+/// after a common beginning, or is longer. Characters that a pattern cannot express are denied, too.
 fn others(names: &BTreeSet<&str>) -> Vec<String> {
     let starts = names.iter().flat_map(|name| name.char_indices().map(|(at, _)| &name[..at]));
     let starts: BTreeSet<&str> = starts.chain(names.iter().copied()).chain([""]).collect();

@@ -245,7 +245,7 @@ async fn source_files_that_a_hook_only_reads_can_be_changed_and_switched() {
     assert!(String::from_utf8_lossy(&of_feat.stdout).contains("y = 2"), "{results:?}");
 }
 
-/// Whoever cannot change a file is told what runs it.
+/// An agent that cannot change a file learns which hook or setting runs it.
 #[tokio::test]
 async fn an_agent_is_told_which_hook_or_setting_keeps_it_from_a_file() {
     let before = format!(
@@ -280,7 +280,7 @@ async fn an_agent_is_told_which_hook_or_setting_keeps_it_from_a_file() {
     }
 }
 
-/// Husky keeps its hooks beside the folder that git is told, wherever that is.
+/// Git's setting names husky's folder `_`. Husky runs the hooks in the folder around it.
 #[tokio::test]
 async fn hooks_of_husky_below_the_top_cannot_be_changed_or_made() {
     let before = "mkdir -p web/.husky/_; echo : > web/.husky/pre-commit

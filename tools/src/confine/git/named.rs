@@ -324,8 +324,8 @@ fn is_settings(path: &Path) -> bool {
     path.extension().and_then(OsStr::to_str).is_some_and(|end| ENDINGS.contains(&end))
 }
 
-/// The settings of the hook managers that the text of a hook mentions: at their usual places, and those that
-/// the text names.
+/// The settings of the hook managers that the text of a hook mentions: the files at their usual paths, and the
+/// files that the text names.
 fn told_by_files(text: &str, places: &Places) -> Vec<PathBuf> {
     let used = RUNNERS.iter().filter(|(runner, _)| text.contains(runner));
     let mut names: Vec<String> =
