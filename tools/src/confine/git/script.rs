@@ -218,7 +218,7 @@ impl Places<'_> {
                 places.filter(|path| self.is_file(path)).collect()
             });
             if obeyed.is_some() {
-                found.add(files, As::Run);
+                found.run.extend(files.iter().cloned());
             }
             if let Use::Runs(name) = used
                 && files.is_empty()
@@ -272,8 +272,10 @@ impl Places<'_> {
             found.run.extend(files.iter().cloned());
         }
         if word.is_assigned {
-            let is_run = matches!(used, Use::Runs(_));
-            found.add(files, if is_run { As::Run } else { As::Held });
+            match used {
+                Use::Runs(_) => found.run.extend(files.iter().cloned()),
+                _ => found.hold(files),
+            }
             return used;
         }
         let program = Use::of_program(word.text);
@@ -306,13 +308,13 @@ impl Places<'_> {
                 if run.is_empty() { Use::Unknown } else { Use::Prints }
             }
             Use::Runs(_) => {
-                found.add(files, As::Run);
+                found.run.extend(files.iter().cloned());
                 // The others are what that is about.
                 let is_data = files.iter().all(|path| is_known_data(path));
                 if is_data { used } else { Use::Prints }
             }
             Use::ObeysFile | Use::Prints => {
-                found.add(files, As::Held);
+                found.hold(files);
                 used
             }
             Use::Starts | Use::Reads => {
@@ -370,20 +372,11 @@ struct Run {
     is_loose: bool,
 }
 
-enum As {
-    Run,
-    Held,
-}
-
 impl Run {
-    fn add(&mut self, files: &[PathBuf], to: As) {
-        match to {
-            As::Run => self.run.extend(files.iter().cloned()),
-            As::Held => {
-                self.held.extend(files.iter().cloned());
-                self.piped.extend(files.iter().cloned());
-            }
-        }
+    /// Adds files that a variable may hold, and whose content may go through a pipe.
+    fn hold(&mut self, files: &[PathBuf]) {
+        self.held.extend(files.iter().cloned());
+        self.piped.extend(files.iter().cloned());
     }
 }
 
