@@ -76,6 +76,7 @@ Coming from Claude Code:
 Environment:
   ANTHROPIC_API_KEY, OPENAI_API_KEY, …      API keys; `posse models` names the variable of each vendor
   ANTHROPIC_BASE_URL, OPENAI_BASE_URL, …    other addresses to send requests to
+  POSSE_DB                                  the database, if --db does not name one
   NO_COLOR                                  no colours
 
 Exit codes:
@@ -89,8 +90,8 @@ Exit codes:
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Global options")]
 pub struct Global {
-    /// Use this database [default: ~/.local/share/posse/posse.db]
-    #[arg(long, global = true, value_name = "FILE")]
+    /// Use this database: a file, or postgres://… [default: ~/.local/share/posse/posse.db]
+    #[arg(long, global = true, value_name = "DATABASE")]
     pub db: Option<PathBuf>,
     /// Print JSON; errors go to standard error as {"error", "hint", "code"}
     #[arg(long, global = true)]

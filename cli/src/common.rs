@@ -1,6 +1,7 @@
 //! The context of every command: global options, environment, settings, agents, and the runtime.
 
 use crate::args::Global;
+use crate::database::{Database, Named};
 use crate::environment::Environment;
 use crate::exit::{Code, Failure};
 use crate::print;
@@ -14,6 +15,7 @@ use posse::trust::Trustees;
 use posse::webhooks::Webhook;
 use posse::{Keys, LiveCatalog, Recovery, Runtime, RuntimeConfig};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The context of every command.
 #[derive(Clone)]
@@ -43,49 +45,41 @@ impl Common {
         Ok(())
     }
 
-    /// The path of the database.
-    pub fn database(&self) -> Result<PathBuf, Failure> {
-        if let Some(path) = &self.global.db {
-            return Ok(path.clone());
-        }
-        let folder = self.environment.data_folder.as_ref().ok_or_else(|| {
-            Failure::usage("no folder for data: neither HOME nor XDG_DATA_HOME is set")
-                .hint("name a database with --db FILE")
-        })?;
-        Ok(folder.join("posse.db"))
+    /// The database.
+    pub fn database(&self) -> Result<Database, Failure> {
+        Database::of(self).map(|(database, _)| database)
     }
 
     /// Fails for a database in a folder that does not exist: its path was probably mistyped.
     fn check_place(&self) -> Result<(), Failure> {
-        let folder = self.global.db.as_deref().and_then(Path::parent);
+        let (Database::File(path), named) = Database::of(self)? else { return Ok(()) };
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
         // The folder of the default database is created when needed.
         let own = self.environment.data_folder.as_deref();
-        let folder = folder.filter(|it| !it.as_os_str().is_empty() && own != Some(*it));
-        match folder.filter(|folder| !folder.exists()) {
+        match folder.filter(|folder| own != Some(*folder) && !folder.exists()) {
             None => Ok(()),
             Some(folder) => {
-                let message = format!("the folder {} of --db does not exist", folder.display());
+                let message = format!("the folder {} of {named} does not exist", folder.display());
                 Err(Failure::usage(message).hint("correct the path, or create the folder"))
             }
         }
     }
 
-    /// True when there is a database. For commands that create none.
+    /// True when there is a database. For commands that create none. A database on a server counts as
+    /// existing.
     ///
     /// # Errors
-    /// If the database of --db does not exist, or if that cannot be checked: there may be runs that
-    /// the command cannot see.
+    /// If a database that the user named does not exist, or if that cannot be checked: there may be
+    /// runs that the command cannot see.
     pub fn has_database(&self) -> Result<bool, Failure> {
-        let path = self.database()?;
+        let (Database::File(path), named) = Database::of(self)? else { return Ok(true) };
         let has = path.try_exists().map_err(|error| {
             no_database(format!("the database {} cannot be reached: {error}", path.display()))
         })?;
-        match self.global.db {
-            Some(_) if !has => {
-                Err(no_database(format!("the database {} does not exist", path.display())))
-            }
-            _ => Ok(has),
+        if has || named == Named::Default {
+            return Ok(has);
         }
+        Err(no_database(format!("the database {} does not exist", path.display())))
     }
 
     /// The settings files for work in `folder`.
@@ -240,7 +234,11 @@ impl Common {
         if let Some(state) = state_folder {
             launcher = launcher.remembering(state.join("sandbox.json"));
         }
-        let mut runtime = RuntimeConfig::new(self.database()?, self.keys(config));
+        let database = self.database()?;
+        let mut runtime = RuntimeConfig::new(database.path(), self.keys(config));
+        if let Database::Server(server) = &database {
+            runtime.storage.store = Some(Arc::new(server.options.clone()));
+        }
         runtime.apply(config);
         runtime.permissions.rule_files = Some(self.rule_files());
         runtime.permissions.home = self.environment.home_folder.clone();
@@ -251,7 +249,8 @@ impl Common {
         runtime.webhooks = self.webhooks(config, cassette.as_ref())?;
         runtime.models.cassette = cassette;
         // Keys and webhooks have requested their secrets by now, so collect these last.
-        let secrets = self.environment.secrets();
+        let mut secrets = self.environment.secrets();
+        secrets.extend(database.secrets());
         runtime.permissions.redactor =
             posse::redact::Redactor::new(secrets.iter().map(String::as_str));
         Ok(runtime)

@@ -25,6 +25,8 @@ pub struct Environment {
     pub state_folder: Option<PathBuf>,
     /// Sockets of the user's session.
     pub runtime_folder: Option<PathBuf>,
+    /// The database that `POSSE_DB` names.
+    pub database: Option<PathBuf>,
     /// The user does not want colours.
     pub no_color: bool,
     /// The terminal cannot move its cursor, or is unknown.
@@ -41,6 +43,8 @@ pub struct Environment {
 
 impl Environment {
     pub fn read() -> Self {
+        // Before the values of secrets are overwritten.
+        let database = std::env::var_os("POSSE_DB").filter(|value| !value.is_empty());
         let secrets = Arc::new(secrets::take());
         let folder = |name: &str| text(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = folder("HOME");
@@ -60,6 +64,7 @@ impl Environment {
             no_color: text("NO_COLOR").is_some() || dumb_terminal,
             dumb_terminal,
             home_folder: home,
+            database: database.map(PathBuf::from),
             secrets,
             key_files: secrets::files(),
             found: Arc::default(),

@@ -5,6 +5,7 @@ mod clean;
 mod commands;
 mod common;
 mod daemon;
+mod database;
 mod environment;
 mod exit;
 #[cfg(feature = "failpoints")]

@@ -42,8 +42,10 @@ impl From<RuntimeConfig> for Builder {
 }
 
 impl Builder {
-    /// Keeps runs in another store: [`Memory`](posse_store::Memory) for tests, or your own. Other
-    /// files of runs, such as scratch folders, are next to the path of the database file.
+    /// Keeps runs in another store: a database on a server
+    /// ([`PostgresOptions`](posse_store::PostgresOptions)), [`Memory`](posse_store::Memory) for tests,
+    /// or your own. Other files of runs, such as scratch folders, are next to the path of the database
+    /// file.
     pub fn store(mut self, store: impl OpenStore + 'static) -> Self {
         self.config.storage.store = Some(Arc::new(store));
         self

@@ -13,6 +13,7 @@ mod limits;
 mod origin;
 mod patience;
 mod permissions;
+mod postgres;
 mod project;
 mod skills;
 pub(crate) mod subagents;
@@ -31,10 +32,11 @@ pub use limits::LimitSettings;
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
 pub use permissions::PermissionSettings;
+pub use postgres::PostgresSettings;
 pub use skills::SkillSettings;
 pub use subagents::{ChildSkills, SubagentSettings};
 pub use table::{Effective, Merge, Row, Who};
-pub use value::{AutoResume, Bytes, Elsewhere, ModelList, OrOff};
+pub use value::{AutoResume, Bytes, DatabaseAddress, Elsewhere, ModelList, OrOff};
 pub use webhooks::WebhookSettings;
 
 pub use crate::limits::{parse_duration, parse_size, show_duration};
@@ -97,6 +99,13 @@ settings! {
         /// How long a run's tools may print and store nothing before Posse restarts the run from its
         /// log: a time, or `"off"`.
         stall_after: Setting<OrOff> = OrOff(crate::stall::USUAL) => "`\"15m\"`", Later, User;
+        /// The database: the absolute path of a file, or the address of a database on a
+        /// [PostgreSQL server](../guides/many-machines.md), such as `"postgres://posse@db.example/posse"`.
+        /// `--db` and `POSSE_DB` go before it.
+        database: Setting<Option<DatabaseAddress>> = None
+            => "`~/.local/share/posse/posse.db`", Later, User;
+        /// How to reach a PostgreSQL server.
+        postgres: PostgresSettings => "see below", Section, User;
         /// `"power"`: stored events survive a loss of power. `"process"`: they survive the death of the
         /// process.
         durability: Setting<Durability> = Durability::Power, Later, User;

@@ -55,7 +55,6 @@ impl Runtime {
         let durability = config.storage.durability;
         let options =
             Options { durability, scrub, ..Options::new(config.storage.database.clone()) };
-        let lease = options.lease;
         let (catalog, keys) = (config.models.catalog.clone(), config.models.keys.clone());
         let calls =
             posse_model::Options { stall: config.models.stall, pacing: config.models.pacing };
@@ -99,12 +98,7 @@ impl Runtime {
         };
         let runtime = Runtime { inner: Arc::new(inner) };
         let Inner { supervisor, store, config, sources, .. } = &*runtime.inner;
-        supervisor.start(
-            assignments,
-            Executor::new(runtime.clone()),
-            lease,
-            config.delegation.quiet,
-        );
+        supervisor.start(assignments, Executor::new(runtime.clone()), config.delegation.quiet);
         supervisor.keep(|stop| Sweeper::new(store.clone(), config).run(stop));
         if !sources.is_empty() {
             supervisor.keep(|stop| sources.clone().close_rested(stop));

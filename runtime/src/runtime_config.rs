@@ -16,7 +16,9 @@ use posse_protocol::{
     Budget, DelegationStrategy, Effect, Effort, Limits, Mode, Network, Permissions, RunId,
     SubagentRules,
 };
-use posse_store::{Durability, Memory, Scrub, Store, StoreError};
+use posse_store::{
+    Durability, Memory, PostgresOptions, PostgresStore, Scrub, Store, StoreError,
+};
 use posse_tools::ToolSource;
 use posse_tools::launch::Launcher;
 use std::fmt;
@@ -64,11 +66,12 @@ pub struct RuntimeConfig {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Storage {
-    /// The database file, unless `store` is set. The scratch folders and worktrees of runs are next to it.
+    /// The database file. With `store` there is no such file. In both cases, the scratch folders and worktrees of runs
+    /// are next to this path.
     pub database: PathBuf,
     /// What a stored event survives.
     pub durability: Durability,
-    /// Opens a store of the host, in place of the database file.
+    /// Opens another store in place of the database file: [`PostgresOptions`], [`Memory`], or one of the host.
     pub store: Option<Arc<dyn OpenStore>>,
 }
 
@@ -87,6 +90,15 @@ pub trait OpenStore: Send + Sync {
 impl OpenStore for Memory {
     async fn open(&self, scrub: Option<Arc<dyn Scrub>>) -> Result<Arc<dyn Store>, StoreError> {
         Ok(Arc::new(Memory::open_scrubbing(self, scrub)))
+    }
+}
+
+/// A database on a PostgreSQL server, which processes on other machines can use too.
+#[async_trait]
+impl OpenStore for PostgresOptions {
+    async fn open(&self, scrub: Option<Arc<dyn Scrub>>) -> Result<Arc<dyn Store>, StoreError> {
+        let options = PostgresOptions { scrub, ..self.clone() };
+        Ok(Arc::new(PostgresStore::open(options).await?))
     }
 }
 

@@ -171,14 +171,13 @@ impl Supervisor {
         &self,
         assignments: UnboundedReceiver<Job>,
         executor: impl Execute,
-        lease: Duration,
         quiet: Duration,
     ) {
         let shared = &self.shared;
         let work = shared.clone().execute_assignments(Arc::new(executor), assignments);
         spawn(&self.tasks, work);
         spawn(&self.tasks, shared.clone().claim_runs());
-        spawn(&self.tasks, shared.clone().keep_lease(lease / 3));
+        spawn(&self.tasks, shared.clone().keep_lease(shared.store.lease_length() / 3));
         spawn(&self.tasks, quiet::watch(shared.store.clone(), quiet, shared.stop.clone()));
         self.tasks.close();
     }

@@ -11,6 +11,7 @@ use crate::spending::{LedgerRow, Spending, SpendingQuery};
 use async_trait::async_trait;
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use std::collections::HashMap;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Stores the logs of runs durably, with their rows, costs and deliveries.
@@ -80,6 +81,9 @@ pub trait Claims: Send + Sync {
     /// has held without a gap, and `None` when it has ended. If an owner gets the same number
     /// before and after an append, no other worker has claimed the run in between.
     fn lease(&self) -> Option<u64>;
+
+    /// Returns how long a lease holds after it was renewed.
+    fn lease_length(&self) -> Duration;
 }
 
 /// Lists runs and costs, and finds damage.

@@ -20,6 +20,8 @@ mod json;
 mod ledger;
 mod memory;
 mod performance;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod prompt;
 mod receiver;
 mod script;

@@ -94,7 +94,7 @@ fn tell(
             "model": stored.model,
             "status": stored.word,
             "found": stored.found,
-            "database": address.database,
+            "database": address.database.to_string(),
             "daemon": pid.map(|pid| json!({"pid": pid})),
         }))?;
         return Ok(Code::Done);

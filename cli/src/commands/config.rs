@@ -3,6 +3,7 @@
 use super::{Common, folder};
 use crate::args::{ConfigOptions, ConfigVerb};
 use crate::clean::{clean, clean_line};
+use crate::database::Database;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::table::{Column, Table};
@@ -36,7 +37,9 @@ fn paths(common: &Common) -> Result<Code, Failure> {
     found.extend(own("your skills", skills.into_iter().flatten().collect()));
     found.extend(own("project skills", vec![below(".posse/skills"), below(".claude/skills")]));
     found.extend(own("plugins", agents.plugin_folders));
-    found.extend(own("database", vec![common.database()?]));
+    if let Database::File(path) = common.database()? {
+        found.extend(own("database", vec![path]));
+    }
     if common.global.json {
         let view = |(what, path): &(&str, PathBuf)| json!({"what": what, "path": path, "exists": path.exists()});
         print::json_pretty(&found.iter().map(view).collect::<Vec<_>>())?;
@@ -95,9 +98,8 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     let mut row = |key: &str, value: Value, origin: &dyn std::fmt::Display| {
         rows.push((key.to_owned(), value, origin.to_string()));
     };
-    let database = common.database()?;
-    let database_origin = if common.global.db.is_some() { "--db" } else { "default" };
-    row("database", json!(database.display().to_string()), &database_origin);
+    let (database, named) = Database::of(common)?;
+    row("database", json!(database.to_string()), &named);
     let models = common.models(&config)?;
     let claude = common.rule_files().claude(&folder)?;
     let mut effective = config.effective().into_iter().peekable();
@@ -114,6 +116,8 @@ async fn show(common: &Common) -> Result<Code, Failure> {
                 Ok(choice) => row("model", json!(choice.model), &choice.why),
                 Err(none) => row("model", Value::Null, &none),
             },
+            // It is the first row.
+            "database" => {}
             _ => row(&key, value, &origin),
         }
         // The rules in Claude Code's settings apply together with those of Posse.

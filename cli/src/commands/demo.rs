@@ -4,6 +4,7 @@ use super::follow::{FollowedRun, Form, Viewer};
 use super::run::follow_to_end;
 use super::{Common, folder};
 use crate::args::DemoOptions;
+use crate::database::Database;
 use crate::exit::{Code, Failure};
 use posse::ModelChoice;
 use posse::store::Filter;
@@ -23,8 +24,7 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
     common.keys = Some(keys.with("ANTHROPIC_BASE_URL", fake.url()));
     if common.global.db.is_none() {
         // Use a separate database: this command cannot call the models of real runs.
-        let database = common.database()?;
-        common.global.db = Some(database.with_file_name("demo.db"));
+        common.global.db = Some(Database::default_file(&common)?.with_file_name("demo.db"));
     }
     let config = posse::config::Config::default();
     let form = if common.global.json { Form::Json } else { Form::Screen };

@@ -44,7 +44,7 @@ pub async fn run(common: &Common, options: &DoctorOptions) -> Result<Code, Failu
         _ => {
             let why_root = match (super::folder(None), common.database()) {
                 (Ok(folder), Ok(database)) => {
-                    let mut scratches = database.into_os_string();
+                    let mut scratches = database.path().as_os_str().to_owned();
                     scratches.push("-scratch");
                     launcher.why_root(&folder, scratches.as_ref()).await
                 }

@@ -90,12 +90,7 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
     let json = common.global.json;
     match verb {
         RunsVerb::List(_) if json => print::json_pretty(&json!([]))?,
-        RunsVerb::List(_) => match &common.global.db {
-            Some(path) => {
-                print::note(format!("no runs: the database {} does not exist", path.display()));
-            }
-            None => print::note("no runs yet; `posse \"…\"` starts one"),
-        },
+        RunsVerb::List(_) => print::note("no runs yet; `posse \"…\"` starts one"),
         RunsVerb::Verify { run: None } if json => {
             print::json_pretty(&json!({"runs": 0, "events": 0, "removed": 0, "damaged": []}))?;
         }
@@ -119,8 +114,8 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
             }
         }
         _ => {
-            let path = common.database()?;
-            let message = format!("there are no runs yet: {} does not exist", path.display());
+            let database = common.database()?;
+            let message = format!("there are no runs yet: {database} does not exist");
             return Err(Failure::usage(message)
                 .hint("`posse \"…\"` starts one; --db names another database"));
         }

@@ -1,10 +1,9 @@
 //! The files of a database's daemon: lock, socket and log.
 
 use crate::common::Common;
+use crate::database::{Database, short_name};
 use crate::exit::Failure;
-use sha2::{Digest, Sha256};
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -16,10 +15,10 @@ const LONGEST: usize = 107;
 
 /// The files of a database's daemon.
 pub struct Address {
-    /// The canonical path of the database.
-    pub database: PathBuf,
-    /// The lock file, which the daemon holds and which names its socket. It is next to the
-    /// database, so that it is found whatever the environment is.
+    /// The database. If it is a file, this is its canonical path.
+    pub database: Database,
+    /// The lock file, which the daemon holds and which names its socket. It is next to the database
+    /// file, so that it is found whatever the environment is.
     pub lock: PathBuf,
     /// The folder of the socket.
     folder: PathBuf,
@@ -32,7 +31,10 @@ pub struct Address {
 impl Address {
     /// The address of the daemon for the database that `common` names.
     pub fn of(common: &Common) -> Result<Self, Failure> {
-        let database = one_name(&common.database()?);
+        let database = match common.database()? {
+            Database::File(path) => Database::File(one_name(&path)),
+            server @ Database::Server(_) => server,
+        };
         let environment = &common.environment;
         let state = environment.state_folder.as_ref().map(|state| state.join("daemon"));
         let session = environment.runtime_folder.clone();
@@ -41,9 +43,9 @@ impl Address {
         let folder = session.or_else(|| state.clone()).ok_or_else(|| {
             Failure::usage("no folder for a socket: neither XDG_RUNTIME_DIR nor HOME is set")
         })?;
-        let name = name_of(&database);
+        let name = short_name(database.path().as_os_str().as_bytes());
         Ok(Address {
-            lock: beside(&database, "-daemon"),
+            lock: beside(database.path(), "-daemon"),
             socket: folder.join(format!("{name}.sock")),
             log: state.as_ref().unwrap_or(&folder).join(format!("{name}.log")),
             folder,
@@ -65,7 +67,7 @@ impl Address {
         for folder in [Some(self.folder.as_path()), self.log.parent()].into_iter().flatten() {
             private_folder(folder).map_err(|error| cannot(folder, error))?;
         }
-        if let Some(folder) = self.database.parent() {
+        if let Some(folder) = self.database.path().parent() {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(0o700);
             builder.create(folder).map_err(|error| cannot(folder, error))?;
@@ -99,16 +101,6 @@ fn one_name(path: &Path) -> PathBuf {
     }
 }
 
-/// A short name for a database, the same on every machine.
-fn name_of(database: &Path) -> String {
-    let digest = Sha256::digest(database.as_os_str().as_bytes());
-    digest.iter().take(8).fold(String::new(), |mut name, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(name, "{byte:02x}");
-        name
-    })
-}
-
 fn beside(database: &Path, ending: &str) -> PathBuf {
     let mut path = OsString::from(database);
     path.push(ending);
@@ -128,8 +120,8 @@ mod tests {
         std::fs::write(&real, "").unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
         assert_eq!(one_name(&real), before, "also before it is there");
-        assert_eq!(name_of(&one_name(&link)), name_of(&before));
-        assert_ne!(name_of(&one_name(&folder.path().join("other.db"))), name_of(&before));
+        assert_eq!(one_name(&link), before);
+        assert_ne!(one_name(&folder.path().join("other.db")), before);
     }
 
     #[test]

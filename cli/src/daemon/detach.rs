@@ -1,8 +1,8 @@
 //! Starts this program again as a process that outlives the terminal.
 
 use super::address::Address;
+use crate::database::Database;
 use crate::environment::Environment;
-use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -24,11 +24,16 @@ pub fn start(address: &Address, environment: &Environment) -> io::Result<Child> 
     )]
     let mut command = Command::new(std::env::current_exe()?);
     command
-        .args(["daemon", "start", "--foreground", "--detached", "--db"].map(OsStr::new))
-        .arg(&address.database)
+        .args(["daemon", "start", "--foreground", "--detached"])
         .current_dir("/")
         // The secrets are no longer in the environment of this process.
-        .envs(environment.secret_variables())
+        .envs(environment.secret_variables());
+    match &address.database {
+        Database::File(path) => command.arg("--db").arg(path),
+        // The address may contain a password, which other users would see in the arguments.
+        Database::Server(server) => command.env("POSSE_DB", &server.options.url),
+    };
+    command
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)

@@ -34,7 +34,7 @@ pub async fn run(
     let lock = Lock::take(&address.lock)
         .map_err(|error| cannot(&format!("lock {}", address.lock.display()), error))?;
     let Some(mut lock) = lock else {
-        let database = address.database.display();
+        let database = &address.database;
         return Err(Failure::internal(format!("a daemon runs already on {database}"))
             .hint("`posse daemon status` says more"));
     };
@@ -49,7 +49,7 @@ pub async fn run(
     };
     let (pid, version) = (std::process::id(), VERSION.to_owned());
     let notice = Notice { pid, socket: address.socket.clone(), log, version };
-    let database = address.database.display().to_string();
+    let database = address.database.to_string();
     let told = lock.tell(&notice).map_err(|error| cannot("say that it runs", error));
     let mut ended = Ok(Code::Done);
     if told.is_ok() {

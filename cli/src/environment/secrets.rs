@@ -17,7 +17,7 @@ pub fn take() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (name, value) in std::env::vars_os() {
         if let (Some(name), Some(value)) = (name.to_str(), value.to_str())
-            && is_secret(name)
+            && (is_secret(name) || name == "POSSE_DB" && value.contains("://"))
             && !value.is_empty()
         {
             found.insert(name.to_owned(), value.to_owned());

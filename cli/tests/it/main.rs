@@ -47,6 +47,7 @@ mod rules;
 mod run;
 mod secrets;
 mod seen;
+mod server_database;
 mod settings;
 mod sharing;
 mod signals;

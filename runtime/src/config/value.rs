@@ -4,14 +4,14 @@ use super::table::{Effective, Layer, Layered, Merge, Row};
 use super::{Origin, Setting};
 use crate::limits::{parse_duration, parse_size, show_duration};
 use posse_protocol::{AgentName, Announce, Cleanup, DelegationStrategy, Effort, Limit, Mode, Usd};
-use posse_store::Durability;
+use posse_store::{Durability, PostgresOptions};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A type of settings.
@@ -107,6 +107,17 @@ pub struct OrOff(pub Duration);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub struct Bytes(pub u64);
 
+/// The path of a database file, or the address of a database on a server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DatabaseAddress(pub String);
+
+/// Shows no password.
+impl fmt::Debug for DatabaseAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DatabaseAddress({:?})", without_password(self))
+    }
+}
+
 /// Whether unfinished runs continue by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -149,6 +160,7 @@ values! {
     Announce, Self, Ok, as_it_is;
     AutoResume, Self, Ok, as_it_is;
     Cleanup, Self, Ok, as_it_is;
+    DatabaseAddress, String, database, |it: &DatabaseAddress| json!(without_password(it));
     DelegationStrategy, Self, Ok, as_it_is;
     Durability, Self, Ok, as_it_is;
     Effort, Self, Ok, as_it_is;
@@ -169,6 +181,27 @@ values! {
 
 fn as_it_is(value: impl Serialize) -> Json {
     json!(value)
+}
+
+/// Converts the path or the address of a database, or says what is wrong with it.
+fn database(text: String) -> Result<DatabaseAddress, String> {
+    let is_address = ["postgres://", "postgresql://"].iter().any(|it| text.starts_with(it));
+    match is_address || Path::new(&text).is_absolute() {
+        true => Ok(DatabaseAddress(text)),
+        false => Err(" is neither the absolute path of a file nor an address that begins with \
+                      `postgres://`"
+            .to_owned()),
+    }
+}
+
+/// Returns the address with `…` in place of a password.
+fn without_password(DatabaseAddress(text): &DatabaseAddress) -> String {
+    match PostgresOptions::new(text).written_password() {
+        Some(password) if !password.is_empty() && text.contains("://") => {
+            text.replace(password, "…")
+        }
+        _ => text.clone(),
+    }
 }
 
 /// Converts an amount in dollars, or says what is wrong with it.

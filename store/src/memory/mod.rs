@@ -284,6 +284,10 @@ impl Claims for MemoryStore {
         let number = self.lapses.load(Ordering::SeqCst);
         (self.clock().steady_ms() <= self.until.load(Ordering::SeqCst)).then_some(number)
     }
+
+    fn lease_length(&self) -> Duration {
+        self.memory.0.lease
+    }
 }
 
 #[async_trait]

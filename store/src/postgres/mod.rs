@@ -260,6 +260,10 @@ impl Claims for PostgresStore {
     fn lease(&self) -> Option<u64> {
         self.reader.presence.lease_number()
     }
+
+    fn lease_length(&self) -> Duration {
+        self.reader.presence.lease
+    }
 }
 
 #[async_trait]

@@ -15,10 +15,13 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct PostgresOptions {
     /// The address: `postgres://user@host/database`. The password comes from this address, from
-    /// `password_file`, from `PGPASSWORD`, or from the `.pgpass` of the user, in this order.
+    /// `password_file`, from `password`, from `PGPASSWORD`, or from the `.pgpass` of the user, in
+    /// this order.
     pub url: String,
     /// A file that contains only the password.
     pub password_file: Option<PathBuf>,
+    /// The password.
+    pub password: Option<String>,
     /// The schema of the tables. It is created if it does not exist.
     pub schema: String,
     /// Whether the server must be verified.
@@ -71,6 +74,7 @@ impl PostgresOptions {
         PostgresOptions {
             url: url.into(),
             password_file: None,
+            password: None,
             schema: "posse".to_owned(),
             server: ServerIdentity::Verified,
             bell: Bell::On,
@@ -80,6 +84,19 @@ impl PostgresOptions {
             clock: Arc::new(MachineClock::new()),
             scrub: None,
         }
+    }
+
+    /// Returns the address without a password, with the host and the name that a connection uses.
+    ///
+    /// # Errors
+    /// When the address cannot be used.
+    pub fn place(&self) -> Result<String, StoreError> {
+        self.connect("posse").map(|options| place(&options))
+    }
+
+    /// Returns the password in the address, as it is written there.
+    pub fn written_password(&self) -> Option<&str> {
+        password_of(&self.url)
     }
 
     pub(super) fn poll_at_most(&self) -> Duration {
@@ -121,11 +138,16 @@ impl PostgresOptions {
             // No statement is prepared, and a pooler may not know this setting.
             .statement_cache_capacity(0)
             .extra_float_digits(None);
-        if let Some(file) = self.password_file.as_ref().filter(|_| !has_password(url)) {
-            let read = std::fs::read_to_string(file).map_err(|error| {
-                unusable(format!("its password cannot be read from {}: {error}", file.display()))
-            })?;
-            options = options.password(read.trim_end_matches(['\r', '\n']));
+        if password_of(url).is_none() {
+            if let Some(file) = &self.password_file {
+                let read = std::fs::read_to_string(file).map_err(|error| {
+                    let file = file.display();
+                    unusable(format!("its password cannot be read from {file}: {error}"))
+                })?;
+                options = options.password(read.trim_end_matches(['\r', '\n']));
+            } else if let Some(password) = &self.password {
+                options = options.password(password);
+            }
         }
         if is_local(&options) || self.server == ServerIdentity::Unverified {
             return Ok(options);
@@ -190,21 +212,23 @@ fn is_local(options: &PgConnectOptions) -> bool {
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Returns the names of the parameters in an address.
-fn settings(url: &str) -> impl Iterator<Item = &str> {
+/// Returns the parameters in an address: names and values.
+fn settings(url: &str) -> impl Iterator<Item = (&str, &str)> {
     let settings = url.split_once('?').map_or("", |(_, settings)| settings);
-    settings.split('&').map(|setting| setting.split('=').next().unwrap_or_default())
+    settings.split('&').map(|setting| setting.split_once('=').unwrap_or((setting, "")))
 }
 
 fn names_ssl_mode(url: &str) -> bool {
-    settings(url).any(|name| matches!(name, "sslmode" | "ssl-mode"))
+    settings(url).any(|(name, _)| matches!(name, "sslmode" | "ssl-mode"))
 }
 
-fn has_password(url: &str) -> bool {
+/// Returns the password in an address, as it is written there.
+fn password_of(url: &str) -> Option<&str> {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?']).next().unwrap_or_default();
     let user = authority.rsplit_once('@').map(|(user, _)| user);
-    user.is_some_and(|user| user.contains(':')) || settings(url).any(|name| name == "password")
+    let in_user = user.and_then(|user| user.split_once(':')).map(|(_, password)| password);
+    in_user.or_else(|| settings(url).find(|(name, _)| *name == "password").map(|(_, value)| value))
 }
 
 /// Checks the name of a schema, which becomes part of statements and of the name of a channel.
@@ -270,9 +294,9 @@ mod tests {
 
     #[test]
     fn a_password_of_the_address_goes_before_that_of_a_file() {
-        assert!(has_password("postgres://u:p@h/d"));
-        assert!(has_password("postgres:///d?user=u&password=p"));
-        assert!(!has_password("postgres://u@h:5432/d?a=b:c@d"));
+        assert_eq!(password_of("postgres://u:p@h/d"), Some("p"));
+        assert_eq!(password_of("postgres:///d?user=u&password=p"), Some("p"));
+        assert_eq!(password_of("postgres://u@h:5432/d?a=b:c@d"), None);
         let missing = Some(PathBuf::from("/nowhere/at/all"));
         let with = |url: &str| {
             let options =

@@ -389,6 +389,10 @@ impl Claims for SqliteStore {
     fn lease(&self) -> Option<u64> {
         self.reader.lease()
     }
+
+    fn lease_length(&self) -> Duration {
+        self.reader.lease_length()
+    }
 }
 
 #[async_trait]

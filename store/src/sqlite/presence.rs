@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(super) struct Presence {
     pub(super) worker: WorkerId,
     clock: Arc<dyn Clock>,
-    lease: Duration,
+    pub(super) lease: Duration,
     folder: PathBuf,
     /// Locked while the worker is alive. `None` for a worker that only reads.
     lock: Option<File>,

@@ -105,6 +105,10 @@ impl Reader {
         self.presence.lease_number()
     }
 
+    pub(super) fn lease_length(&self) -> Duration {
+        self.presence.lease
+    }
+
     /// The time in milliseconds since 1970, by the clock that stamps events.
     pub(super) fn now_ms(&self) -> u64 {
         self.presence.clock().wall_ms()

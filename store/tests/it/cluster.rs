@@ -2,7 +2,7 @@
 
 use crate::postgres::Servers;
 use crate::sample::*;
-use crate::server::{Bouncer, Database, Server};
+use posse_testkit::postgres::{Bouncer, Database, Server};
 use futures_util::future::join_all;
 use posse_protocol::{Event, RunId, Seq};
 use posse_store::conformance::Subject;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 async fn database() -> Database {
-    Server::shared().database().await
+    Server::shared().database()
 }
 
 async fn open(database: &Database) -> Arc<PostgresStore> {
@@ -163,8 +163,7 @@ async fn cut_off(database: &Database, answered: &AtomicUsize, stop: &AtomicBool)
             .execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                  WHERE datname = current_database() AND application_name LIKE 'posse %'",
-            )
-            .await;
+            );
         cuts += 1;
         until("the store goes on", async || {
             stop.load(Ordering::SeqCst) || answered.load(Ordering::SeqCst) > before
@@ -210,7 +209,7 @@ async fn what_is_stored_when_a_connection_breaks_is_stored_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_answered_outlives_a_server_that_is_killed() {
-    let database = Server::alone().database().await;
+    let database = Server::alone().database();
     let stores = [open(&database).await, open(&database).await];
     let runs: Vec<RunId> =
         join_all((0..6).map(|_| create(&*stores[0], 1, Ownership::Queued))).await;
@@ -272,10 +271,10 @@ async fn a_newer_schema_is_refused_untouched() {
     let store = open(&database).await;
     let run = create(&*store, 2, Ownership::Queued).await;
     store.close().await;
-    database.execute("UPDATE posse.marks SET number = 99 WHERE name = 'schema'").await;
+    database.execute("UPDATE posse.marks SET number = 99 WHERE name = 'schema'");
     let tables = "SELECT string_agg(c.relname || c.relfilenode, ' ' ORDER BY c.relname) \
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'posse'";
-    let before = database.text(tables).await;
+    let before = database.text(tables);
     match PostgresStore::open(PostgresOptions::new(database.url())).await {
         Err(StoreError::NewerDatabase { path, found: 99, known: 6 }) => {
             assert!(path.starts_with("postgres://posse@/"), "{path}");
@@ -283,10 +282,10 @@ async fn a_newer_schema_is_refused_untouched() {
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("a newer database was opened"),
     }
-    assert_eq!(database.text(tables).await, before);
-    assert_eq!(database.text("SELECT max(number)::text FROM posse.marks").await, "99");
-    assert_eq!(database.text("SELECT count(*)::text FROM posse.workers").await, "0");
-    database.execute("UPDATE posse.marks SET number = 6 WHERE name = 'schema'").await;
+    assert_eq!(database.text(tables), before);
+    assert_eq!(database.text("SELECT max(number)::text FROM posse.marks"), "99");
+    assert_eq!(database.text("SELECT count(*)::text FROM posse.workers"), "0");
+    database.execute("UPDATE posse.marks SET number = 6 WHERE name = 'schema'");
     assert_eq!(read(&*open(&database).await, run).await.unwrap(), 2);
 }
 
@@ -335,7 +334,7 @@ async fn a_death_counts_and_silence_does_not() {
     let sessions = || async {
         let count = "SELECT count(DISTINCT application_name)::text FROM pg_stat_activity \
             WHERE datname = current_database() AND application_name LIKE 'posse %'";
-        servers.database().text(count).await == "2"
+        servers.database().text(count) == "2"
     };
     until("the sessions of a killed worker end", sessions).await;
     servers.pass(servers.lease() + Duration::from_secs(1));
@@ -395,7 +394,7 @@ async fn a_step_and_a_lease_write_no_index() {
     };
     for (table, expected) in [("runs", 80), ("workers", 40)] {
         let told = || async {
-            let numbers = database.text(&written(table)).await;
+            let numbers = database.text(&written(table));
             let mut numbers = numbers.split(' ').map(|number| number.parse::<i64>().unwrap());
             let (all, hot) = (numbers.next().unwrap(), numbers.next().unwrap());
             // A page can be full while another transaction still sees its dead rows.

@@ -19,7 +19,6 @@ mod opening;
 mod postgres;
 mod process;
 mod sample;
-mod server;
 mod wal;
 
 // `memory` compiles a source file of the crate, which needs these.

@@ -1,6 +1,6 @@
 //! The conformance tests on PostgreSQL, with a private server.
 
-use crate::server::{Database, Server};
+use posse_testkit::postgres::{Database, Server};
 use async_trait::async_trait;
 use posse_protocol::{RunId, Seq};
 use posse_store::conformance::{MovableClock, Subject, WallJump, Workers};
@@ -24,7 +24,7 @@ pub struct Servers {
 
 impl Servers {
     pub async fn new() -> Self {
-        let database = Server::shared().database().await;
+        let database = Server::shared().database();
         let ahead = database.folder().join(format!("{}.clock", database.name()));
         std::fs::write(&ahead, "0").unwrap();
         let (schemas, workers) = (Mutex::default(), Workers::default());
@@ -69,7 +69,7 @@ impl Subject for Servers {
              $$ SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT) \
              + CAST(pg_read_file('{file}') AS BIGINT) $$"
         );
-        self.database.execute(&change).await;
+        self.database.execute(&change);
         store
     }
 
@@ -101,7 +101,7 @@ impl Subject for Servers {
             "UPDATE {schema}.events SET body = substr(body, 1, length(body) - 6) || '~' || \
              substr(body, length(body) - 4) WHERE run = '{run}' AND seq = {seq}"
         );
-        self.database.execute(&change).await;
+        self.database.execute(&change);
     }
 }
 

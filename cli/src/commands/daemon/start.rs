@@ -87,7 +87,7 @@ fn failed(what: &str, address: &Address, from: u64) -> Failure {
 }
 
 fn tell(common: &Common, address: &Address, daemon: &Daemon, word: &str) -> Result<Code, Failure> {
-    let (pid, database) = (daemon.pid(), address.database.display());
+    let (pid, database) = (daemon.pid(), &address.database);
     let log = daemon.notice().log.as_ref();
     if common.global.json {
         print::json_pretty(&json!({
@@ -95,7 +95,7 @@ fn tell(common: &Common, address: &Address, daemon: &Daemon, word: &str) -> Resu
             "started": word == "runs",
             "pid": pid,
             "version": VERSION,
-            "database": address.database,
+            "database": address.database.to_string(),
             "socket": daemon.notice().socket,
             "log": log,
         }))?;

@@ -22,12 +22,12 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
     };
     if common.global.json {
         print::json_pretty(
-            &json!({"running": false, "pid": pid, "why": why, "database": address.database}),
+            &json!({"running": false, "pid": pid, "why": why, "database": address.database.to_string()}),
         )?;
     } else {
         let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
         print::line(format!("{:11} {why}{pid}", "daemon"))?;
-        print::line(format!("{:11} {}", "database", address.database.display()))?;
+        print::line(format!("{:11} {}", "database", address.database))?;
         if !common.global.quiet {
             print::note("`posse daemon start` starts one");
         }

@@ -30,7 +30,7 @@ pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
             if common.global.json {
                 print::json_pretty(&json!({"stopped": false, "pid": null, "unfinished": null}))?;
             } else if !common.global.quiet {
-                print::note(format!("no daemon runs on {}", address.database.display()));
+                print::note(format!("no daemon runs on {}", address.database));
             }
             return Ok(Code::Done);
         }

@@ -2,6 +2,7 @@
 
 use super::super::Common;
 use crate::daemon::address::Address;
+use crate::database::Database;
 use crate::daemon::unit;
 use crate::exit::{Code, Failure};
 use crate::print;
@@ -27,7 +28,20 @@ impl Unit {
             Failure::usage("no folder for settings: neither HOME nor XDG_CONFIG_HOME is set")
         })?;
         let keys = settings.join("daemon.env");
-        let text = unit::text(&executable, &Address::of(common)?.database, &keys);
+        let text = match &Address::of(common)?.database {
+            Database::File(path) => unit::text(&executable, path, &keys),
+            Database::Server(server) if server.options.written_password().is_some() => {
+                let message = "the address of the database contains a password, which every user \
+                               could read in a unit";
+                return Err(Failure::usage(message).hint(format!(
+                    "leave it out of the address, and put PGPASSWORD=… into {}",
+                    keys.display()
+                )));
+            }
+            Database::Server(server) => {
+                unit::text(&executable, Path::new(&server.options.url), &keys)
+            }
+        };
         let path = settings.with_file_name("systemd").join("user").join(unit::NAME);
         Ok(Unit { text, path, keys })
     }

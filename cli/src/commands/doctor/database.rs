@@ -14,10 +14,12 @@ const BY: &str = "posse doctor";
 
 pub async fn rebuild(common: &Common) -> Result<Code, Failure> {
     if !common.has_database()? {
-        let path = common.database()?;
-        return Err(Failure::usage(format!("there is no database {} yet", path.display())));
+        let database = common.database()?;
+        return Err(Failure::usage(format!("there is no database {database} yet")));
     }
-    let mended = store::rebuild(&Options::new(common.database()?)).await.map_err(failure)?;
+    let database = common.database()?;
+    let options = Options::new(database.file("posse doctor --rebuild")?);
+    let mended = store::rebuild(&options).await.map_err(failure)?;
     let runs = format::count(mended.runs, "run");
     let mut what = format!("rebuilt: {runs} restored from the logs");
     for (count, kind) in [(mended.damaged, "damaged log"), (mended.lost, "unreadable row")] {
@@ -30,7 +32,8 @@ pub async fn rebuild(common: &Common) -> Result<Code, Failure> {
 }
 
 pub async fn restore(common: &Common, backup: &Path) -> Result<Code, Failure> {
-    let options = Options::new(common.database()?);
+    let database = common.database()?;
+    let options = Options::new(database.file("posse doctor --restore")?);
     let mended = store::restore(&options, backup).await.map_err(failure)?;
     tell(common, &mended, &format!("restored from {}", backup.display())).await
 }
@@ -56,12 +59,12 @@ async fn tell(common: &Common, mended: &Mended, what: &str) -> Result<Code, Fail
     let paused = if mended.forgets { pause(common).await? } else { 0 };
     if common.global.json {
         print::json_pretty(&json!({
-            "database": common.database()?, "kept": mended.kept, "rebuilt": mended.runs,
+            "database": common.database()?.to_string(), "kept": mended.kept, "rebuilt": mended.runs,
             "damaged": mended.damaged, "lost": mended.lost, "paused": paused,
         }))?;
         return Ok(Code::Done);
     }
-    print::line(format!("{} {what}", common.database()?.display()))?;
+    print::line(format!("{} {what}", common.database()?))?;
     if let Some(kept) = &mended.kept {
         print::line(format!("the old one is kept: {}", kept.display()))?;
     }

@@ -6,7 +6,14 @@
 //! after the last test has ended, however it ended: a test holds a lock on a file, and the keeper
 //! waits for that lock.
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    missing_docs,
+    reason = "for tests, which end where something fails"
+)]
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -134,13 +141,13 @@ impl Server {
     }
 
     /// Creates a database.
-    pub async fn database(self) -> Database {
+    pub fn database(self) -> Database {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let next = NEXT.fetch_add(1, Ordering::SeqCst);
         let name = format!("t{}_{next}", std::process::id());
         let database = Database { server: self, name };
         let create = format!("CREATE DATABASE {} STRATEGY file_copy", database.name);
-        execute(&database.server.url("postgres"), &create).await;
+        psql(&database.server.folder, "postgres", &create).expect("a database can be created");
         database
     }
 }
@@ -163,15 +170,17 @@ impl Database {
         self.server.url(&self.name)
     }
 
-    pub async fn execute(&self, statements: &str) {
-        execute(&self.url(), statements).await;
+    /// Executes statements. Panics if one fails.
+    pub fn execute(&self, statements: &str) {
+        self.text(statements);
     }
 
-    /// Returns the one text that `query` selects.
-    pub async fn text(&self, query: &str) -> String {
-        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
-        let query = AssertSqlSafe(query.to_owned());
-        sqlx::query_scalar(query).fetch_one(&mut connection).await.unwrap()
+    /// Returns the one text that `query` selects. Panics if it fails.
+    pub fn text(&self, query: &str) -> String {
+        match psql(&self.server.folder, &self.name, query) {
+            Ok(text) => text,
+            Err(why) => panic!("{query}: {why}"),
+        }
     }
 }
 
@@ -180,8 +189,7 @@ impl Bouncer {
     pub fn start(database: &Database) -> Option<Self> {
         use std::os::unix::fs::PermissionsExt;
         let program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].map(PathBuf::from);
-        let named = std::env::var("POSSE_TEST_PGBOUNCER").ok().map(PathBuf::from);
-        let program = named.into_iter().chain(program).find(|program| program.exists())?;
+        let program = program.into_iter().find(|program| program.exists())?;
         let folder = database.folder().join(format!("{}.pool", database.name()));
         std::fs::create_dir(&folder).unwrap();
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
@@ -228,26 +236,28 @@ fn is_root() -> bool {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // With a program, because this may be dropped inside of an executor.
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
-        let psql = Command::new(programs().join("psql"))
-            .args(["-q", "-X", "-h"])
-            .arg(&self.server.folder)
-            .args(["-U", "posse", "-d", "postgres", "-c", &drop])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
         // What remains is removed with the server.
-        let _ = psql;
+        let _ = psql(&self.server.folder, "postgres", &drop);
     }
 }
 
-async fn execute(url: &str, statements: &str) {
-    let mut connection = PgConnection::connect(url).await.unwrap();
-    let statements = AssertSqlSafe(statements.to_owned());
-    sqlx::raw_sql(statements).execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
+/// Executes statements with the server's own client, and returns what they select.
+///
+/// # Errors
+/// What the client printed.
+fn psql(server: &Path, database: &str, statements: &str) -> Result<String, String> {
+    let ran = Command::new(programs().join("psql"))
+        .args(["-q", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h"])
+        .arg(server)
+        .args(["-U", "posse", "-d", database, "-c", statements])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    match ran.status.success() {
+        true => Ok(String::from_utf8_lossy(&ran.stdout).trim_end().to_owned()),
+        false => Err(String::from_utf8_lossy(&ran.stderr).into_owned()),
+    }
 }
 
 /// Registers as a user of the server in `folder`, and starts it if needed. Returns `None` if it is
