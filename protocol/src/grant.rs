@@ -1,7 +1,7 @@
 //! Grants: what a run may do.
 
 use crate::{
-    Budget, Delegation, Extra, Mode, Network, Permissions, Profile, SkillOffer, SourceOffer,
+    Budget, Delegation, Extra, Mode, Network, Permissions, Profile, Site, SkillOffer, SourceOffer,
     ToolFacts, Worktree,
 };
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,12 @@ pub struct Grant {
     /// be granted them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceOffer>,
+    /// Where the workspace is.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub site: Site,
+    /// The label that the worker of the run must have; empty if it needs none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub needs: String,
     /// How much the run and its subagents may spend together.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,

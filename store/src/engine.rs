@@ -8,6 +8,7 @@ mod cells;
 mod codec;
 mod deliveries;
 mod hub;
+mod introduction;
 mod lease;
 mod looks;
 mod reads;
@@ -22,6 +23,7 @@ pub(crate) use codec::{
 pub(crate) use deliveries::{
     Change, Changed, bind_condemned, bind_delivery, bind_saved, delivery_row, listed, listing,
 };
+pub(crate) use introduction::{Introduction, introduced};
 pub(crate) use hub::Hub;
 pub(crate) use lease::Lease;
 pub(crate) use looks::{MOST, bind_ahead, bind_ids, bind_of_each_root, cut, room_for};

@@ -32,6 +32,7 @@ mod sql;
 mod sqlite;
 mod store;
 pub mod transaction;
+mod worker;
 
 pub use append::{Append, Appended, Draft, Guard, Ownership, Reserve, Scrub};
 pub use budget::shares;
@@ -55,3 +56,4 @@ pub use row::{
 pub use spending::{By, LedgerRow, ModelCall, Spending, SpendingQuery, date};
 pub use sqlite::{Durability, Mended, Opening, Options, SqliteStore, rebuild, restore};
 pub use store::{Claims, Flaw, Inspection, Logs, Store};
+pub use worker::{Worker, WorkerAbout, is_worker_name};

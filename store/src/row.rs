@@ -85,6 +85,10 @@ pub struct RunWork {
     pub priority: i32,
     /// How many subagents of its parent may execute at the same time, if the parent sets a limit.
     pub abreast: Option<u32>,
+    /// The machine whose workers can have its workspace; empty if any machine can.
+    pub host: String,
+    /// The label that its worker must have; empty if it needs none.
+    pub needs: String,
     /// How many processes in a row died while they executed it. See [`RunRow::deaths_in_a_row`].
     pub deaths: u32,
     /// How many tool calls it had made at the last of these deaths.

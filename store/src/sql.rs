@@ -27,10 +27,10 @@ pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, sessio
     reserved_input, reserved_output, reserved_cost, damaged, parent, root, depth, stopping, awaits, \
     label, priority, background, expects, gathers, gathered_at, paused, finished_at, cleanup, \
     erased, account, budget, drawn, calling, calling_for, asks, abreast, archive_after, \
-    uncertain_input, uncertain_output, uncertain_cost, cut_calls, deaths, calls_at_death";
+    uncertain_input, uncertain_output, uncertain_cost, cut_calls, deaths, calls_at_death, host, needs";
 
 /// Columns that never change.
-const CONSTANT: [&str; 15] = [
+const CONSTANT: [&str; 17] = [
     "id",
     "workspace",
     "session",
@@ -46,6 +46,8 @@ const CONSTANT: [&str; 15] = [
     "budget",
     "abreast",
     "archive_after",
+    "host",
+    "needs",
 ];
 
 /// Columns that change with every step. Each is in at most one index, because an engine writes an
@@ -73,7 +75,7 @@ const MOVING: [&str; 18] = [
 
 /// The number of columns in `RUN_COLUMNS`.
 #[cfg(test)]
-const RUN_WIDTH: usize = 57;
+const RUN_WIDTH: usize = 59;
 
 /// The columns of a run that waits for a slot.
 const QUEUED_COLUMNS: &str = "id, root, parent, agent, model, workspace, priority, ready_at, abreast, deaths, \
@@ -94,10 +96,10 @@ const CALL_COLUMNS: &str = "run, seq, at, root, agent, model, label, purpose, en
 #[cfg(test)]
 const CALL_WIDTH: usize = 19;
 
-pub(crate) const WORKERS: &str = "SELECT id, boot, lease_until FROM workers";
-pub(crate) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until) \
-    VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET boot = excluded.boot, \
-    lease_until = excluded.lease_until";
+pub(crate) const WORKERS: &str = "SELECT id, boot, lease_until, about FROM workers";
+pub(crate) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until, about) \
+    VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO UPDATE SET boot = excluded.boot, \
+    lease_until = excluded.lease_until, about = excluded.about";
 pub(crate) const WORKER_DELETE: &str = "DELETE FROM workers WHERE id = $1";
 /// Queues runs without a known worker again, at their old place.
 pub(crate) const DISOWN: &str = "UPDATE runs SET owner = NULL \
@@ -303,10 +305,11 @@ pub(crate) struct Shape {
     pub(crate) only_to_stop: bool,
 }
 
-/// Selects runs to claim, by priority and then by time. Binds: version, ids, workspace, limit.
-pub(crate) fn claimable(shape: Shape) -> String {
+/// Selects runs to claim that fulfil `condition`, by priority and then by time. Binds: version, ids,
+/// workspace, limit.
+pub(crate) fn claimable(shape: Shape, condition: &str) -> String {
     let mut next = 2;
-    let mut filter = String::new();
+    let mut filter = condition.to_owned();
     if shape.ids > 0 {
         filter.push_str(&format!(" AND id IN {}", placeholders(next, shape.ids)));
         next += shape.ids;
@@ -349,11 +352,11 @@ pub(crate) struct Passed {
     pub(crate) parents: usize,
 }
 
-/// Selects the first runs of the queue. Binds: version, workspace, agents, models and parents to
+/// Selects the first runs of the queue that fulfil `condition`. Binds: version, workspace, agents, models and parents to
 /// leave out, limit.
-pub(crate) fn queue_ahead(passed: Passed) -> String {
+pub(crate) fn queue_ahead(passed: Passed, condition: &str) -> String {
     let mut next = 2;
-    let mut filter = String::new();
+    let mut filter = condition.to_owned();
     if passed.workspace {
         filter.push_str(" AND workspace = $2");
         next += 1;
@@ -375,10 +378,10 @@ pub(crate) fn queue_ahead(passed: Passed) -> String {
     )
 }
 
-/// Selects the first waiting runs of every root. It steps from root to root in the index, so its
+/// Selects the first waiting runs of every root that fulfil `condition`. It steps from root to root in the index, so its
 /// time grows with the number of roots, not with the number of waiting runs. Binds: the most roots,
 /// version, workspace, the most runs of each root.
-pub(crate) fn queue_by_root(passed: Passed) -> String {
+pub(crate) fn queue_by_root(passed: Passed, condition: &str) -> String {
     let (filter, limit) = if passed.workspace { (" AND workspace = $3", "$4") } else { ("", "$3") };
     let columns: Vec<String> =
         QUEUED_COLUMNS.split(", ").map(|column| format!("runs.{column}")).collect();
@@ -392,7 +395,7 @@ pub(crate) fn queue_by_root(passed: Passed) -> String {
          ) \
          SELECT {} FROM roots, runs WHERE runs.id IN ( \
              SELECT id FROM runs AS lined WHERE lined.root = roots.root AND {READY} \
-             AND version <= $2 AND damaged IS NULL{filter} \
+             AND version <= $2 AND damaged IS NULL{condition}{filter} \
              ORDER BY priority DESC, ready_at, id LIMIT {limit} \
          )",
         columns.join(", ")
@@ -404,19 +407,20 @@ pub(crate) fn queue_until() -> String {
     format!("SELECT MAX(ready_at) FROM runs WHERE {READY}")
 }
 
-/// Selects runs that wait since a given time or later. Binds: version, time, limit.
-pub(crate) fn queue_since() -> String {
+/// Selects runs that wait since a given time or later and fulfil `condition`. Binds: version, time,
+/// limit.
+pub(crate) fn queue_since(condition: &str) -> String {
     format!(
         "SELECT {QUEUED_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL \
-         AND ready_at >= $2 ORDER BY ready_at, id LIMIT $3"
+         AND ready_at >= $2{condition} ORDER BY ready_at, id LIMIT $3"
     )
 }
 
-/// Selects those of `count` runs that wait. Binds: version, ids.
-pub(crate) fn queue_of(count: usize) -> String {
+/// Selects those of `count` runs that wait and fulfil `condition`. Binds: version, ids.
+pub(crate) fn queue_of(count: usize, condition: &str) -> String {
     format!(
         "SELECT {QUEUED_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL \
-         AND id IN {}",
+         AND id IN {}{condition}",
         placeholders(2, count)
     )
 }

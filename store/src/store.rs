@@ -8,6 +8,7 @@ use crate::leftover::Leftovers;
 use crate::queue::{Claimed, Look, Queue, Wanted};
 use crate::row::RunRow;
 use crate::spending::{LedgerRow, Spending, SpendingQuery};
+use crate::worker::{Worker, WorkerAbout};
 use async_trait::async_trait;
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use std::collections::HashMap;
@@ -74,6 +75,10 @@ pub trait Claims: Send + Sync {
     /// Changes whenever a run may have become claimable, also because its owner died.
     fn ready(&self) -> watch::Receiver<u64>;
 
+    /// Tells others about this worker with the next renewal of its lease, and restricts
+    /// [`Claims::claim`] and [`Claims::queue`] to the runs that it takes.
+    fn introduce(&self, about: WorkerAbout);
+
     /// Renews the lease of this worker. When the lease ends, other workers may claim its runs.
     async fn renew(&self) -> Result<(), StoreError>;
 
@@ -106,6 +111,9 @@ pub trait Inspection: Send + Sync {
     /// Returns the rows of `run` in the ledger: one for each settled model call. Calls from before
     /// the ledger are one row.
     async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError>;
+
+    /// Returns the living workers that have introduced themselves.
+    async fn workers(&self) -> Result<Vec<Worker>, StoreError>;
 
     /// Finds damage outside of the logs, such as changed deliveries. SQLite also checks the schema,
     /// and the indexes against their rows. Reads the whole store.

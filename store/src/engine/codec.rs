@@ -60,7 +60,11 @@ pub(crate) fn bind_run<B: Bind>(query: B, row: &RunRow) -> B {
         .number(row.work.abreast.map(i64::from))
         .number(row.state.archive_after_ms.map(to_sql));
     let query = bind_uncertain(query, row);
-    query.number(i64::from(row.work.deaths)).number(to_sql(row.work.calls_at_death))
+    query
+        .number(i64::from(row.work.deaths))
+        .number(to_sql(row.work.calls_at_death))
+        .text(row.work.host.clone())
+        .text(row.work.needs.clone())
 }
 
 /// Binds the id and the columns that change with every step.
@@ -268,6 +272,8 @@ fn decode_run(id: RunId, row: &impl Cells) -> Result<RunRow, Error> {
             abreast: maybe_number(row, 49)?.and_then(|most| u32::try_from(most).ok()),
             deaths: small(row, 55)?,
             calls_at_death: number(56)?,
+            host: text(57)?,
+            needs: text(58)?,
         },
         family: RunFamily {
             parent: maybe(28)?.map(|run| run.parse()).transpose().map_err(parse_error)?,

@@ -29,6 +29,7 @@ pub(crate) fn bind_ahead<B: Bind>(
     make: impl FnOnce(&str) -> B,
     workspace: Option<&str>,
     passed: &Passed,
+    condition: &str,
 ) -> B {
     let room = |count: usize| room_for(count).1;
     let (agents, models, parents) = (&passed.agents, &passed.models, &passed.parents);
@@ -38,7 +39,7 @@ pub(crate) fn bind_ahead<B: Bind>(
         models: room(models.len()),
         parents: room(parents.len()),
     };
-    let mut ahead = make(&sql::queue_ahead(shape)).number(i64::from(SCHEMA_VERSION));
+    let mut ahead = make(&sql::queue_ahead(shape, condition)).number(i64::from(SCHEMA_VERSION));
     if let Some(workspace) = workspace {
         ahead = ahead.text(workspace.to_owned());
     }
@@ -58,10 +59,12 @@ pub(crate) fn bind_ahead<B: Bind>(
 pub(crate) fn bind_of_each_root<B: Bind>(
     make: impl FnOnce(&str) -> B,
     workspace: Option<&str>,
+    condition: &str,
 ) -> B {
     let shape = sql::Passed { workspace: workspace.is_some(), ..sql::Passed::default() };
-    let mut of_each =
-        make(&sql::queue_by_root(shape)).number(i64::from(ROOTS)).number(i64::from(SCHEMA_VERSION));
+    let mut of_each = make(&sql::queue_by_root(shape, condition))
+        .number(i64::from(ROOTS))
+        .number(i64::from(SCHEMA_VERSION));
     if let Some(workspace) = workspace {
         of_each = of_each.text(workspace.to_owned());
     }

@@ -6,7 +6,7 @@ use crate::{
     Background, By, DeliveryState, Filter, Kin, Label, Leftover, Leftovers, Look, ModelCall, Queue,
     Queued, RunRow, Spending, SpendingQuery, Unfinished, date,
 };
-use posse_protocol::{Cleanup, RunId, Usage, Usd};
+use posse_protocol::{Cleanup, RunId, Usage, Usd, WorkerId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -25,7 +25,10 @@ pub(super) fn in_line<'a>(rows: impl Iterator<Item = &'a RunRow>) -> Vec<&'a Run
     rows
 }
 
-pub(super) fn queue(state: &State, look: &Look) -> Queue {
+pub(super) fn queue(state: &State, look: &Look, worker: WorkerId) -> Queue {
+    let about = state.introduced.get(&worker);
+    let claimable =
+        || state.claimable().filter(|row| about.is_none_or(|about| about.takes(row)));
     let until = state.ready().map(|row| row.work.ready_at).max().unwrap_or(0);
     let here = |folder: &Option<String>, row: &RunRow| {
         folder.as_ref().is_none_or(|folder| *folder == row.about.workspace)
@@ -33,7 +36,7 @@ pub(super) fn queue(state: &State, look: &Look) -> Queue {
     let shown = |rows: Vec<&RunRow>| rows.into_iter().map(Queued::from).collect::<Vec<_>>();
     match look {
         Look::Ahead { workspace } => {
-            let rows = in_line(state.claimable().filter(|row| here(workspace, row)));
+            let rows = in_line(claimable().filter(|row| here(workspace, row)));
             if rows.len() < MOST {
                 return Queue { runs: shown(rows), until, ..Queue::default() };
             }
@@ -51,7 +54,7 @@ pub(super) fn queue(state: &State, look: &Look) -> Queue {
             Queue { runs, more: true, cut: cut.collect(), until, ..Queue::default() }
         }
         Look::Past { workspace, passed } => {
-            let rows = state.claimable().filter(|row| {
+            let rows = claimable().filter(|row| {
                 here(workspace, row)
                     && !passed.agents.contains(&row.about.agent)
                     && !passed.models.contains(&row.about.model)
@@ -63,7 +66,7 @@ pub(super) fn queue(state: &State, look: &Look) -> Queue {
         }
         Look::Since(moment) => {
             let mut rows: Vec<&RunRow> =
-                state.claimable().filter(|row| row.work.ready_at >= *moment).collect();
+                claimable().filter(|row| row.work.ready_at >= *moment).collect();
             rows.sort_by_key(|row| (row.work.ready_at, row.id));
             rows.truncate(MOST);
             let more = rows.len() >= MOST;
@@ -71,7 +74,7 @@ pub(super) fn queue(state: &State, look: &Look) -> Queue {
             Queue { runs: shown(rows), more, until, ..Queue::default() }
         }
         Look::Of(wanted) => {
-            let rows = state.claimable().filter(|row| wanted.contains(&row.id)).collect();
+            let rows = claimable().filter(|row| wanted.contains(&row.id)).collect();
             Queue { runs: shown(rows), until, ..Queue::default() }
         }
     }

@@ -14,7 +14,7 @@ use crate::{
     Append, Appended, Claimed, Claims, Clock, Delivery, DeliveryFilter, DeliveryState, Draft,
     Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look, MachineClock, Outbox, Queue,
     Revival, RunRow, Scrub, Settled, Settlement, Spending, SpendingQuery, Store, StoreError, Tail,
-    Wanted, check_log,
+    Wanted, Worker, WorkerAbout, check_log,
 };
 use async_trait::async_trait;
 use hub::Hub;
@@ -245,8 +245,10 @@ impl Claims for MemoryStore {
             state.wake();
         }
         let named: std::collections::HashSet<RunId> = wanted.runs.iter().copied().collect();
+        let about = state.introduced.get(&self.worker).cloned();
         let is_wanted = |row: &&RunRow| {
-            (named.is_empty() || named.contains(&row.id))
+            about.as_ref().is_none_or(|about| about.takes(row))
+                && (named.is_empty() || named.contains(&row.id))
                 && wanted.workspace.as_ref().is_none_or(|folder| *folder == row.about.workspace)
         };
         let found = state.claimable().filter(is_wanted).cloned().collect();
@@ -262,7 +264,7 @@ impl Claims for MemoryStore {
         if freed {
             state.wake();
         }
-        Ok(Queue { freed, ..look::queue(&state, look) })
+        Ok(Queue { freed, ..look::queue(&state, look, self.worker) })
     }
 
     async fn places(&self, runs: &[RunId]) -> Result<HashMap<RunId, u64>, StoreError> {
@@ -283,6 +285,12 @@ impl Claims for MemoryStore {
     fn lease(&self) -> Option<u64> {
         let number = self.lapses.load(Ordering::SeqCst);
         (self.clock().steady_ms() <= self.until.load(Ordering::SeqCst)).then_some(number)
+    }
+
+    fn introduce(&self, about: WorkerAbout) {
+        if let Ok(mut state) = self.look() {
+            state.introduced.insert(self.worker, about);
+        }
     }
 
     fn lease_length(&self) -> Duration {
@@ -319,6 +327,17 @@ impl Inspection for MemoryStore {
         let state = self.look()?;
         let calls = state.calls.iter().filter(|call| call.run == run);
         Ok(calls.map(|call| call.written()).collect())
+    }
+
+    async fn workers(&self) -> Result<Vec<Worker>, StoreError> {
+        let state = self.look()?;
+        let (now, lease) = (self.clock().steady_ms(), self.memory.0.lease.as_millis() as u64);
+        let living = state.introduced.iter().filter_map(|(id, about)| {
+            let until = state.lease_of(*id).filter(|until| *until >= now)?;
+            let silent_ms = (now + lease).saturating_sub(until);
+            Some(Worker { id: *id, about: about.clone(), silent_ms })
+        });
+        Ok(living.collect())
     }
 
     async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {

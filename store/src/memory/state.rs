@@ -3,7 +3,7 @@
 use super::hub::Hub;
 use super::is_known;
 use crate::transaction::{Changes, Loading, Rows};
-use crate::{Delivery, Draft, ModelCall, RunRow, StoredEvent};
+use crate::{Delivery, Draft, ModelCall, RunRow, StoredEvent, WorkerAbout};
 use posse_protocol::{RunId, Seq, WorkerId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub(super) struct State {
     keys: HashMap<String, RunId>,
     /// The end of the lease of each worker; `None` for a worker that died.
     workers: HashMap<WorkerId, Option<u64>>,
+    /// What workers said about themselves.
+    pub(super) introduced: HashMap<WorkerId, WorkerAbout>,
     pub(super) hubs: HashMap<WorkerId, Arc<Hub>>,
 }
 
@@ -117,6 +119,11 @@ impl State {
         }
         self.disown(&dead);
         !dead.is_empty()
+    }
+
+    /// Returns the end of the lease of a worker that has not died.
+    pub(super) fn lease_of(&self, worker: WorkerId) -> Option<u64> {
+        self.workers.get(&worker).copied().flatten()
     }
 
     fn disown(&mut self, workers: &HashSet<WorkerId>) {

@@ -13,6 +13,7 @@ use super::message::{Message, Text};
 use super::statements::{self as pg, Begin};
 use crate::StoreError;
 use crate::clock::Clock;
+use crate::engine::Introduction;
 use crate::engine::{
     Answers, Bind, Cells, Lease, Work, bind_call, bind_delivery, bind_event, bind_moving, bind_run,
     run_row,
@@ -40,12 +41,18 @@ pub(super) struct Presence {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) lease: Duration,
     pub(super) held: Lease,
+    pub(super) introduction: Introduction,
 }
 
 impl Presence {
     /// The number of the lease, from memory: see [`crate::Claims::lease`].
     pub(super) fn lease_number(&self) -> Option<u64> {
         self.held.number(self.clock.steady_ms())
+    }
+
+    /// The condition for the runs that this worker takes.
+    pub(super) fn condition(&self) -> Arc<str> {
+        self.introduction.condition()
     }
 
     fn lease_ms(&self) -> i64 {
@@ -223,8 +230,11 @@ impl Ledger {
         // Read the clock before sending, so that the lease holds a little longer for others than
         // for this worker.
         let until = self.presence.clock.steady_ms() + self.presence.lease.as_millis() as u64;
-        let save = Text::new(pg::WORKER_SAVE).text(self.presence.worker.to_string());
-        Renewal::Sent { until, at: message.add(save.number(self.presence.lease_ms())) }
+        let save = Text::new(pg::WORKER_SAVE)
+            .text(self.presence.worker.to_string())
+            .number(self.presence.lease_ms())
+            .text(self.presence.introduction.text());
+        Renewal::Sent { until, at: message.add(save) }
     }
 
     /// If others have removed this worker as dead, writes its row again in this transaction.

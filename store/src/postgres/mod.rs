@@ -18,10 +18,11 @@ pub use options::{Bell, PostgresOptions, ServerIdentity};
 
 use crate::append::Draft;
 use crate::delivery::{Delivery, DeliveryFilter, Outbox, Revival, Settled, Settlement};
-use crate::engine::{Change, Changed, Hub, Lease, Reply, Request, listed};
+use crate::engine::{Change, Changed, Hub, Introduction, Lease, Reply, Request, listed};
 use crate::{
     Append, Appended, Claimed, Claims, Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look,
-    Queue, RunRow, Scrub, Spending, SpendingQuery, Store, StoreError, Wanted, sql,
+    Queue, RunRow, Scrub, Spending, SpendingQuery, Store, StoreError, Wanted, Worker,
+    WorkerAbout, sql,
 };
 use async_trait::async_trait;
 use bell::Outside;
@@ -87,6 +88,7 @@ impl PostgresStore {
             clock: options.clock.clone(),
             lease: options.lease,
             held: Lease::default(),
+            introduction: Introduction::default(),
         });
         let (hub, bell) = (Arc::new(Hub::default()), Arc::new(bell::Bell::default()));
         let (requests, inbox) = mpsc::channel(QUEUE);
@@ -261,6 +263,10 @@ impl Claims for PostgresStore {
         self.reader.presence.lease_number()
     }
 
+    fn introduce(&self, about: WorkerAbout) {
+        self.reader.presence.introduction.set(&about);
+    }
+
     fn lease_length(&self) -> Duration {
         self.reader.presence.lease
     }
@@ -289,6 +295,10 @@ impl Inspection for PostgresStore {
 
     async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError> {
         self.look(move |reader| async move { reader.ledger(run).await }).await
+    }
+
+    async fn workers(&self) -> Result<Vec<Worker>, StoreError> {
+        self.look(|reader| async move { reader.workers().await }).await
     }
 
     async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {

@@ -27,7 +27,8 @@ pub(super) enum Glance {
 
 impl Reader {
     pub(super) async fn queue(&self, look: &Look) -> Result<Glance, StoreError> {
-        let statements = asked_by(look);
+        let condition = self.presence.condition();
+        let statements = asked_by(look, &condition);
         // The order matters: a run that was stamped before `now` and is not visible is in flight.
         // Each statement must see what is committed when it begins, so this is not one snapshot.
         let fixed =
@@ -59,8 +60,8 @@ impl Reader {
         match look {
             Look::Ahead { workspace } if more => {
                 let known: HashSet<RunId> = runs.iter().map(|run| run.id).collect();
-                let others = bind_of_each_root(Text::new, workspace.as_deref()).finish();
-                let others = self.waiting(others).await?;
+                let others = bind_of_each_root(Text::new, workspace.as_deref(), &condition);
+                let others = self.waiting(others.finish()).await?;
                 runs.extend(others.into_iter().filter(|run| !known.contains(&run.id)));
                 seen.cut = cut(&runs);
             }
@@ -107,21 +108,23 @@ impl Reader {
     }
 }
 
-fn asked_by(look: &Look) -> Vec<String> {
+fn asked_by(look: &Look, condition: &str) -> Vec<String> {
     match look {
         Look::Ahead { workspace } => {
-            vec![bind_ahead(Text::new, workspace.as_deref(), &Passed::default()).finish()]
+            let passed = Passed::default();
+            vec![bind_ahead(Text::new, workspace.as_deref(), &passed, condition).finish()]
         }
         Look::Past { workspace, passed } => {
-            vec![bind_ahead(Text::new, workspace.as_deref(), passed).finish()]
+            vec![bind_ahead(Text::new, workspace.as_deref(), passed, condition).finish()]
         }
         Look::Since(moment) => {
-            let since = Text::new(&sql::queue_since()).number(i64::from(SCHEMA_VERSION));
+            let since = Text::new(&sql::queue_since(condition)).number(i64::from(SCHEMA_VERSION));
             vec![since.number(to_sql(*moment)).number(to_sql(MOST as u64)).finish()]
         }
         Look::Of(wanted) => {
             let of = |ids: &[RunId]| {
-                let of = Text::new(&sql::queue_of(ids.len())).number(i64::from(SCHEMA_VERSION));
+                let of = Text::new(&sql::queue_of(ids.len(), condition));
+                let of = of.number(i64::from(SCHEMA_VERSION));
                 bind_ids(of, ids, ids.len()).finish()
             };
             wanted.chunks(NAMED).map(of).collect()

@@ -8,11 +8,11 @@ use super::statements::{self as pg, Begin};
 use crate::engine::{
     Bind, Cells, FOUND, LIST, Request, as_they_stand, bind_leftovers, bind_selection,
     bind_spending, delivery_row, ending, event_row, follow, found, is_a_piece, is_erased,
-    ledger_row, listing, name_days, number, spending_row, tail_row, to_sql,
+    introduced, ledger_row, listing, name_days, number, spending_row, tail_row, to_sql,
 };
 use crate::{
     Delivery, DeliveryFilter, Filter, Flaw, LedgerRow, Leftovers, RunRow, Spending, SpendingQuery,
-    StoreError, chain, selection, sql,
+    StoreError, Worker, chain, selection, sql,
 };
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use sqlx::postgres::PgPool;
@@ -139,6 +139,19 @@ impl Reader {
     fn living(&self, rows: &[impl Cells]) -> HashSet<WorkerId> {
         let others = rows.iter().filter_map(|row| row.text(0).ok()?.parse().ok());
         others.chain([self.presence.worker]).collect()
+    }
+
+    /// Returns the living workers that have introduced themselves.
+    pub(super) async fn workers(&self) -> Result<Vec<Worker>, StoreError> {
+        let asked = self.ask(&[pg::WORKERS.to_owned()]).await?;
+        let lease = u64::try_from(self.presence.lease.as_millis()).unwrap_or(u64::MAX);
+        let worker = |row: &_| {
+            let (id, about) = (Cells::text(row, 0).ok()?, Cells::text(row, 1).ok()?);
+            let left = number(row, 2).unwrap_or(0);
+            let (id, silent_ms) = (id.parse().ok()?, lease.saturating_sub(left));
+            Some(Worker { id, about: introduced(&about)?, silent_ms })
+        };
+        Ok(asked.rows(0).iter().filter_map(worker).collect())
     }
 
     /// Finds runs whose ids begin or end with `part`, or else have it near the end, newest first.

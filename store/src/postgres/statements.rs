@@ -80,12 +80,15 @@ pub(super) const UNMARK_THE_DEAD: &str = "DELETE FROM commits \
 pub(super) const UNDER_WAY: &str = "SELECT CASE WHEN given.id > pg_current_xact_id() THEN 'unknown' \
     ELSE pg_xact_status(given.id) END FROM (SELECT CAST($1 AS xid8) AS id) AS given";
 
-/// Returns 1 if the worker had no row, else 0. Binds: id, milliseconds.
-pub(super) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until) \
-    VALUES ($1, '', posse_now() + $2) \
-    ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until \
+/// Returns 1 if the worker had no row, else 0. Binds: id, milliseconds, what it says about itself.
+pub(super) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until, about) \
+    VALUES ($1, '', posse_now() + $2, $3) \
+    ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, about = excluded.about \
     RETURNING CAST(CASE WHEN xmax = 0 THEN 1 ELSE 0 END AS BIGINT)";
 pub(super) const LIVING: &str = "SELECT id FROM workers WHERE lease_until >= posse_now()";
+/// The living workers, and the remaining times of their leases.
+pub(super) const WORKERS: &str = "SELECT id, about, lease_until - posse_now() FROM workers \
+    WHERE lease_until >= posse_now() ORDER BY id";
 pub(super) const DEAD: &str = "SELECT id FROM workers WHERE lease_until < posse_now() LIMIT 1";
 /// The dead workers, and whether each still has a session; then it is only silent. The rows are
 /// locked, so their workers cannot renew them. Workers that have renewed are not selected.
@@ -114,6 +117,6 @@ pub(super) fn lock_runs(count: usize) -> String {
 }
 
 /// [`claimable`] runs that no other transaction has locked.
-pub(super) fn claimable_locked(shape: Shape) -> String {
-    format!("{} FOR UPDATE SKIP LOCKED", claimable(shape))
+pub(super) fn claimable_locked(shape: Shape, condition: &str) -> String {
+    format!("{} FOR UPDATE SKIP LOCKED", claimable(shape, condition))
 }

@@ -46,6 +46,8 @@ impl RunRow {
                 (self.work.priority, self.state.cleanup) = (started.priority, started.cleanup);
                 self.work.abreast = started.parent.as_ref().and_then(|parent| parent.abreast);
                 self.state.archive_after_ms = started.archive_after_ms;
+                started.grant.site.host().clone_into(&mut self.work.host);
+                self.work.needs.clone_from(&started.grant.needs);
                 let budget = &started.grant.budget;
                 self.funds.budget = (!budget.is_empty()).then(|| budget.clone());
                 self.funds.drawn = self.funds.budget.as_ref().map(|_| Amount::default());

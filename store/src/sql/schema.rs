@@ -135,6 +135,11 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     "
     ALTER TABLE deliveries ADD COLUMN seal TEXT NOT NULL DEFAULT ''
 ",
+    "
+    ALTER TABLE runs ADD COLUMN host TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN needs TEXT NOT NULL DEFAULT '';
+    ALTER TABLE workers ADD COLUMN about TEXT NOT NULL DEFAULT ''
+",
 ];
 
 /// The statements that create all tables and indexes.
@@ -160,7 +165,8 @@ pub(crate) const WHOLE: &str = "
         abreast BIGINT, archive_after BIGINT, uncertain_input BIGINT NOT NULL DEFAULT 0,
         uncertain_output BIGINT NOT NULL DEFAULT 0, uncertain_cost BIGINT NOT NULL DEFAULT 0,
         cut_calls BIGINT NOT NULL DEFAULT 0, deaths BIGINT NOT NULL DEFAULT 0,
-        calls_at_death BIGINT NOT NULL DEFAULT 0
+        calls_at_death BIGINT NOT NULL DEFAULT 0, host TEXT NOT NULL DEFAULT '',
+        needs TEXT NOT NULL DEFAULT ''
     );
     CREATE UNIQUE INDEX runs_by_key ON runs (key) WHERE key IS NOT NULL;
     CREATE INDEX runs_by_owner ON runs (owner) WHERE owner IS NOT NULL;
@@ -171,7 +177,8 @@ pub(crate) const WHOLE: &str = "
         body TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (run, seq)
     );
     CREATE TABLE workers (
-        id TEXT PRIMARY KEY NOT NULL, boot TEXT NOT NULL, lease_until BIGINT NOT NULL
+        id TEXT PRIMARY KEY NOT NULL, boot TEXT NOT NULL, lease_until BIGINT NOT NULL,
+        about TEXT NOT NULL DEFAULT ''
     );
     CREATE INDEX runs_by_root ON runs (root, id);
     CREATE INDEX runs_by_parent ON runs (parent, id) WHERE parent IS NOT NULL;

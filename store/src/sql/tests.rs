@@ -76,19 +76,19 @@ fn all() -> Vec<String> {
     }
     for ids in [0, 1, 64] {
         for (workspace, only_to_stop) in [(false, false), (true, false), (false, true)] {
-            all.push(claimable(Shape { ids, workspace, only_to_stop }));
+            all.push(claimable(Shape { ids, workspace, only_to_stop }, ""));
         }
     }
     let here = Passed { workspace: true, ..Passed::default() };
-    all.extend([queue_by_root(Passed::default()), queue_by_root(here)]);
-    all.extend([queue_since(), queue_until()]);
+    all.extend([queue_by_root(Passed::default(), ""), queue_by_root(here, "")]);
+    all.extend([queue_since(""), queue_until()]);
     for count in [1, 4, 16, 64, 256] {
-        all.extend([queue_of(count), places(count)]);
-        all.push(queue_ahead(Passed { agents: count, ..Passed::default() }));
+        all.extend([queue_of(count, ""), places(count)]);
+        all.push(queue_ahead(Passed { agents: count, ..Passed::default() }, ""));
         let (agents, models, parents) = (count, count, count);
-        all.push(queue_ahead(Passed { workspace: true, agents, models, parents }));
+        all.push(queue_ahead(Passed { workspace: true, agents, models, parents }, ""));
     }
-    all.push(queue_ahead(Passed::default()));
+    all.push(queue_ahead(Passed::default(), ""));
     all.extend(crate::selection::samples());
     all
 }

@@ -47,5 +47,6 @@ pub(super) fn worker_row(row: &SqliteRow) -> Option<WorkerRow> {
         id: row.text(0).ok()?.parse().ok()?,
         boot: row.text(1).unwrap_or_default(),
         lease_until: number(row, 2).unwrap_or_default(),
+        about: row.text(3).unwrap_or_default(),
     })
 }

@@ -216,6 +216,7 @@ impl Ledger {
             .bind(self.presence.worker.to_string())
             .bind(self.presence.boot().to_owned())
             .bind(until as i64)
+            .bind(self.presence.introduction.text())
             .execute(&mut self.connection)
             .await
             .map_err(|error| self.engine(error))?;
@@ -320,7 +321,7 @@ impl Ledger {
     ) -> Result<Vec<SqliteRow>, StoreError> {
         let workspace = wanted.workspace.is_some();
         let shape = Shape { ids: runs.len(), workspace, only_to_stop };
-        let mut query = sqlx::query(AssertSqlSafe(bare(&sql::claimable(shape))));
+        let mut query = sqlx::query(AssertSqlSafe(bare(&sql::claimable(shape, &self.presence.introduction.condition()))));
         query = query.bind(i64::from(SCHEMA_VERSION));
         for run in runs {
             query = query.bind(run.to_string());

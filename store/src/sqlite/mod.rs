@@ -26,7 +26,7 @@ use crate::clock::{Clock, MachineClock};
 use crate::engine::{Hub, Reply, Request};
 use crate::{
     Append, Appended, Claimed, Claims, Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look,
-    Queue, RunRow, Spending, SpendingQuery, Store, StoreError, Wanted,
+    Queue, RunRow, Spending, SpendingQuery, Store, StoreError, Wanted, Worker, WorkerAbout,
 };
 use async_trait::async_trait;
 use calendar::Calendar;
@@ -390,6 +390,10 @@ impl Claims for SqliteStore {
         self.reader.lease()
     }
 
+    fn introduce(&self, about: WorkerAbout) {
+        self.reader.introduce(&about);
+    }
+
     fn lease_length(&self) -> Duration {
         self.reader.lease_length()
     }
@@ -418,6 +422,11 @@ impl Inspection for SqliteStore {
 
     async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError> {
         self.look(move |reader| async move { reader.ledger(run).await }).await
+    }
+
+    async fn workers(&self) -> Result<Vec<Worker>, StoreError> {
+        self.check()?;
+        self.reader.workers().await
     }
 
     async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {

@@ -4,7 +4,7 @@
 
 use super::wal::beside;
 use crate::clock::Clock;
-use crate::engine::Lease;
+use crate::engine::{Introduction, Lease};
 use posse_protocol::WorkerId;
 use std::collections::HashSet;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -22,6 +22,7 @@ pub(super) struct Presence {
     /// Locked while the worker is alive. `None` for a worker that only reads.
     lock: Option<File>,
     held: Lease,
+    pub(super) introduction: Introduction,
 }
 
 /// Which processes have had a database open, according to their files.
@@ -60,6 +61,7 @@ pub(super) struct WorkerRow {
     pub(super) id: WorkerId,
     pub(super) boot: String,
     pub(super) lease_until: u64,
+    pub(super) about: String,
 }
 
 impl Presence {
@@ -84,7 +86,8 @@ impl Presence {
     /// A worker that others do not know: a reader that cannot write.
     pub(super) fn unannounced(database: &Path, clock: Arc<dyn Clock>, lease: Duration) -> Self {
         let (worker, folder) = (WorkerId::new(), folder(database));
-        Presence { worker, clock, lease, folder, lock: None, held: Lease::default() }
+        let (held, introduction) = (Lease::default(), Introduction::default());
+        Presence { worker, clock, lease, folder, lock: None, held, introduction }
     }
 
     pub(super) fn clock(&self) -> &dyn Clock {
@@ -175,7 +178,7 @@ mod tests {
 
     fn row(presence: &Presence) -> WorkerRow {
         let (id, boot) = (presence.worker, presence.boot().to_owned());
-        WorkerRow { id, boot, lease_until: presence.lease_end() }
+        WorkerRow { id, boot, lease_until: presence.lease_end(), about: String::new() }
     }
 
     #[test]

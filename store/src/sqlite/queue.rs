@@ -47,7 +47,7 @@ impl Reader {
         if dead == Dead::Told && !all_live() {
             return Ok(Glance::Dead);
         }
-        let queue = glance(&mut snapshot, look).await.map_err(engine)?;
+        let queue = glance(&mut snapshot, look, &self.condition()).await.map_err(engine)?;
         snapshot.rollback().await.map_err(engine)?;
         Ok(Glance::Whole(queue))
     }
@@ -71,29 +71,35 @@ impl Reader {
     }
 }
 
-async fn glance(from: &mut SqliteConnection, look: &Look) -> Result<Queue, sqlx::Error> {
+async fn glance(
+    from: &mut SqliteConnection,
+    look: &Look,
+    condition: &str,
+) -> Result<Queue, sqlx::Error> {
     let latest = sqlx::query(AssertSqlSafe(sql::queue_until())).fetch_one(&mut *from).await?;
     let latest = latest.try_get::<Option<i64>, _>(0)?.and_then(|at| u64::try_from(at).ok());
     let until = latest.unwrap_or(0);
     let seen = match look {
         Look::Ahead { workspace } => {
-            let first = bind_ahead(query, workspace.as_deref(), &Passed::default());
+            let first = bind_ahead(query, workspace.as_deref(), &Passed::default(), condition);
             let mut runs = fetch(from, first).await?;
             let more = runs.len() >= MOST;
             if more {
                 let known: HashSet<RunId> = runs.iter().map(|run| run.id).collect();
-                let others = fetch(from, bind_of_each_root(query, workspace.as_deref())).await?;
+                let others = bind_of_each_root(query, workspace.as_deref(), condition);
+                let others = fetch(from, others).await?;
                 runs.extend(others.into_iter().filter(|run| !known.contains(&run.id)));
             }
             let cut = if more { cut(&runs) } else { HashSet::new() };
             Queue { runs, more, cut, ..Queue::default() }
         }
         Look::Past { workspace, passed } => {
-            let runs = fetch(from, bind_ahead(query, workspace.as_deref(), passed)).await?;
+            let runs = bind_ahead(query, workspace.as_deref(), passed, condition);
+            let runs = fetch(from, runs).await?;
             Queue { more: runs.len() >= MOST, runs, ..Queue::default() }
         }
         Look::Since(moment) => {
-            let since = query(&sql::queue_since())
+            let since = query(&sql::queue_since(condition))
                 .bind(i64::from(SCHEMA_VERSION))
                 .bind(to_sql(*moment))
                 .bind(to_sql(MOST as u64));
@@ -104,7 +110,7 @@ async fn glance(from: &mut SqliteConnection, look: &Look) -> Result<Queue, sqlx:
         }
         Look::Of(wanted) => {
             let mut runs = Vec::new();
-            for (statement, ids) in pieces(wanted, sql::queue_of) {
+            for (statement, ids) in pieces(wanted, |count| sql::queue_of(count, condition)) {
                 let of = query(&statement).bind(i64::from(SCHEMA_VERSION));
                 runs.extend(fetch(from, bind_ids(of, ids, room_for(ids.len()).1)).await?);
             }
@@ -123,10 +129,10 @@ async fn fetch(from: &mut SqliteConnection, query: Statement) -> Result<Vec<Queu
 }
 
 /// Splits `runs` into pieces, each with its statement.
-fn pieces(
-    runs: &[RunId],
-    statement: fn(usize) -> String,
-) -> impl Iterator<Item = (String, &[RunId])> {
+fn pieces<'a>(
+    runs: &'a [RunId],
+    statement: impl Fn(usize) -> String + 'a,
+) -> impl Iterator<Item = (String, &'a [RunId])> + 'a {
     let mut rest = runs;
     std::iter::from_fn(move || {
         let (taken, room) = room_for(rest.len());

@@ -14,7 +14,11 @@ use crate::engine::{
 use crate::selection;
 use crate::spending::{Spending, SpendingQuery};
 use crate::sql;
-use crate::{Delivery, DeliveryFilter, Filter, LedgerRow, Leftovers, RunRow, StoreError, chain};
+use crate::engine::introduced;
+use crate::{
+    Delivery, DeliveryFilter, Filter, LedgerRow, Leftovers, RunRow, StoreError, Worker, WorkerAbout,
+    chain,
+};
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use sqlx::sqlite::{
     Sqlite, SqliteConnectOptions, SqliteLockingMode, SqlitePool, SqlitePoolOptions,
@@ -107,6 +111,30 @@ impl Reader {
 
     pub(super) fn lease_length(&self) -> Duration {
         self.presence.lease
+    }
+
+    pub(super) fn introduce(&self, about: &WorkerAbout) {
+        self.presence.introduction.set(about);
+    }
+
+    /// The condition for the runs that this worker takes.
+    pub(super) fn condition(&self) -> Arc<str> {
+        self.presence.introduction.condition()
+    }
+
+    /// Returns the living workers that have introduced themselves.
+    pub(super) async fn workers(&self) -> Result<Vec<Worker>, StoreError> {
+        let engine = |error| engine_error(error, self.path());
+        let fallen = self.fallen();
+        let rows = sqlx::query(sql::WORKERS).fetch_all(&self.pool).await.map_err(engine)?;
+        let rows = rows.iter().filter_map(worker_row);
+        let living = rows.filter(|row| self.presence.lives(row, &fallen));
+        let full = self.presence.lease_end();
+        let worker = |row: WorkerRow| {
+            let silent_ms = full.saturating_sub(row.lease_until);
+            Some(Worker { id: row.id, about: introduced(&row.about)?, silent_ms })
+        };
+        Ok(living.filter_map(worker).collect())
     }
 
     /// The time in milliseconds since 1970, by the clock that stamps events.

@@ -1,0 +1,42 @@
+//! What a worker says about itself.
+
+use crate::worker::WorkerAbout;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What this worker says about itself, in memory. Its next renewal writes it.
+#[derive(Default)]
+pub(crate) struct Introduction(Mutex<Said>);
+
+#[derive(Clone, Default)]
+struct Said {
+    text: Arc<str>,
+    condition: Arc<str>,
+}
+
+impl Introduction {
+    pub(crate) fn set(&self, about: &WorkerAbout) {
+        // It has no maps with other keys than texts, so this does not fail.
+        let text = serde_json::to_string(about).unwrap_or_default();
+        let said = Said { text: text.into(), condition: about.condition().into() };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = said;
+    }
+
+    /// The text for the row of the worker; empty if it has not introduced itself.
+    pub(crate) fn text(&self) -> String {
+        self.said().text.to_string()
+    }
+
+    /// The condition for the runs that it takes; empty if it takes all.
+    pub(crate) fn condition(&self) -> Arc<str> {
+        self.said().condition
+    }
+
+    fn said(&self) -> Said {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Reads the text in the row of a worker. Returns `None` for a worker that has not introduced itself.
+pub(crate) fn introduced(text: &str) -> Option<WorkerAbout> {
+    serde_json::from_str(text).ok()
+}
