@@ -269,8 +269,12 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
     if !runs {
         return Vec::new();
     }
-    // An interpreter may complete the name of a file.
-    [around.named_by_line(value), around.run_by_script(value)].concat()
+    let mut named = around.named_by_line(value);
+    // A shell runs what begins with `!`. In it, an interpreter may complete the name of a file.
+    if let Some(line) = value.strip_prefix('!') {
+        named.extend(around.run_by_script(line));
+    }
+    named
 }
 
 /// The files that the hooks in `folder` run, as far as their text shows: targets of links, programs and
