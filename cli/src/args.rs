@@ -15,7 +15,7 @@ mod trust;
 
 pub use audit::{AuditFilters, AuditVerb};
 pub use claude::{ClaudeOptions, ClaudeRunOptions, Earlier, asks, instead_of, keeps_what_it_has};
-pub use front::{complete, quoted};
+pub use front::{Input, complete, quoted};
 pub use later::Later;
 pub use runs::{AnswerOptions, CleanOptions, ListOptions, PruneOptions, RunsVerb, TreeOptions};
 pub use selection::{Choice, Filters, Targets};

@@ -22,7 +22,7 @@ mod table;
 mod terminal;
 mod worktree;
 
-use args::{Arguments, Command, Later};
+use args::{Arguments, Command, Input, Later};
 use clap::Parser;
 use environment::Environment;
 use exit::Failure;
@@ -83,8 +83,12 @@ fn parse(typed: Vec<OsString>) -> Result<Arguments, ExitCode> {
         print::failure(&failure, tell);
         ExitCode::from(failure.code)
     };
-    let at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let line = args::complete(typed, at_terminal).map_err(failed)?;
+    let input = match std::io::stdin().is_terminal() {
+        true if std::io::stdout().is_terminal() => Input::Person,
+        false if commands::prompt::is_text(&std::io::stdin()) => Input::Text,
+        _ => Input::Nothing,
+    };
+    let line = args::complete(typed, input).map_err(failed)?;
     let error = match Arguments::try_parse_from(&line) {
         Ok(mut arguments) => {
             arguments.understand();

@@ -647,6 +647,11 @@ impl Screen {
         }
     }
 
+    /// The price of the model is unknown.
+    pub fn know_no_price(&mut self) {
+        self.spending.unpriced = true;
+    }
+
     /// The spending of the run at the top, as far as it was seen.
     pub fn spending(&self) -> &Spending {
         &self.spending

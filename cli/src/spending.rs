@@ -22,12 +22,19 @@ pub fn costs_unknown(runtime: &Runtime, row: &RunRow, spending: &Spending) -> bo
 
 /// The cost, with a `+` if more may have been spent: `$0.0061+`.
 pub fn money(spending: &Spending) -> String {
-    sum(spending.cost(), spending.uncertain_cost())
+    match spending.cost() {
+        cost if !spending.unpriced => sum(cost, spending.uncertain_cost()),
+        Usd::ZERO => UNKNOWN.to_owned(),
+        cost => format!("{cost}+"),
+    }
 }
 
 /// The cost in words: `$0.0061, up to $1.28 more for 1 call cut short`.
 pub fn money_in_words(spending: &Spending) -> String {
     match spending.uncertain_cost() {
+        _ if spending.unpriced => {
+            format!("{} (the price of the model is not known)", money(spending))
+        }
         Usd::ZERO => spending.cost().to_string(),
         more => {
             let calls = format::count(spending.cut_calls(), "call");

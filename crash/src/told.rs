@@ -131,9 +131,11 @@ impl Family<'_> {
         if told.announce != end.announce {
             return Some(format!("as {}, and not as {}", told.announce, end.announce));
         }
-        // An announcement is only kept if no run was left to receive it.
+        // An announcement is only kept if no run was left to receive it, or if the end of a cancelled
+        // run must not wake a session.
         let others = life.ancestors.iter().all(|run| gone(run)) || end.outcome == "cancelled";
-        let lost = told.kept && !(gone(to.run) && others);
+        let spares = to.session && end.outcome == "cancelled";
+        let lost = told.kept && !spares && !(gone(to.run) && others);
         lost.then(|| "to nobody, though there was someone".to_owned())
     }
 }
@@ -167,7 +169,10 @@ fn check_known(life: &Life<'_>, asked: &[Asked], problems: &mut Problems) {
         let known = |asked: &Asked| asked.told.iter().filter(|run| *run == child).count();
         let most = own().map(known).max().unwrap_or_default();
         let last = own().next_back().map(known).unwrap_or_default();
-        if most > heard || is_done && last != heard {
+        // A kept announcement is read with the next message, if there is one.
+        let kept = of_child().filter(|told| told.kept && told.announce != "silent").count();
+        let may_know = heard..=heard + kept;
+        if most > *may_know.end() || is_done && !may_know.contains(&last) {
             let detail = format!(
                 "{child} was told {heard} times, and its model read {most}, in the end {last}"
             );

@@ -206,7 +206,8 @@ pub struct Announced {
     /// The run's parent had ended, so the announcement went to the nearest run above that had not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherited: bool,
-    /// All runs above had ended. The message is delivered when this run next gets work.
+    /// All runs above had ended, or the run was cancelled and its parent is a session, which must not
+    /// wake for that. The message is delivered when this run next gets work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
     /// The parent's time at work when it started the run, plus the time that the run took.

@@ -222,6 +222,14 @@ impl Announcement {
         self.to.pop_front();
     }
 
+    /// Keeps a message for the addressee until it next works: a person who cancels a run below a
+    /// session wants no model call for that.
+    pub(crate) fn wake_nobody(&mut self) {
+        if let Some((_, Manner::Told { kept, .. })) = self.to.front_mut() {
+            *kept = true;
+        }
+    }
+
     /// The event for the addressee, which is appended together with the end of the run.
     pub(crate) fn append(&self) -> Option<Append> {
         let (to, manner) = self.to.front()?;

@@ -11,8 +11,8 @@ use crate::worktree::{self, Worktrees};
 use async_trait::async_trait;
 use posse_agent::{Allowance, Claim, Expect, Journal, JournalError};
 use posse_protocol::{
-    CancelScope, Delta, Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq, Share,
-    Worktree,
+    CancelScope, Delta, Event, Extra, Outcome, Record, RunFinished, RunId, SCHEMA_VERSION, Seq,
+    Share, Worktree,
 };
 use posse_store::{
     Append, Filter, Guard, Kin, Notice, Ownership, Reserve, Store, StoreError, Unfinished,
@@ -321,7 +321,20 @@ impl RunJournal {
             seq = seq.next();
             account.observe(seq, event);
         }
-        Ok(account.announcement(self.run, finished))
+        let mut announcement = account.announcement(self.run, finished);
+        if matches!(finished.outcome, Outcome::Cancelled { .. })
+            && let Some(announcement) = &mut announcement
+            && let Some(parent) = announcement.addressee()
+            && self.is_session(parent).await?
+        {
+            announcement.wake_nobody();
+        }
+        Ok(announcement)
+    }
+
+    async fn is_session(&self, run: RunId) -> Result<bool, StoreError> {
+        let rows = self.store.list(&Filter { id: Some(run), ..Filter::default() }).await?;
+        Ok(rows.first().is_some_and(|row| row.about.session))
     }
 
     /// The notices to webhooks, if the last of `events` is the end of the run. They are stored with

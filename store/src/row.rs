@@ -4,8 +4,8 @@ mod project;
 
 use crate::chain;
 use posse_protocol::{
-    Amount, Budget, Cleanup, ModelCalled, Purpose, RunId, SCHEMA_VERSION, Seq, Status, Usage, Usd,
-    WorkerId,
+    Amount, Budget, Cleanup, ModelCalled, Purpose, Remedy, RunId, SCHEMA_VERSION, Seq, Status,
+    Usage, Usd, WorkerId,
 };
 
 /// The row of a run.
@@ -364,6 +364,21 @@ impl RunRow {
             && !self.state.paused
             && self.state.outcome.is_none()
             && self.log.damaged.is_none()
+    }
+
+    /// Returns what an open run waits for, in words for people; empty if there is nothing to say.
+    pub fn waits_for(&self) -> String {
+        let again = match &self.spending.calling {
+            Some(_) => Some("the call was cut short"),
+            None => Remedy::reason_to_retry(&self.state.note),
+        };
+        match again {
+            Some(reason) if self.status != Status::Running => {
+                let when = if self.state.paused { "you resume it" } else { "it continues" };
+                format!("calls the model again when {when}: {reason}")
+            }
+            _ => self.state.note.clone(),
+        }
     }
 
     /// Returns true if the run ended with an answer.

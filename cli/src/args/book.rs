@@ -1,7 +1,7 @@
 //! Checks that Posse accepts every command in the book. The tests parse each line of a shell block
 //! that starts with `posse`, and each command between backticks.
 
-use super::{Arguments, complete};
+use super::{Arguments, Input, complete};
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -131,7 +131,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
 /// The error for a command that Posse does not accept.
 fn refused(words: &[String]) -> Option<(Option<ErrorKind>, String)> {
     let typed: Vec<OsString> = words.iter().map(OsString::from).collect();
-    let line = match complete(typed, true) {
+    let line = match complete(typed, Input::Person) {
         Ok(line) => line,
         Err(failure) => return Some((None, failure.message)),
     };

@@ -1,17 +1,28 @@
 //! Command lines without a command: `posse "question"`, `posse -p "…"`, `posse -c`, `posse`.
 
-use super::{ChatOptions, Command, Global, RunOptions};
+use super::{ChatOptions, Command, Global, RunOptions, RunsVerb};
 use crate::exit::Failure;
 use clap::{Args, Subcommand};
 use posse::protocol::near;
 use std::collections::HashSet;
 use std::ffi::OsString;
 
+/// What standard input is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// A person at a terminal, who can chat.
+    Person,
+    /// A text from a file or another program, which can be a task.
+    Text,
+    /// Neither.
+    Nothing,
+}
+
 /// Inserts the missing command into `arguments`. They stay unchanged if they have a command, or if
-/// clap has to report what is wrong. `at_terminal`: a person at a terminal can chat.
+/// clap has to report what is wrong.
 ///
 /// A single word is never run as a task: a mistyped command would cost money.
-pub fn complete(arguments: Vec<OsString>, at_terminal: bool) -> Result<Vec<OsString>, Failure> {
+pub fn complete(arguments: Vec<OsString>, input: Input) -> Result<Vec<OsString>, Failure> {
     let mut arguments = with_whole_lists(arguments);
     let is_first_a_command =
         arguments.get(1).and_then(|first| first.to_str()).is_some_and(is_command);
@@ -23,7 +34,8 @@ pub fn complete(arguments: Vec<OsString>, at_terminal: bool) -> Result<Vec<OsStr
         _ if line.asks_for_help => return Ok(arguments),
         [first, ..] if is_command(first) => return Ok(arguments),
         [] if line.prints => "run",
-        [] if line.resumes || at_terminal => "chat",
+        [] if line.resumes || input == Input::Person => "chat",
+        [] if input == Input::Text => "run",
         [] => return Ok(arguments),
         [_, ..] if line.prints || line.resumes || line.has_unknown => "run",
         [prompt] if prompt.contains(char::is_whitespace) => "run",
@@ -85,8 +97,10 @@ pub fn quoted(words: &[String]) -> String {
     format!("quote the prompt: posse run \"{prompt}\"")
 }
 
-/// Commands of Claude Code without a counterpart, and their alternatives.
-const OTHERS: [(&str, &str); 10] = [
+/// Commands of other programs without a counterpart, and their alternatives.
+const OTHERS: [(&str, &str); 12] = [
+    ("ps", "`posse runs list --unfinished` lists the runs that have not ended"),
+    ("logs", "`posse runs log RUN` shows the events of a run; `posse runs list` lists the runs"),
     ("mcp", "Posse cannot connect to MCP servers yet"),
     ("login", "Posse has no login: set the API key of a vendor, such as ANTHROPIC_API_KEY"),
     ("logout", "Posse has no login: remove the API key from your environment"),
@@ -106,6 +120,9 @@ fn not_a_command(words: &[String]) -> Failure {
     let other = OTHERS.iter().find(|(word, _)| *word == first).map(|(_, instead)| *instead);
     let hint = match (other, near::nearest(first, names)) {
         (Some(instead), _) => instead.to_owned(),
+        (None, _) if RunsVerb::has_subcommand(first) => {
+            format!("did you mean `posse runs {first}`? Otherwise {}", quoted(words))
+        }
         (None, Some(name)) => format!("did you mean `posse {name}`? Otherwise {}", quoted(words)),
         (None, None) => format!("{}; `posse help` lists the commands", quoted(words)),
     };
@@ -192,16 +209,16 @@ fn options(is_meant: impl Fn(&clap::Arg) -> bool) -> HashSet<String> {
 mod tests {
     use super::*;
 
-    fn completed(line: &[&str], at_terminal: bool) -> Result<Vec<String>, String> {
+    fn completed(line: &[&str], input: Input) -> Result<Vec<String>, String> {
         let arguments = std::iter::once("posse").chain(line.iter().copied());
         let arguments = arguments.map(OsString::from).collect();
-        let completed = complete(arguments, at_terminal);
+        let completed = complete(arguments, input);
         let text = |it: Vec<OsString>| it.into_iter().map(|it| it.into_string().unwrap()).collect();
         completed.map(text).map_err(|failure| failure.hint.unwrap_or_default())
     }
 
-    fn command(line: &[&str], at_terminal: bool) -> String {
-        completed(line, at_terminal).unwrap().get(1).cloned().unwrap_or_default()
+    fn command(line: &[&str], input: Input) -> String {
+        completed(line, input).unwrap().get(1).cloned().unwrap_or_default()
     }
 
     #[test]
@@ -221,11 +238,12 @@ mod tests {
             (&["--help"], "--help"),
             (&["runs", "list"], "runs"),
         ] {
-            assert_eq!(command(line, false), wanted, "{line:?}");
+            assert_eq!(command(line, Input::Nothing), wanted, "{line:?}");
         }
-        assert_eq!(command(&[], true), "chat");
-        assert_eq!(command(&["--model", "opus"], true), "chat");
-        assert_eq!(command(&[], false), "");
+        assert_eq!(command(&[], Input::Person), "chat");
+        assert_eq!(command(&["--model", "opus"], Input::Person), "chat");
+        assert_eq!(command(&[], Input::Nothing), "");
+        assert_eq!(command(&[], Input::Text), "run");
     }
 
     #[test]
@@ -233,27 +251,27 @@ mod tests {
         let line = ["-p", "hello", "--allowedTools", "Bash(git log:*)", "Bash(git diff *)", "Read"];
         let wanted =
             ["run", "-p", "hello", "--allowedTools", "Bash(git log:*),Bash(git diff *),Read"];
-        assert_eq!(completed(&line, false).unwrap()[1..], wanted);
+        assert_eq!(completed(&line, Input::Nothing).unwrap()[1..], wanted);
         let line = ["run", "--disallowed-tools", "Edit", "Write", "Hello there", "Read"];
         let wanted = ["run", "--disallowed-tools", "Edit,Write", "Hello there", "Read"];
-        assert_eq!(completed(&line, false).unwrap()[1..], wanted);
+        assert_eq!(completed(&line, Input::Nothing).unwrap()[1..], wanted);
         let line =
             ["-p", "--allowedTools", "Read", "mcp__github__get_issue", "Edit,Write", "Fix it"];
         let wanted =
             ["run", "-p", "--allowedTools", "Read,mcp__github__get_issue,Edit,Write", "Fix it"];
-        assert_eq!(completed(&line, false).unwrap()[1..], wanted);
+        assert_eq!(completed(&line, Input::Nothing).unwrap()[1..], wanted);
         let line = ["-p", "--allowed-tools", "Read", "--", "Edit"];
-        assert_eq!(completed(&line, false).unwrap()[2..], line);
+        assert_eq!(completed(&line, Input::Nothing).unwrap()[2..], line);
         let line = ["-p", "--allowed-tools", "Read", "--model", "x", "Read it"];
-        assert_eq!(completed(&line, false).unwrap()[2..], line);
+        assert_eq!(completed(&line, Input::Nothing).unwrap()[2..], line);
     }
 
     #[test]
     fn a_word_alone_is_never_run() {
-        let hint = completed(&["rns", "list"], true).unwrap_err();
+        let hint = completed(&["rns", "list"], Input::Person).unwrap_err();
         assert!(hint.contains("did you mean `posse runs`"), "{hint}");
-        let hint = completed(&["what", "is", "this"], true).unwrap_err();
+        let hint = completed(&["what", "is", "this"], Input::Person).unwrap_err();
         assert!(hint.contains("quote the prompt: posse run \"what is this\""), "{hint}");
-        assert!(completed(&["hello"], true).is_err());
+        assert!(completed(&["hello"], Input::Person).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use super::{Arguments, instead_of};
 use crate::exit::Failure;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 use posse::protocol::near;
 use std::ffi::OsString;
 
@@ -20,10 +20,12 @@ pub fn explain(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
             return Some(unknown_argument(error, &program, command, &path));
         }
         ErrorKind::InvalidSubcommand => return Some(unknown_command(error, command, &path)),
-        ErrorKind::InvalidValue => match nearest_value(error) {
-            Some(meant) => format!("did you mean `{meant}`? `{path} --help` lists the values"),
-            None => format!("`{path} --help` lists the values"),
-        },
+        ErrorKind::InvalidValue => {
+            match option_with_value(error, command).or_else(|| nearest_value(error)) {
+                Some(meant) => format!("did you mean `{meant}`? `{path} --help` lists the values"),
+                None => format!("`{path} --help` lists the values"),
+            }
+        }
         _ => format!("`{path} --help` shows how to use it"),
     };
     Some(Failure::usage(said(&error.to_string())).hint(hint))
@@ -100,6 +102,15 @@ fn unknown_command(error: &clap::Error, command: &Command, path: &str) -> Failur
         None => format!("`{path} --help` lists the commands"),
     };
     Failure::usage(format!("`{path}` has no command `{name}`")).hint(hint)
+}
+
+/// The given value with the option of `command` that takes it.
+fn option_with_value(error: &clap::Error, command: &Command) -> Option<String> {
+    let given = text(error, ContextKind::InvalidValue)?;
+    let takes_it =
+        |it: &&Arg| it.get_possible_values().iter().any(|value| value.matches(&given, false));
+    let long = command.get_arguments().find(takes_it)?.get_long()?;
+    Some(format!("--{long} {given}"))
 }
 
 /// The valid value that is nearest to the given one.

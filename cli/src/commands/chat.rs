@@ -160,8 +160,10 @@ async fn asked_for(
                 })?;
                 rows.swap_remove(place)
             } else {
-                let last = again::last_talked_to(runtime, rows).await?;
-                last.ok_or_else(|| picker::none(folder))?
+                match again::last_talked_to(runtime, rows).await? {
+                    Some(last) => last,
+                    None => return Err(picker::none(runtime, folder).await?),
+                }
             }
         }
     };
@@ -252,6 +254,7 @@ async fn converse(
                     next = lines.next(&mut viewer.signals) => next?,
                     told = session.told() => {
                         let what = match told? {
+                            News::Recorded => continue,
                             News::End => "a task in the background has ended; Enter shows what comes of it",
                             News::Message => "this chat got a message from elsewhere; Enter shows what comes of it",
                             News::Question => "a task in the background asks you something; Enter shows the question",
@@ -427,7 +430,7 @@ const STOPPING: Duration = Duration::from_secs(10);
 
 /// Leaves the chat at the end of the input. A pipe waits for background children, because no person
 /// could ask for their results later, and ends with the `code` of its last turn. A person has seen how
-/// each turn ended, and only gets a note that background children continue with the chat.
+/// each turn ended. Without a daemon, leaving interrupts the background children: they continue with the chat.
 async fn leave(
     chat: &Chat<'_>,
     session: &mut FollowedRun,
@@ -486,7 +489,10 @@ async fn tell_who_goes_on(
                 "cancelled with this chat, which has ended"
             }
             Some(_) => "the daemon continues",
-            None => "stopped now, until you resume this chat",
+            None => {
+                viewer.interrupt(chat.runtime).await?;
+                "stopped now, until you resume this chat"
+            }
         };
         viewer.screen.remark(&format!("{tasks} not done: {who}"));
     }

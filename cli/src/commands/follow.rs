@@ -10,9 +10,10 @@ use super::runs::PAGE;
 use super::typing::{Typing, Wish};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
-use crate::print;
+use crate::print::{self, Tell};
 use crate::screen::{Screen, Volume};
 use crate::signals::{Signal, Signals};
+use crate::spending::{UNKNOWN, is_unpriced};
 use posse::agents::{Level, Problem};
 use posse::config::Config;
 use posse::is_open;
@@ -86,6 +87,8 @@ pub struct FollowedRun {
 pub enum News {
     /// A child has ended.
     End,
+    /// A child has ended, and the run hears of it when it next works.
+    Recorded,
     /// A person sent a message.
     Message,
     /// A subagent asks a question.
@@ -133,8 +136,8 @@ impl FollowedRun {
         self.may_ask
     }
 
-    /// Waits until the run, which is not followed now, gets a message that wakes it, or until a
-    /// subagent asks a question. The next call of [`Viewer::follow`] shows all updates. The future may
+    /// Waits until the run, which is not followed now, gets a message, or until a subagent asks a
+    /// question. The next call of [`Viewer::follow`] shows all updates. The future may
     /// be dropped while it waits.
     pub async fn told(&mut self) -> Result<News, Failure> {
         loop {
@@ -190,6 +193,8 @@ struct DeltaLine<'a> {
 /// Shows runs, and listens for signals meanwhile.
 pub struct Viewer {
     pub form: Form,
+    /// The format of failures.
+    tell: Tell,
     pub screen: Screen,
     pub signals: Signals,
     /// Asks the person at the terminal, if there is one.
@@ -220,6 +225,7 @@ impl Viewer {
         let asker = Asker::at_terminal(common).filter(|_| form == Form::Screen);
         Ok(Viewer {
             form,
+            tell: Tell::as_json(common.global.json),
             screen,
             signals: Signals::listen()?,
             asker,
@@ -258,11 +264,12 @@ impl Viewer {
 
     /// Warns about named models that are not used.
     pub fn warn_of_models(&mut self, runtime: &Runtime, selection: &Selection) {
-        let priced = runtime.models().abilities(&selection.model).map(|it| it.priced);
-        if matches!(priced, Ok(false)) {
+        if is_unpriced(runtime, &selection.model) {
             let model = clean_line(&selection.model, 100);
-            self.screen
-                .remark(&format!("◇ the price of {model} is unknown: Posse shows its costs as $0"));
+            self.screen.know_no_price();
+            self.screen.remark(&format!(
+                "◇ the price of {model} is unknown: Posse shows its costs as {UNKNOWN}"
+            ));
         }
         for why in &selection.skipped {
             self.screen.remark(&clean_line(&format!("◇ left out: {why}"), 400));
@@ -322,6 +329,9 @@ impl Viewer {
     /// can refer to them.
     pub async fn recall(&mut self, runtime: &Runtime, row: &RunRow) -> Result<Recalled, Failure> {
         self.screen.attend(row.id);
+        if is_unpriced(runtime, &row.about.model) {
+            self.screen.know_no_price();
+        }
         self.warn_of_distrust(runtime, row.id).await?;
         let tree = runtime.handle(row.id).tree().await?;
         self.screen.life().begin(&tree);
@@ -641,11 +651,12 @@ async fn went_on(runtime: &Runtime, update: &Update) -> Result<bool, Failure> {
     Ok(row.state.outcome.is_none() || row.state.finished_at != record.at)
 }
 
-/// What `event` means for an idle run that it wakes.
+/// What `event` means for an idle run.
 fn told_by(event: &Event) -> Option<News> {
     let Event::MessageReceived(received) = event else { return None };
     match received.from {
-        Sender::Child(_) => (!received.is_only_recorded()).then_some(News::End),
+        Sender::Child(_) if received.is_only_recorded() => Some(News::Recorded),
+        Sender::Child(_) => Some(News::End),
         Sender::User => Some(News::Message),
         _ => None,
     }

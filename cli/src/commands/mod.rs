@@ -17,7 +17,7 @@ pub mod fake_model;
 mod follow;
 pub mod man;
 pub mod models;
-mod prompt;
+pub mod prompt;
 mod rest;
 pub mod run;
 pub mod runs;

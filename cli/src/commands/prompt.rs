@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::print;
 use posse::protocol::piped;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::io::{IsTerminal, Read, Stdin, stdin};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
@@ -54,18 +54,24 @@ pub fn prompt(options: &RunOptions) -> Result<String, Failure> {
 /// such as /dev/null is not read.
 fn with_standard_input(text: String) -> Result<String, Failure> {
     let stdin = stdin();
-    let is_there = match stdin.as_fd().try_clone_to_owned().map(File::from) {
-        Ok(file) => file.metadata().is_ok_and(|data| {
-            let kind = data.file_type();
-            kind.is_file() || ((kind.is_fifo() || kind.is_socket()) && has_begun(&stdin))
-        }),
-        Err(_) => false,
-    };
+    let is_there = kind_of(&stdin).is_some_and(|kind| kind.is_file() || has_begun(&stdin));
     if !is_there {
         return Ok(text);
     }
     let input = read(stdin, "standard input", MAX_PROMPT.saturating_sub(text.len()))?;
     Ok(if input.trim().is_empty() { text } else { piped::joined(&text, &input) })
+}
+
+/// True when standard input is a file, a pipe or a socket.
+pub fn is_text(stdin: &Stdin) -> bool {
+    kind_of(stdin).is_some()
+}
+
+/// The kind of standard input, if it is a file, a pipe or a socket.
+fn kind_of(stdin: &Stdin) -> Option<FileType> {
+    let file = File::from(stdin.as_fd().try_clone_to_owned().ok()?);
+    let kind = file.metadata().ok()?.file_type();
+    (kind.is_file() || kind.is_fifo() || kind.is_socket()).then_some(kind)
 }
 
 /// True when a pipe sends a byte or ends soon.

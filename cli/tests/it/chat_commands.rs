@@ -151,6 +151,7 @@ async fn cancel_stops_what_works_in_the_background_of_an_idle_chat() {
     chat.type_line("lead them").await;
     chat.says("They work.").await;
     gate.wait_for_held(2).await.unwrap();
+    let requests = world.fake.count();
     chat.type_line("/cancel").await;
     chat.notes("2 runs told to stop\n").await;
     let list = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
@@ -160,6 +161,9 @@ async fn cancel_stops_what_works_in_the_background_of_an_idle_chat() {
     chat.notes("model: ").await;
     chat.type_line("and now?").await;
     chat.says("Yes?").await;
+    assert_eq!(world.fake.count(), requests + 1, "only the message needs an answer");
+    let last = world.fake.requests().last().unwrap().body["messages"].to_string();
+    assert_eq!(last.matches("The run did not complete: cancelled").count(), 2, "{last}");
     let exit = chat.end().await.expect(0);
     let (before, after) = exit.err.split_once("model: ").unwrap();
     assert!(before.contains("cancelled"), "{before}");

@@ -520,6 +520,38 @@ async fn leaving_a_chat_takes_away_what_is_drawn_of_its_tasks() {
     assert_eq!(left.lines().nth(1), Some("code 0"), "{screen}");
 }
 
+/// The tasks of a chat that a person left rest until the chat goes on.
+#[tokio::test]
+async fn the_tasks_of_a_chat_that_was_left_rest_until_it_is_resumed() {
+    let gate = Gate::new();
+    let spawn = json!({"task": "kid: look", "label": "kid"});
+    let lead = Conversation::when(When::any().first_user_contains("lead"))
+        .reply(Reply::tool_call("spawn_subagent", spawn))
+        .reply(Reply::text("It works."))
+        .reply(Reply::text("It came."));
+    let other = Rule::when(When::any().first_user_contains("other")).reply(Reply::text("Other."));
+    let kid = Rule::when(When::any()).reply(Reply::text("seen").held_by(&gate));
+    let world = World::new(Script::new().conversation(lead).rule(other).rule(kid)).await;
+    let Some(terminal) = Terminal::open(&world, 100, 40).await else { return };
+    terminal.enter("posse chat; echo co''de $?").await;
+    prompt(&terminal).await;
+    terminal.enter("lead the way").await;
+    gate.wait_for_held(1).await.unwrap();
+    terminal.shows("1 running in the background\n›").await;
+    terminal.press("C-d").await;
+    terminal.shows("1 background task not done: stopped now, until you resume this chat").await;
+    terminal.shows("code 0").await;
+    gate.open();
+    let requests = world.fake.count();
+    let exit = world.run(&["run", "the other thing"]).await.expect(0);
+    assert!(!exit.err.contains("unfinished"), "{}", exit.err);
+    assert_eq!(world.fake.count(), requests + 1, "nobody went on with the task");
+    terminal.enter("clear; posse chat -c").await;
+    terminal.shows("has ended; Enter shows what comes of it").await;
+    terminal.press("Enter").await;
+    terminal.shows("It came.").await;
+}
+
 /// A chat that is out of budget ends its tasks, and lists say so.
 #[tokio::test]
 async fn the_tasks_of_a_chat_that_ran_out_of_budget_are_listed_as_cancelled() {

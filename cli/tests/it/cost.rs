@@ -183,7 +183,9 @@ async fn at_a_terminal_nothing_is_deleted_before_somebody_says_yes() {
 #[tokio::test]
 async fn a_model_without_a_known_price_costs_nobody_knows_what() {
     let world = World::saying("done").await;
-    world.run(&["run", "--model", "anthropic/claude-unheard-of-1", "x"]).await.expect(0);
+    let exit = world.run(&["run", "--model", "anthropic/claude-unheard-of-1", "x"]).await.expect(0);
+    assert!(exit.err.contains("Posse shows its costs as ?"), "{}", exit.err);
+    assert!(exit.err.contains(" · ? (the price of") && !exit.err.contains("$0"), "{}", exit.err);
     world.run(&["run", "y"]).await.expect(0);
     let list = world.run(&["runs", "list"]).await.expect(0).out;
     let is_unknown = |part: &str| {
@@ -195,6 +197,8 @@ async fn a_model_without_a_known_price_costs_nobody_knows_what() {
     let runs = world.list().await;
     let shown = world.run(&["runs", "show", runs[1]["run"].as_str().unwrap()]).await.expect(0).out;
     assert!(shown.contains("? (the price of the model is not known)"), "{shown}");
+    let tree = world.run(&["runs", "tree", runs[1]["run"].as_str().unwrap()]).await.expect(0).out;
+    assert!(tree.contains(" tokens, ?") && !tree.contains("$0"), "{tree}");
     let known = |run: &Value| (run["cost_known"].clone(), run["subtree"]["cost_known"].clone());
     assert_eq!(known(&runs[1]), (json!(false), json!(false)), "{runs:#?}");
     assert_eq!(known(&runs[0]), (json!(true), json!(true)), "{runs:#?}");

@@ -14,7 +14,10 @@ async fn a_question_needs_no_command() {
     assert_eq!((exit.out.as_str(), exit.err.as_str()), ("the answer\n", ""));
     let exit = world.run(&["-p", "hello"]).await.expect(0);
     assert_eq!(exit.out, "the answer\n");
-    assert_eq!(world.list().await.len(), 3);
+    let exit = world.feed(&[], "what is this?\n").await.expect(0);
+    assert_eq!(exit.out, "the answer\n");
+    let list = world.list().await;
+    assert_eq!((list.len(), list[0]["title"].as_str()), (4, Some("what is this?")));
 }
 
 #[tokio::test]
@@ -23,6 +26,11 @@ async fn a_word_alone_and_a_prompt_without_quotes_are_explained_and_not_run() {
     for (line, says) in [
         (&["rns", "list"][..], "did you mean `posse runs`?"),
         (&["--modle", "sonnet", "x y"], "has no option `--modle`"),
+        (&["list"], "did you mean `posse runs list`?"),
+        (&["log"], "did you mean `posse runs log`?"),
+        (&["logs"], "`posse runs log RUN` shows"),
+        (&["ps"], "`posse runs list --unfinished` lists"),
+        (&["runs", "list", "--status", "completed"], "did you mean `--outcome completed`?"),
         (&["hello"], "quote the prompt: posse run \"hello\""),
         (&["what", "is", "this"], "quote the prompt: posse run \"what is this\""),
         (&["run", "what", "is", "this"], "quote the prompt: posse run \"what is this\""),

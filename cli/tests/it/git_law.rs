@@ -4,6 +4,7 @@
 //! can fail; and by an agent, where it must come to nothing.
 
 mod apart;
+mod around;
 mod files;
 mod missing;
 mod places;

@@ -229,6 +229,8 @@ async fn what_links_in_the_home_folder_lead_to_is_closed() {
         (".config/tmux/tmux.conf", "tmux2"),
         (".ssh/config", "ssh"),
         ("bin", "scripts"),
+        (".local/bin/tool", "tools/tool.sh"),
+        (".bashrc.d/mine", "rc.d/mine"),
         (".config/posse/config.toml", "posse.toml.mine"),
         (".config/posse/agents/helper.md", "helper.md"),
         (".claude/settings.json", "claude/settings.json"),
@@ -243,6 +245,8 @@ async fn what_links_in_the_home_folder_lead_to_is_closed() {
         "posse.toml.mine",
         "helper.md",
         "claude/settings.json",
+        "tools/tool.sh",
+        "rc.d/mine",
     ];
     let all = files.join(" ");
     let evil = format!(
@@ -256,7 +260,11 @@ async fn what_links_in_the_home_folder_lead_to_is_closed() {
     let conversation = conversation.reply(Reply::text("{{last_tool_result}}"));
     let world = World::new(Script::new().conversation(conversation)).await;
     let (home, folder) = (world.home(), world.home().join("dotfiles"));
-    let mine = |file: &str| if file.ends_with("json") { "{}\n" } else { "# mine\n" };
+    let mine = |file: &str| match () {
+        () if file.ends_with("json") => "{}\n",
+        () if file.ends_with("sh") => "#!/bin/sh\n",
+        () => "# mine\n",
+    };
     for file in files {
         put(&folder.join(file), mine(file));
     }

@@ -63,6 +63,49 @@ async fn the_next_run_in_the_folder_leaves_an_interrupted_one_alone() {
     assert_eq!(world.read("ledger"), "worked\n");
 }
 
+/// The second Ctrl-C cuts a reply short. The last words name the run, and it can be continued.
+#[tokio::test]
+async fn a_second_ctrl_c_names_the_run_and_how_it_continues() {
+    let gate = Gate::new();
+    let more = Rule::when(When::any().last_user_contains("and now?")).reply(Reply::text("Now."));
+    let held = Reply::text("a long reply in parts").held_after_deltas(1, &gate);
+    let script = Script::new().rule(more).rule(Rule::when(When::any()).reply(held));
+    let world = World::new(script).await;
+    let running = world.start(&["run", "fix the parser"]);
+    gate.wait_for_held(1).await.unwrap();
+    running.signal(Signal::INT);
+    running.notes("stops after the current step").await;
+    running.signal(Signal::INT);
+    let exit = running.end().await.expect(130);
+    let run = world.only_run().await;
+    let short = &run[18..];
+    let last = exit.err.trim_end().rsplit('\n').take(2).collect::<Vec<_>>();
+    assert!(last[1].ends_with(&format!("run {short} is kept")), "{}", exit.err);
+    assert!(last[0].contains(&format!("`posse runs resume {short}` continues it")), "{}", exit.err);
+    let shown = world.run(&["runs", "show", short]).await.expect(0).out;
+    let says = "interrupted: calls the model again when you resume it: the call was cut short";
+    assert!(shown.contains(says), "{shown}");
+    let chat = world.feed(&["chat", "-c"], "").await.expect(2);
+    assert!(chat.err.contains(&format!("the last run here is {short} ")), "{}", chat.err);
+    assert_eq!(world.run(&["run", "-c", "and now?"]).await.expect(0).out, "Now.\n");
+    assert_eq!(world.list().await.len(), 1);
+}
+
+/// A call that Posse cut short after the first Ctrl-C is made again when the run is resumed, not at once.
+#[tokio::test]
+async fn a_call_that_an_interruption_cut_short_waits_for_the_resumption() {
+    let gate = Gate::new();
+    let held = Reply::text("a long reply in parts").held_after_deltas(1, &gate);
+    let world = World::new(Script::always(held)).await;
+    let running = world.start(&["run", "fix the parser"]);
+    gate.wait_for_held(1).await.unwrap();
+    running.signal(Signal::INT);
+    running.end().await.expect(130);
+    let shown = world.run(&["runs", "show", &world.only_run().await]).await.expect(0).out;
+    let says = "interrupted: calls the model again when you resume it: the reply of ";
+    assert!(shown.contains(says) && !shown.contains("at once"), "{shown}");
+}
+
 #[tokio::test]
 async fn who_resumes_all_is_told_of_interrupted_runs_and_how_to_resume_them() {
     let gate = Gate::new();

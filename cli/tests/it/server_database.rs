@@ -3,7 +3,6 @@
 use crate::world::{World, started};
 use posse_testkit::postgres::{Database, Server};
 use posse_testkit::{Reply, Script};
-use serde_json::Value;
 
 /// A world with a database of its own on the shared server.
 async fn world(script: Script) -> (World, Database) {
@@ -30,8 +29,7 @@ async fn runs_are_kept_on_a_server_that_an_option_a_variable_or_the_settings_nam
     assert_eq!(world.list().await.len(), 3);
     assert!(!world.database().exists(), "nothing is in a file");
     let config = world.run(&["config", "--json"]).await.expect(0).json();
-    let rows = config["settings"].as_array().unwrap();
-    let row: &Value = rows.iter().find(|row| row["key"] == "database").unwrap();
+    let row = &config["settings"]["database"];
     assert_eq!(row["origin"], "your settings", "{row}");
     // A project cannot choose where runs are kept.
     std::fs::remove_file(&settings).unwrap();
@@ -48,7 +46,7 @@ async fn a_password_is_neither_shown_nor_stored() {
         &["--db", &url, "run", "say hunter2hunter2"][..],
         &["--db", &url, "config", "--json"],
         &["--db", &url, "daemon", "status", "--json"],
-        &["--db", &url.replace("/t", "/nowhere_t"), "runs", "list"],
+        &["--db", &url.replace(database.name(), "nowhere"), "runs", "list"],
         &["--db", &url, "doctor", "--rebuild"],
     ] {
         let exit = world.run(arguments).await;
@@ -63,9 +61,9 @@ async fn a_password_is_neither_shown_nor_stored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_cannot_be_used_is_named_with_the_reason() {
     let (world, database) = world(Script::always(Reply::text("no"))).await;
-    let missing = database.url().replace("/t", "/nowhere_t");
+    let missing = database.url().replace(database.name(), "nowhere");
     for (url, code, parts) in [
-        (missing.as_str(), 6, &["nowhere_t", "does not exist"][..]),
+        (missing.as_str(), 6, &["/nowhere ", "does not exist"][..]),
         ("postgres:///d?host=/nowhere/at/all&user=posse", 6, &["/nowhere/at/all"]),
         ("postgres://u@db.example/d?sslmode=disable", 6, &["verify-full"]),
         ("postgres://u@local host:x/d", 6, &["cannot be read"]),
@@ -83,7 +81,7 @@ async fn a_server_that_cannot_be_used_is_named_with_the_reason() {
 async fn a_daemon_executes_runs_of_a_server() {
     let (world, database) = world(Script::always(Reply::text("It is done."))).await;
     let posse = async |arguments: &[&str]| started(with(&world, &database, arguments)).end().await;
-    let begun = posse(&["run", "-b", "work on", "--json"]).await.expect(0).json();
+    let begun = posse(&["run", "--background", "work on", "--json"]).await.expect(0).json();
     let run = begun["run"].as_str().unwrap().to_owned();
     let ended = posse(&["runs", "watch", &run, "--json"]).await;
     let shown = posse(&["runs", "show", &run, "--json"]).await.expect(0);

@@ -53,7 +53,7 @@ async fn a_second_interrupt_ends_at_once_whatever_a_command_ignores() {
     let began = Instant::now();
     let exit = running.end().await.expect(130);
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
-    assert!(exit.err.ends_with("--unfinished` shows the runs that are kept\n"), "{}", exit.err);
+    assert!(exit.err.contains(" is kept\n  hint: `posse runs resume "), "{}", exit.err);
     gone(&pid).await;
     let run = world.only_run().await;
     assert_eq!(world.list().await[0]["status"], "interrupted");

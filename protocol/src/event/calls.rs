@@ -150,6 +150,11 @@ impl Remedy {
         note.starts_with(AGAIN) || note.starts_with(ELSEWHERE)
     }
 
+    /// The reason in `note`, if the note is about a retry.
+    pub fn reason_to_retry(note: &str) -> Option<&str> {
+        note.strip_prefix(AGAIN)?.split_once(": ").map(|(_, reason)| reason)
+    }
+
     /// A fallback to `model`, which the run then keeps.
     pub fn fallback(model: impl Into<String>) -> Self {
         Remedy::Fallback { model: model.into(), extra: Extra::default() }

@@ -102,8 +102,11 @@ pub(crate) fn line(row: &RunRow) -> String {
     let mut text = format!("{} [{}] {about} · {}", row.id, row.about.agent, row.status);
     match (&row.state.outcome, row.family.expects) {
         (Some(_), _) => text.push_str(&format!(", {}", row.state.note)),
-        (None, 0) if !row.state.note.is_empty() => text.push_str(&format!(", {}", row.state.note)),
-        (None, 0) => {}
+        (None, 0) => {
+            let waits_for = row.waits_for();
+            let comma = if waits_for.is_empty() { "" } else { ", " };
+            text.push_str(&format!("{comma}{waits_for}"));
+        }
         (None, 1) => text.push_str(", waiting on 1 child"),
         (None, many) => text.push_str(&format!(", waiting on {many} children")),
     }

@@ -99,13 +99,14 @@ impl RunView {
     pub fn of(row: &RunRow) -> Self {
         let ended = row.state.outcome.is_some();
         let spending = Spending::of(row);
+        let waits_for = row.waits_for();
         RunView {
             run: row.id.to_string(),
             status: row.status,
             position: None,
             outcome: row.state.outcome.clone(),
             outcome_line: ended.then(|| row.state.note.clone()),
-            waits_for: (!ended && !row.state.note.is_empty()).then(|| row.state.note.clone()),
+            waits_for: (!ended && !waits_for.is_empty()).then_some(waits_for),
             agent: row.about.agent.clone(),
             model: row.about.model.clone(),
             title: row.about.title.clone(),

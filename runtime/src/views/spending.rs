@@ -9,6 +9,8 @@ use serde::Serialize;
 pub struct Spending {
     pub turns: u64,
     pub tool_calls: u64,
+    /// A model with an unknown price was used, so the cost is higher than known.
+    pub unpriced: bool,
     tally: Tally,
 }
 
@@ -29,7 +31,7 @@ impl Spending {
         }
     }
 
-    /// Returns the spending in `row`. A call in progress does not count.
+    /// Returns the spending in `row`, as if all prices were known. A call in progress does not count.
     pub fn of(row: &RunRow) -> Self {
         let usage = |spent: Spent| Usage {
             input_tokens: spent.input_tokens,
@@ -40,7 +42,8 @@ impl Spending {
         let (uncertain, cut) = row.unsure();
         let (known, uncertain) = (usage(row.known()), usage(uncertain));
         let tally = Tally { known, uncertain, cut, open: None };
-        Spending { turns: row.spending.turns, tool_calls: row.spending.tool_calls, tally }
+        let (turns, tool_calls) = (row.spending.turns, row.spending.tool_calls);
+        Spending { turns, tool_calls, unpriced: false, tally }
     }
 
     /// Converts a sum of the store.
@@ -59,6 +62,7 @@ impl Spending {
     pub fn add(&mut self, other: &Spending) {
         self.turns += other.turns;
         self.tool_calls += other.tool_calls;
+        self.unpriced |= other.unpriced;
         self.tally.known += &other.tally.known;
         self.tally.uncertain += &other.tally.uncertain;
         self.tally.cut += other.tally.cut;

@@ -82,9 +82,16 @@ impl Tree {
 
     /// Returns what `row` spent, with all its subagents.
     pub fn sum(&self, row: &RunRow) -> Spending {
-        let mut sum = Spending::of(row);
-        self.below(row.id).into_iter().for_each(|below| sum.add(&Spending::of(below)));
+        let mut sum = self.spending(row);
+        self.below(row.id).into_iter().for_each(|below| sum.add(&self.spending(below)));
         sum
+    }
+
+    /// Returns what `row` itself spent.
+    pub fn spending(&self, row: &RunRow) -> Spending {
+        let mut spending = Spending::of(row);
+        spending.unpriced = !self.knows_cost(row);
+        spending
     }
 
     /// Returns the view of `row`, with the sum of its subtree.

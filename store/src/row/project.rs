@@ -141,7 +141,7 @@ impl RunRow {
 
     fn receive(&mut self, received: &MessageReceived, at: u64) {
         match &received.from {
-            Sender::Child(_) if received.is_only_recorded() => return,
+            Sender::Child(told) if received.is_only_recorded() => return self.keep(told),
             Sender::Child(told) => return self.hear(told, at),
             Sender::Run(caller) if caller.call.is_some() => self.family.background = false,
             Sender::Run(caller) => self.family.background |= caller.announce.is_some(),
@@ -155,6 +155,17 @@ impl RunRow {
         }
         (self.state.outcome, self.state.finished_at) = (None, 0);
         self.wake(at);
+    }
+
+    /// Handles an announcement that is only recorded.
+    fn keep(&mut self, told: &Announced) {
+        // No run expects a `silent` child, and a run that has ended expects nobody.
+        if told.announce != Announce::Silent {
+            self.family.expects = self.family.expects.saturating_sub(1);
+        }
+        if told.announce == Announce::Collect {
+            self.family.gathers = self.family.gathers.saturating_sub(1);
+        }
     }
 
     /// Handles the announcement that a run below this one has ended.

@@ -9,6 +9,7 @@ mod aside;
 mod baseline;
 mod named;
 mod offence;
+mod on_entry;
 mod programs;
 mod script;
 mod settings;
@@ -22,7 +23,7 @@ pub(super) use tree::text_at;
 
 use super::placeholder::is_placeholder;
 use super::protected::{GIT, HEAD, IN_GIT, OBJECTS, REFS, data_of};
-use super::repository::Repository;
+use super::repository::folders_with;
 use super::walls::Walls;
 use aside::{first_link, hide, parent, remove, set_aside, set_aside_at, while_writable, write};
 use baseline::{Baseline, Named, WrittenDown};
@@ -77,7 +78,7 @@ impl Repositories {
         let mut baseline = Baseline::of(walls)?;
         let mut looked = Vec::new();
         let mut fixed = Vec::new();
-        let mut checkouts = of_workspace(&walls.workspace, &walls.homes);
+        let mut checkouts = of_workspace(&walls.workspace);
         let mut seen = BTreeSet::new();
         for (path, is_data) in roots(walls, baseline.left()) {
             // The scratch folder may not exist yet.
@@ -165,7 +166,7 @@ impl Repositories {
             // There may be a million of them.
             if told.len() < TOLD { told.push(what) } else { more += 1 }
         };
-        let mut checkouts = of_workspace(&self.walls.workspace, &self.walls.homes);
+        let mut checkouts = of_workspace(&self.walls.workspace);
         for looked in &self.looked {
             let found = looked.root.search();
             checkouts.extend(of_found(&looked.root, &found));
@@ -264,8 +265,7 @@ pub(super) fn why_closed(real: &Path, workspace: &Path, homes: &[PathBuf]) -> Op
             return is_data();
         }
         // Submodules and worktrees have their data elsewhere, but their hooks run files here.
-        let data = data_of(folder).into_iter().chain(data_elsewhere(folder));
-        checkouts.extend(data.map(|data| Checkout { data, top: folder.to_owned() }));
+        checkouts.extend(of_folder(folder));
     }
     // A new HEAD could make its folder a repository.
     if real.file_name().is_some_and(|name| is(name, HEAD)) && real.symlink_metadata().is_err() {
@@ -274,14 +274,14 @@ pub(super) fn why_closed(real: &Path, workspace: &Path, homes: &[PathBuf]) -> Op
             return is_data();
         }
     }
-    checkouts.extend(of_workspace(workspace, homes));
+    checkouts.extend(of_workspace(workspace));
     let named = named::named(workspace, homes, &checkouts, Some(real));
     named.places.into_iter().find(|(path, _)| is_below(real, path)).map(|(_, why)| why)
 }
 
 /// The paths in `workspace` that the settings of git name there, each with the reason.
 pub(super) fn why_named(workspace: &Path, homes: &[PathBuf]) -> BTreeMap<PathBuf, String> {
-    named::named(workspace, homes, &of_workspace(workspace, homes), None).places
+    named::named(workspace, homes, &of_workspace(workspace), None).places
 }
 
 /// Returns true for a placeholder. It is removed elsewhere, and needs no report.
@@ -405,12 +405,17 @@ fn roots(walls: &Walls, left: Vec<PathBuf>) -> Vec<(PathBuf, bool)> {
     roots
 }
 
-/// The repository that contains the workspace itself, wherever its data is.
-fn of_workspace(workspace: &Path, homes: &[PathBuf]) -> Vec<Checkout> {
-    let Repository { top, data, elsewhere } = Repository::of(workspace, homes);
-    let top = top.unwrap_or_else(|| workspace.to_owned());
-    let data = data_of(workspace).into_iter().chain(data).chain(elsewhere);
-    data.map(|data| Checkout { data, top: top.clone() }).collect()
+/// The repositories whose files are in `folder`, wherever their data is.
+fn of_folder(folder: &Path) -> impl Iterator<Item = Checkout> {
+    let data = data_of(folder).into_iter().chain(data_elsewhere(folder));
+    let top = folder.to_owned();
+    data.map(move |data| Checkout { data, top: top.clone() })
+}
+
+/// The repositories that contain the workspace: its own and all those around it. Git in a repository around a
+/// submodule runs files of the submodule, too.
+fn of_workspace(workspace: &Path) -> Vec<Checkout> {
+    folders_with(GIT, workspace).into_iter().flat_map(of_folder).collect()
 }
 
 /// The repositories that were found below `root`.

@@ -3,6 +3,7 @@
 //! Programs obey what is at the end of such a link. Who changes a link on the way, or makes what is
 //! missing at its end, decides as well what that is.
 
+use super::git::text_at;
 use super::placeholder::is_missing;
 use super::repository::has_git;
 use std::collections::{HashSet, VecDeque};
@@ -10,9 +11,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Folders below a home folder in which programs find what they run or obey, and how deep links are looked
-/// for in each. What the links lead to is obeyed. Links to programs are not looked for: a build makes
-/// those anew.
-const THAT_MATTER: [(&str, usize); 17] = [
+/// for in each. What the links lead to is obeyed.
+const THAT_MATTER: [(&str, usize); 25] = [
     (".config/posse", 4),
     (".claude/agents", 4),
     (".claude/skills", 4),
@@ -30,7 +30,23 @@ const THAT_MATTER: [(&str, usize); 17] = [
     (".config/environment.d", 1),
     (".config/nvim", 4),
     (".vim", 4),
+    (".bashrc.d", 1),
+    (".bash_profile.d", 1),
+    (".bash_completion.d", 1),
+    (".profile.d", 1),
+    (".zshrc.d", 1),
+    (".zshenv.d", 1),
+    (".zsh", 2),
+    (".oh-my-zsh/custom", 3),
 ];
+
+/// Folders below a home folder with programs. Links in them count if they lead to a script that nobody builds.
+const PROGRAMS: [&str; 7] =
+    ["bin", ".bin", "sbin", "scripts", ".local/bin", ".local/sbin", ".cargo/bin"];
+
+/// Folders in which a build, or a package manager, makes programs anew.
+const BUILT: [&str; 9] =
+    ["target", "build", "dist", "out", "node_modules", "vendor", "venv", ".venv", ".tox"];
 
 /// Folders around them, in which other programs have their settings, and how deep it is looked there.
 const OTHERS: [(&str, usize); 4] = [(".config", 2), (".claude", 2), (".codex", 2), (".gemini", 2)];
@@ -97,6 +113,9 @@ pub(super) fn links_of(home: &Path, workspace: &Path) -> Links {
     for (name, depth) in OTHERS {
         search.below(home.join(name), depth, ELSEWHERE);
     }
+    for name in PROGRAMS {
+        are_all &= search.programs(&home.join(name));
+    }
     for link in search.found.clone() {
         if link.parent() == Some(home) && search.enters(&link) {
             search.below(link, LINKED_AT_TOP, ELSEWHERE);
@@ -158,6 +177,26 @@ impl Search<'_> {
             are_all &= entries.next().is_none();
         }
         are_all
+    }
+
+    /// Looks at a folder of programs. False if there is more than was looked at.
+    fn programs(&mut self, folder: &Path) -> bool {
+        let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries.by_ref().take(WHERE_IT_MATTERS.names) {
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            if is_link && self.is_script(&entry.path()) {
+                self.found.push(entry.path());
+            }
+        }
+        entries.next().is_none()
+    }
+
+    /// Returns true for a link to a script in the workspace that no build makes.
+    fn is_script(&self, link: &Path) -> bool {
+        let Ok(real) = link.canonicalize() else { return false };
+        let Ok(below) = real.strip_prefix(self.workspace) else { return false };
+        let is_built = below.iter().any(|name| BUILT.iter().any(|it| name == *it));
+        !is_built && text_at(&real, 2).is_some_and(|start| start == b"#!")
     }
 
     /// Returns true for a link to a folder of the checkout where it was not looked yet. The folder is not the
@@ -276,6 +315,35 @@ mod tests {
         assert!(found.are_all);
         assert_eq!(found.found, links.map(|link| home.join(link)));
     }
+
+    #[test]
+    fn links_to_scripts_are_found_in_folders_of_programs_but_none_to_what_is_built() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (home, work) = (root.join("home"), root.join("work"));
+        for name in ["home/bin", "home/.local/bin", "home/.bashrc.d", "work/bin", "work/target"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+        }
+        for (name, text) in [("bin/x", "#!/bin/sh"), ("bin/elf", "\x7fELF"), ("target/x", "#!")] {
+            std::fs::write(work.join(name), text).unwrap();
+        }
+        let links = [
+            ("bin/x", "bin/x", true),
+            ("bin/x", ".local/bin/y", true),
+            ("rc", ".bashrc.d/rc", true),
+            ("bin/elf", "bin/elf", false),
+            ("target/x", "bin/built", false),
+            ("nowhere", "bin/nowhere", false),
+        ];
+        for (target, link, _) in links {
+            symlink(work.join(target), home.join(link)).unwrap();
+        }
+        let found: HashSet<PathBuf> = links_of(&home, &work).found.into_iter().collect();
+        let expected = links.iter().filter(|(.., is_found)| *is_found);
+        let expected: HashSet<PathBuf> = expected.map(|(_, link, _)| home.join(link)).collect();
+        assert_eq!(found, expected);
+    }
+
     #[test]
     fn linked_folders_are_entered_once_and_only_where_an_agent_does_not_work() {
         let folder = tempfile::tempdir().unwrap();

@@ -49,6 +49,20 @@ pub fn has_git(folder: &Path) -> bool {
     }
 }
 
+/// The workspace, and the folders above it whose entry `name` belongs to this user, or to the owner of the
+/// workspace. Programs of the user ignore what others put there.
+pub(super) fn folders_with<'p>(name: &str, workspace: &'p Path) -> Vec<&'p Path> {
+    let own = workspace.metadata().ok();
+    let is_ours = |found: Metadata| own.as_ref().is_some_and(|own| is_ours(&found, own));
+    let has = |folder: &Path| folder.join(name).symlink_metadata().is_ok_and(is_ours);
+    workspace.ancestors().filter(|folder| *folder == workspace || has(folder)).collect()
+}
+
+/// Returns true for what belongs to this user, or to the owner of `own`.
+fn is_ours(found: &Metadata, own: &Metadata) -> bool {
+    found.uid() == own.uid() || found.uid() == geteuid().as_raw()
+}
+
 /// Searches the workspace and the folders above it, up to the first with an entry `.git`. If that is no
 /// complete repository, git itself would search further. We stop, because a command could take its
 /// repository apart to get access to the one above.
@@ -65,8 +79,7 @@ fn search(workspace: &Path, own: &Metadata, homes: &[PathBuf]) -> Option<Reposit
         }
         let found = git.symlink_metadata().ok()?;
         let is_above = top != workspace;
-        let is_ours = found.uid() == own.uid() || found.uid() == geteuid().as_raw();
-        if is_above && !(is_ours && may_be_shown(top, &folder, homes)) {
+        if is_above && !(is_ours(&found, own) && may_be_shown(top, &folder, homes)) {
             return None;
         }
         let top = is_above.then(|| top.to_owned());

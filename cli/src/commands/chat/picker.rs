@@ -1,7 +1,7 @@
 //! Chooses a session of this folder, the newest first.
 
 use super::super::Common;
-use super::super::again::open_to_talk;
+use super::super::again::{last_talked_to, open_to_talk};
 use crate::clean::clean_line;
 use crate::exit::Failure;
 use crate::format;
@@ -23,10 +23,19 @@ pub async fn sessions(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, F
     Ok(rows)
 }
 
-/// The error for a folder without sessions.
-pub fn none(folder: &Path) -> Failure {
-    Failure::usage(format!("there is no chat in {} yet", folder.display()))
-        .hint("`posse chat` starts one; `posse -p -c \"…\"` continues the last run of this folder")
+/// The error for a folder without sessions. It names the run that the person may mean.
+pub async fn none(runtime: &Runtime, folder: &Path) -> Result<Failure, Failure> {
+    let runs = open_to_talk(runtime, folder).await?;
+    let hint = match last_talked_to(runtime, runs).await? {
+        Some(run) => format!(
+            "the last run here is {} \"{}\"; `posse run -c \"…\"` sends it a message; `posse chat` \
+             starts a chat",
+            run.id.short(),
+            clean_line(&run.about.title, 60)
+        ),
+        None => "`posse chat` starts one".to_owned(),
+    };
+    Ok(Failure::usage(format!("there is no chat in {} yet", folder.display())).hint(hint))
 }
 
 /// Lets the person choose one of `rows`. `None` if they choose none.

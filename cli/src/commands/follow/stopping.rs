@@ -49,11 +49,12 @@ impl Viewer {
     ) -> Failure {
         let run = followee.run.clone();
         let failure = self.interrupted_by(runtime, &run, signal).await;
-        self.unless_hurried(runtime, runtime.let_go(STEP)).await;
+        let told = Some((&run, &failure));
+        self.unless_hurried(runtime, told, runtime.let_go(STEP)).await;
         // Events that cannot be shown now are in the log.
         let _ = self.catch_up(runtime, followee).await;
         let ended = self.conclude_ended(runtime, &run).await;
-        self.close(runtime).await;
+        self.unless_hurried(runtime, told, runtime.shutdown()).await;
         self.screen.pause();
         match ended {
             true => Failure {
@@ -90,7 +91,7 @@ impl Viewer {
         signal: Signal,
     ) -> Failure {
         let failure = self.interrupted_by(runtime, run, signal).await;
-        self.close(runtime).await;
+        self.unless_hurried(runtime, Some((run, &failure)), runtime.shutdown()).await;
         self.screen.pause();
         failure
     }
@@ -108,6 +109,11 @@ impl Viewer {
             Signal::Terminate | Signal::Hangup => "A second signal stops it now",
         };
         self.screen.note(&format!("{signal}: Posse stops after the current step. {again}"));
+        self.kept(runtime, run, signal).await
+    }
+
+    /// Stores what the signal says about the runs of this process. Returns the message about `run`.
+    async fn kept(&mut self, runtime: &Runtime, run: &RunHandle, signal: Signal) -> Failure {
         let short = run.id().short();
         match signal {
             Signal::Interrupt => match self.interrupt(runtime).await {
@@ -158,10 +164,17 @@ impl Viewer {
 
     /// Ends orderly. A signal ends at once, except SIGHUP, which a closed terminal sends more than once.
     pub async fn close(&mut self, runtime: &Runtime) {
-        self.unless_hurried(runtime, runtime.shutdown()).await;
+        self.unless_hurried(runtime, None, runtime.shutdown()).await;
     }
 
-    async fn unless_hurried(&mut self, runtime: &Runtime, work: impl Future<Output = ()>) {
+    /// Does `work`, unless a signal ends the process first. `told` is the run that the command is about,
+    /// and the last message about it.
+    async fn unless_hurried(
+        &mut self,
+        runtime: &Runtime,
+        told: Option<(&RunHandle, &Failure)>,
+        work: impl Future<Output = ()>,
+    ) {
         let again = async {
             loop {
                 match self.signal().await {
@@ -170,19 +183,26 @@ impl Viewer {
                 }
             }
         };
-        tokio::select! {
-            () = work => {}
-            signal = again => {
-                self.screen.pause();
-                if signal == Signal::Interrupt
-                    && !self.interrupted
-                    && let Err(failure) = self.interrupt(runtime).await
-                {
+        let signal = tokio::select! {
+            () = work => return,
+            signal = again => signal,
+        };
+        self.screen.pause();
+        let is_news = signal == Signal::Interrupt && !self.interrupted;
+        match told {
+            Some((run, _)) if is_news => {
+                print::failure(&self.kept(runtime, run, signal).await, self.tell);
+            }
+            Some((_, failure)) => print::failure(failure, self.tell),
+            None => {
+                if is_news && let Err(failure) = self.interrupt(runtime).await {
                     print::note(&failure.message);
                 }
-                print::note("stopped now; `posse runs list --unfinished` shows the runs that are kept");
-                std::process::exit(Code::Interrupted as i32)
+                print::note(
+                    "stopped now; `posse runs list --unfinished` shows the runs that are kept",
+                );
             }
         }
+        std::process::exit(Code::Interrupted as i32)
     }
 }

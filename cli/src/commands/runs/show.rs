@@ -43,7 +43,7 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
         print::json_pretty(&view)?;
         return Ok(Code::Done);
     }
-    for (name, value) in facts(runtime, &family, &row, task.as_deref()) {
+    for (name, value) in facts(&family, &row, task.as_deref()) {
         print::line(format!("{name:11} {value}"))?;
     }
     if let Some(left) = worktree.left() {
@@ -96,24 +96,16 @@ pub async fn task(runtime: &Runtime, row: &RunRow) -> Result<Option<String>, Fai
     Ok(asked.map(|text| clean_line(&text, 200)))
 }
 
-fn facts(
-    runtime: &Runtime,
-    family: &Tree,
-    row: &RunRow,
-    task: Option<&str>,
-) -> Vec<(&'static str, String)> {
-    let own = Spending::of(row);
-    let money = match spending::costs_unknown(runtime, row, &own) {
-        true => format!("{} (the price of the model is not known)", spending::UNKNOWN),
-        false => spending::money_in_words(&own),
-    };
+fn facts(family: &Tree, row: &RunRow, task: Option<&str>) -> Vec<(&'static str, String)> {
+    let own = family.spending(row);
+    let money = spending::money_in_words(&own);
     let status = match (&row.state.outcome, &row.log.damaged) {
         (Some(_), None) if row.status == Status::Archived => {
             format!("{}; archived", clean_line(&row.state.note, 400))
         }
         (Some(_), None) => clean_line(&row.state.note, 400),
-        (None, None) if !row.state.note.is_empty() => {
-            format!("{}: {}", family::word_in(family, row), clean_line(&row.state.note, 400))
+        (None, None) if !row.waits_for().is_empty() => {
+            format!("{}: {}", family::word_in(family, row), clean_line(&row.waits_for(), 400))
         }
         _ => family::word_in(family, row),
     };

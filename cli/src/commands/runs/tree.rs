@@ -13,8 +13,8 @@ use crate::screen::tree::State;
 use crate::spending;
 use crate::terminal;
 use posse::views::RunView;
+use posse::views::SumView;
 use posse::views::Tree;
-use posse::views::{Spending, SumView};
 use posse::{Budget, RunId, RunRow, Runtime};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -139,7 +139,7 @@ pub fn lines(family: &Tree, top: &RunRow, look: Look) -> Vec<String> {
 pub fn line(family: &Tree, row: &RunRow, branch: &str, look: Look) -> String {
     let standing = RunRow { status: family.standing(row), ..row.clone() };
     let state = State::of(&standing);
-    let mut parts = vec![spent(posse::views::took(&standing), &Spending::of(row))];
+    let mut parts = vec![spent(posse::views::took(&standing), &family.spending(row))];
     if matches!(state, State::Queued | State::Waiting | State::Interrupted) {
         parts.insert(0, family::word_in(family, row));
     }

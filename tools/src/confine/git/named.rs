@@ -1,9 +1,10 @@
 //! Files of a workspace that settings of git name. Git runs or obeys them, so no agent may change them.
 
+use super::on_entry;
 use super::settings::{self, MOST, Setting};
 use super::tree::text_at;
 use super::way::Way;
-use super::words::{Places, at_home};
+use super::words::{Places, WORDS, at_home, words};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -132,6 +133,9 @@ const LEFTHOOK: [&str; 6] = [
 ];
 const ENDINGS: [&str; 5] = ["yml", "yaml", "toml", "json", "jsonc"];
 
+/// Lefthook's settings that name folders with scripts.
+const SCRIPTS: [&str; 2] = ["source_dir", "source_dir_local"];
+
 /// A repository: its data, and the folder with its files.
 pub(super) struct Checkout {
     pub data: PathBuf,
@@ -186,6 +190,7 @@ pub(super) fn named(
     for (file, setting) in &users {
         places.extend(because_of(setting, paths(setting, file, &around)));
     }
+    places.extend(on_entry::obeyed(workspace, homes, made));
     // The settings files themselves may be links: people keep them in a repository.
     let at_home = homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name)));
     places.extend(at_home.map(|path| (path, "the user's settings of git are there".to_owned())));
@@ -261,7 +266,15 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
         _ => PROGRAMS.contains(&setting.name.as_str()),
     };
     // Of the words of a command, only files matter.
-    if runs { around.named_by_line(value) } else { Vec::new() }
+    if !runs {
+        return Vec::new();
+    }
+    let mut named = around.named_by_line(value);
+    // A shell runs what begins with `!`. In it, an interpreter may complete the name of a file.
+    if let Some(line) = value.strip_prefix('!') {
+        named.extend(around.run_by_script(line));
+    }
+    named
 }
 
 /// The files that the hooks in `folder` run, as far as their text shows: targets of links, programs and
@@ -302,6 +315,7 @@ fn named_by_hooks(folder: &Path, around: &Places) -> Vec<(PathBuf, String)> {
                 let beside = file.parent().map(Path::to_owned);
                 let folders = entered.iter().cloned().chain(beside).collect();
                 let places = Places { workspace, homes, folders, made };
+                folders_of_scripts(&text, &places).into_iter().for_each(&mut add);
                 if text.contains("extends") {
                     let named = places.named_by_line(&text).into_iter();
                     settings.extend(named.filter(|path| is_settings(path)));
@@ -341,6 +355,15 @@ fn told_by_files(text: &str, places: &Places) -> Vec<PathBuf> {
     let folders = places.folders_of(text);
     let usual = folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name)));
     usual.chain(named).collect()
+}
+
+/// The folders in which lefthook's settings say that its scripts are.
+fn folders_of_scripts(text: &str, places: &Places) -> Vec<PathBuf> {
+    let words = words(text, WORDS);
+    let words: Vec<&str> = words.iter().map(|it| it.text).filter(|it| *it != ":").collect();
+    let is_key = |word: &str| SCRIPTS.contains(&word.trim_end_matches(':'));
+    let values = words.windows(2).filter(|pair| is_key(pair[0])).map(|pair| pair[1]);
+    values.flat_map(|value| places.folders.iter().map(move |it| it.join(value))).collect()
 }
 
 fn is_sample(path: &Path) -> bool {
@@ -396,7 +419,9 @@ mod tests {
         for name in ["home", "w/.git/hooks", "w/tools", "w/clean"] {
             std::fs::create_dir_all(root.join(name)).unwrap();
         }
-        for name in ["tools/clean.sh", "tools/diff.py", "tools/hook", "main", "a.sh"] {
+        for name in
+            ["tools/clean.sh", "tools/diff.py", "tools/hook", "tools/run.js", "main", "a.sh"]
+        {
             std::fs::write(work.join(name), "x").unwrap();
         }
         std::fs::write(
@@ -412,13 +437,14 @@ mod tests {
             data.join("config"),
             "[include]\npath = ../.gitconfig\n[filter \"x\"]\nclean = tools/clean.sh %f\n\
              [diff]\nexternal = \"python tools/diff.py\"\n[branch \"main\"]\nmerge = main\n\
-             [alias]\nx = \"!$(git rev-parse --show-toplevel)/a.sh clean\"\n",
+             [alias]\nx = \"!$(git rev-parse --show-toplevel)/a.sh clean\"\ny = !node tools/run\n",
         )
         .unwrap();
         symlink("../../tools/hook", data.join("hooks/pre-commit")).unwrap();
         let checkouts = [Checkout { data, top: work.clone() }];
         let found = named(&work, std::slice::from_ref(&home), &checkouts, None).places;
-        let found: Vec<_> = found.keys().map(|it| it.strip_prefix(&work).unwrap()).collect();
+        let by_git = found.iter().filter(|(_, why)| why.contains("git"));
+        let found: Vec<_> = by_git.map(|(it, _)| it.strip_prefix(&work).unwrap()).collect();
         let expected = [
             ".git/.githooks",
             ".gitconfig",
@@ -429,6 +455,7 @@ mod tests {
             "tools/clean.sh",
             "tools/diff.py",
             "tools/hook",
+            "tools/run.js",
         ];
         assert_eq!(found, expected.map(Path::new));
     }
@@ -471,6 +498,22 @@ mod tests {
         // Nobody knows from where the scripts are named.
         let expected = ["s/y.py", "web/lefthook.yml", "web/more.yml", "web/s/y.py", "web/s/z"];
         assert_eq!(led_to(&work, &work, text, &made), expected);
+    }
+
+    #[test]
+    fn lefthook_says_where_its_scripts_are_and_where_its_commands_run() {
+        let yaml = "source_dir: tools/lh\nsource_dir_local: mine\npre-commit:\n  commands:\n    x:\n      root: web/\n      run: python3 s/a\n";
+        let json = "{\"source_dir\": \"tools/lh\", \"source_dir_local\": \"mine\"}";
+        for (name, text, expected) in [
+            ("lefthook.yml", yaml, vec!["lefthook.yml", "mine", "tools/lh", "web/s/a"]),
+            ("lefthook.json", json, vec!["lefthook.json", "mine", "tools/lh"]),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let work = folder.path().canonicalize().unwrap();
+            let made = [(name, text), ("tools/lh/x", ""), ("mine/y", ""), ("web/s/a", "")];
+            let found = led_to(&work, &work, "#!/bin/sh\nlefthook run pre-commit\n", &made);
+            assert_eq!(found, expected, "{name}");
+        }
     }
 
     #[test]

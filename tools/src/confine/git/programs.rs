@@ -2,9 +2,35 @@
 
 /// Programs that run the first file in their arguments.
 pub(super) const INTERPRETERS: &[&str] = &[
-    ".", "Rscript", "ash", "bash", "bun", "dash", "deno", "expect", "fish", "julia", "ksh", "lua",
-    "mksh", "node", "nodejs", "perl", "php", "pwsh", "python", "ruby", "sh", "source", "tclsh",
-    "ts-node", "tsx", "yash", "zsh",
+    ".",
+    "Rscript",
+    "ash",
+    "bash",
+    "bun",
+    "dash",
+    "deno",
+    "expect",
+    "fish",
+    "julia",
+    "ksh",
+    "lua",
+    "mksh",
+    "node",
+    "nodejs",
+    "perl",
+    "php",
+    "pwsh",
+    "python",
+    "ruby",
+    "sh",
+    "source",
+    "source_env",
+    "source_env_if_exists",
+    "tclsh",
+    "ts-node",
+    "tsx",
+    "yash",
+    "zsh",
 ];
 
 /// Interpreters whose option `-e` comes before a program text.
@@ -13,8 +39,9 @@ pub(super) const WITH_TEXT: &[&str] =
 
 /// Interpreters that find a file without the end of its name, and the ends that they try.
 pub(super) const COMPLETERS: &[&str] =
-    &["bun", "deno", "node", "nodejs", "python", "ts-node", "tsx"];
+    &["bun", "deno", "node", "nodejs", "python", "source_env", "ts-node", "tsx"];
 pub(super) const COMPLETED: &[&str] = &[
+    "/.envrc",
     ".cjs",
     ".js",
     ".mjs",
@@ -77,6 +104,7 @@ pub(super) const READERS: &[&str] = &[
     "dirname",
     "djlint",
     "dos2unix",
+    "dotenv_if_exists",
     "dprint",
     "du",
     "editorconfig",
@@ -141,6 +169,8 @@ pub(super) const READERS: &[&str] = &[
     "true",
     "tsc",
     "typos",
+    "watch_dir",
+    "watch_file",
     "wc",
     "yamllint",
     "yapf",

@@ -72,7 +72,9 @@ impl<'t> Use<'t> {
     fn after_option(self, word: &str) -> Option<Use<'t>> {
         let Use::Runs(name) = self else {
             let is_start = self == Use::Starts && STARTS.contains(&word);
-            let is_file = ["-f", "--file", "--makefile", "--justfile"].contains(&word);
+            // Letters may come before, as in `make -sf x`.
+            let is_short = word.starts_with('-') && !word.starts_with("--") && word.ends_with('f');
+            let is_file = is_short || ["--file", "--makefile", "--justfile"].contains(&word);
             return match self {
                 Use::ObeysFile if is_file => Some(Use::Runs("")),
                 _ => is_start.then_some(Use::Program),
@@ -540,6 +542,7 @@ mod tests {
             ("grep 'x(' a; case $x in a) sh scripts/plain;; esac", vec!["plain"]),
             ("yarn --cwd scripts node plain", vec!["plain"]),
             ("make -f scripts/plain; make -fscripts/in/c", vec!["in/c", "plain"]),
+            ("make -sf scripts/plain", vec!["plain"]),
             ("sed -f scripts/plain x", vec!["plain"]),
             ("timeout 5 sh scripts/plain; sudo -n scripts/b.sh", vec!["b.sh", "plain"]),
             ("git bisect run scripts/b.sh; find . -exec scripts/plain {} +", vec!["b.sh", "plain"]),

@@ -31,8 +31,9 @@ const ENTERED: usize = 5_000;
 /// How many folders a text can enter one from another, in any order.
 const DEEP: usize = 4;
 
-/// Words after which the next word is a folder in which the rest happens.
-const ENTERS: [&str; 7] = ["cd", "pushd", "-C", "--directory", "--cwd", "--chdir", "--dir"];
+/// Words after which the next word is a folder in which the rest happens. The last is a setting of lefthook.
+const ENTERS: [&str; 8] =
+    ["cd", "pushd", "-C", "--directory", "--cwd", "--chdir", "--dir", "root:"];
 
 /// The operators between the name of a variable and its default.
 const DEFAULTS: [&str; 7] = [":-", ":+", ":?", "-", "+", "?", ":"];

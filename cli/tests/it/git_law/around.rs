@@ -1,0 +1,78 @@
+//! Repositories around the workspace, and other programs that run files of the workspace by themselves.
+
+use super::{calling, check, prepared, write};
+use crate::world::bash;
+
+/// The workspace is a repository in another one, as a submodule is. The outer one runs files of the inner one.
+#[tokio::test]
+async fn nothing_runs_that_an_agent_put_where_a_repository_around_its_own_looks() {
+    check(&[
+        prepared(
+            "a setting of the outer repository",
+            "script mon; git init -q ..; git -C .. config core.fsmonitor $PWD/mon",
+            "script mon false",
+            "git -C .. status",
+        ),
+        prepared(
+            "a hook of the outer repository",
+            "echo : > x; git init -q ..; mkdir -p ../.git/hooks
+             printf '#!/bin/sh\\ncd %s && sh x\\n' ${PWD##*/} > ../.git/hooks/pre-commit
+             chmod +x ../.git/hooks/pre-commit",
+            "echo PAYLOAD >> x",
+            "git -C .. commit -qm y --allow-empty",
+        ),
+        prepared(
+            "a file that the outer repository includes",
+            "git init -q ..; git -C .. config include.path $PWD/missing",
+            "printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > missing",
+            "git -C .. status",
+        ),
+    ])
+    .await;
+}
+
+/// Direnv loads `.envrc` when the user enters the folder, mise its own files, and lefthook runs scripts.
+#[tokio::test]
+async fn nothing_runs_that_an_agent_put_where_direnv_mise_or_lefthook_look() {
+    let direnv =
+        "source_env() { . ./$1; }; source_env_if_exists() { [ ! -e $1 ] || . ./$1; }; . ./.envrc";
+    check(&[
+        prepared("direnv", "echo : > x; echo 'source_env x' > .envrc", "echo PAYLOAD > x", direnv),
+        prepared(
+            "direnv, a missing file",
+            "echo 'source_env_if_exists x' > .envrc",
+            "echo PAYLOAD > x",
+            direnv,
+        ),
+        prepared(
+            "mise",
+            "",
+            "mkdir .config; echo PAYLOAD > .config/mise.toml; echo PAYLOAD > mise.test.toml",
+            "for f in .config/mise.toml mise.test.toml; do [ ! -e $f ] || sh $f; done",
+        ),
+        prepared(
+            "lefthook",
+            "printf 'source_dir: tools/hooks\\n' > lefthook.yml; mkdir -p tools/hooks/pre-commit .git/hooks
+             printf '#!/bin/sh\\nlefthook run pre-commit\\n' > .git/hooks/pre-commit",
+            "echo PAYLOAD > tools/hooks/pre-commit/x",
+            "[ ! -e tools/hooks/pre-commit/x ] || sh tools/hooks/pre-commit/x",
+        ),
+    ])
+    .await;
+}
+
+/// File tools refuse the same files. What lies beside them stays open.
+#[tokio::test]
+async fn file_tools_make_none_of_these_files_and_leave_those_beside_them_open() {
+    let before = "echo 'source_env_if_exists x; watch_file y' > .envrc";
+    let closed = ["x", ".tool-versions", ".config/mise/config.toml", "mise/config.test.toml"];
+    let open = ["y", ".config/nextest.toml", "mise/notes.toml"];
+    let mut calls: Vec<_> = closed.iter().chain(&open).map(|path| write(path, "one")).collect();
+    calls.push(bash("echo two > y; echo two > .config/nextest.toml"));
+    let world = calling(calls, before).await;
+    let said = world.run(&["run", "go"]).await.expect(0).out;
+    for name in closed {
+        assert!(!world.work().join(name).exists(), "{name}: {said}");
+    }
+    assert_eq!(open.map(|name| world.read(name)), ["two\n", "two\n", "one"], "{said}");
+}
