@@ -146,6 +146,10 @@ pub enum Command {
     /// Start and stop the daemon, which executes runs after the terminal closes
     #[command(subcommand)]
     Daemon(Later<DaemonVerb>),
+    /// Execute runs of a database, here and beside the workers of other machines
+    Worker(Later<WorkerOptions>),
+    /// List the workers that are alive
+    Workers,
     /// Show the current settings and where each comes from
     Config(Later<ConfigOptions>),
     /// Show how this machine sandboxes the commands of agents; repair the database
@@ -269,6 +273,9 @@ pub struct RunOptions {
     /// Name the run; other commands accept this name instead of its id
     #[arg(long, value_name = "LABEL", value_parser = label)]
     pub label: Option<String>,
+    /// Let only a worker with this label execute the run (`posse worker --label LABEL`)
+    #[arg(long, value_name = "LABEL", value_parser = worker_name)]
+    pub needs: Option<String>,
     /// Priority in the queue, -100 to 100; higher goes first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole_or_negative::<100>)]
     pub priority: i32,
@@ -398,6 +405,27 @@ pub struct DeliveryOptions {
     /// At most this many
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<1, 10_000>)]
     pub limit: u32,
+}
+
+/// A label of a worker.
+fn worker_name(text: &str) -> Result<String, String> {
+    match posse::store::is_worker_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("use letters, digits, `.`, `_` and `-`, at most 64".to_owned()),
+    }
+}
+
+#[derive(Args)]
+pub struct WorkerOptions {
+    /// Also take runs that need this label (`posse run --needs LABEL`); may be repeated
+    #[arg(long, value_name = "LABEL", value_parser = worker_name)]
+    pub label: Vec<String>,
+    /// Take only runs of this agent; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub agent: Vec<String>,
+    /// Execute this many runs at the same time [default: max_concurrent of your settings]
+    #[arg(long, value_name = "N", value_parser = whole::<1, 1_000_000>)]
+    pub slots: Option<u32>,
 }
 
 #[derive(Subcommand)]

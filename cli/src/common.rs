@@ -6,7 +6,7 @@ use crate::environment::Environment;
 use crate::exit::{Code, Failure};
 use crate::print;
 use posse::agents::{Given, Level, Sources as AgentSources, built_in_tools};
-use posse::config::{Config, Sources};
+use posse::config::{Config, DatabaseAddress, Sources};
 use posse::launch::Launcher;
 use posse::model::{Cassette, Models, Options};
 use posse::rule_files::RuleFiles;
@@ -47,12 +47,30 @@ impl Common {
 
     /// The database.
     pub fn database(&self) -> Result<Database, Failure> {
-        Database::of(self).map(|(database, _)| database)
+        self.named_database().map(|(database, _)| database)
+    }
+
+    /// The database that `--db`, `POSSE_DB` or the user's settings name, in this order, or else the
+    /// default one.
+    pub fn named_database(&self) -> Result<(Database, Named), Failure> {
+        let environment = &self.environment;
+        let at =
+            |given: &Path| Database::at(environment, given, || Ok(self.user_config()?.postgres));
+        if let Some(given) = &self.global.db {
+            return Ok((at(given)?, Named::Option));
+        }
+        if let Some(given) = &environment.database {
+            return Ok((at(given)?, Named::Variable));
+        }
+        if let Some(DatabaseAddress(given)) = self.user_config()?.database.value {
+            return Ok((at(Path::new(&given))?, Named::Settings));
+        }
+        Ok((Database::File(Database::default_file(environment)?), Named::Default))
     }
 
     /// Fails for a database in a folder that does not exist: its path was probably mistyped.
     fn check_place(&self) -> Result<(), Failure> {
-        let (Database::File(path), named) = Database::of(self)? else { return Ok(()) };
+        let (Database::File(path), named) = self.named_database()? else { return Ok(()) };
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
         // The folder of the default database is created when needed.
         let own = self.environment.data_folder.as_deref();
@@ -72,7 +90,7 @@ impl Common {
     /// If a database that the user named does not exist, or if that cannot be checked: there may be
     /// runs that the command cannot see.
     pub fn has_database(&self) -> Result<bool, Failure> {
-        let (Database::File(path), named) = Database::of(self)? else { return Ok(true) };
+        let (Database::File(path), named) = self.named_database()? else { return Ok(true) };
         let has = path.try_exists().map_err(|error| {
             no_database(format!("the database {} cannot be reached: {error}", path.display()))
         })?;
@@ -238,7 +256,9 @@ impl Common {
         let mut runtime = RuntimeConfig::new(database.path(), self.keys(config));
         if let Database::Server(server) = &database {
             runtime.storage.store = Some(Arc::new(server.options.clone()));
+            runtime.scheduling.worker.host = self.environment.host(config);
         }
+        crate::daemon::VERSION.clone_into(&mut runtime.scheduling.worker.version);
         runtime.apply(config);
         runtime.permissions.rule_files = Some(self.rule_files());
         runtime.permissions.home = self.environment.home_folder.clone();

@@ -1,10 +1,10 @@
 //! The database that holds the runs: a file, or a database on a PostgreSQL server.
 
-use crate::common::Common;
+use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::print;
-use posse::config::DatabaseAddress;
 use posse::Error;
+use posse::config::{DatabaseAddress, PostgresSettings};
 use posse::store::{Bell, PostgresOptions, ServerIdentity};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
@@ -49,35 +49,20 @@ impl fmt::Display for Named {
 }
 
 impl Database {
-    /// The database that `--db`, `POSSE_DB` or the user's settings name, in this order, or else the
-    /// default one.
-    pub fn of(common: &Common) -> Result<(Self, Named), Failure> {
-        if let Some(given) = &common.global.db {
-            return Ok((Self::at(common, given)?, Named::Option));
-        }
-        if let Some(given) = &common.environment.database {
-            return Ok((Self::at(common, given)?, Named::Variable));
-        }
-        if let Some(DatabaseAddress(given)) = common.user_config()?.database.value {
-            return Ok((Self::at(common, Path::new(&given))?, Named::Settings));
-        }
-        Ok((Database::File(Self::default_file(common)?), Named::Default))
-    }
-
-    /// The database file that is used if none is named.
-    pub fn default_file(common: &Common) -> Result<PathBuf, Failure> {
-        Ok(data_folder(common)?.join("posse.db"))
-    }
-
-    /// The database with this path or address.
-    pub fn at(common: &Common, given: &Path) -> Result<Self, Failure> {
+    /// The database with this path or address. `settings` are read only for an address.
+    pub fn at(
+        environment: &Environment,
+        given: &Path,
+        settings: impl FnOnce() -> Result<PostgresSettings, Failure>,
+    ) -> Result<Self, Failure> {
         let Some(url) = given.to_str().filter(|text| is_address(text)) else {
             return Ok(Database::File(given.to_owned()));
         };
-        let settings = common.user_config()?.postgres;
-        let password = common.environment.value("PGPASSWORD");
+        let settings = settings()?;
+        let password = environment.value("PGPASSWORD");
         let is_verified = settings.verify.value;
-        let server = if is_verified { ServerIdentity::Verified } else { ServerIdentity::Unverified };
+        let server =
+            if is_verified { ServerIdentity::Verified } else { ServerIdentity::Unverified };
         let bell = match settings.notify_at.value {
             _ if !settings.notifications.value => Bell::Off,
             Some(DatabaseAddress(url)) => Bell::At(url),
@@ -92,8 +77,13 @@ impl Database {
         }
         let shown = options.place().map_err(|error| Failure::from(Error::Store(error)))?;
         let name = short_name(format!("{shown} {}", options.schema).as_bytes());
-        let files = data_folder(common)?.join("servers").join(name);
+        let files = data_folder(environment)?.join("servers").join(name);
         Ok(Database::Server(Arc::new(Server { options, shown, files })))
+    }
+
+    /// The database file that is used if none is named.
+    pub fn default_file(environment: &Environment) -> Result<PathBuf, Failure> {
+        Ok(data_folder(environment)?.join("posse.db"))
     }
 
     /// The path of the file, or the path next to which this machine keeps what is not in the
@@ -123,7 +113,8 @@ impl Database {
             Database::File(_) => Vec::new(),
             Database::Server(server) => {
                 let PostgresOptions { password_file, password, .. } = &server.options;
-                let of_file = password_file.as_ref().and_then(|it| std::fs::read_to_string(it).ok());
+                let of_file =
+                    password_file.as_ref().and_then(|it| std::fs::read_to_string(it).ok());
                 let written = server.options.written_password().map(str::to_owned);
                 let all = [of_file.map(|it| it.trim().to_owned()), password.clone(), written];
                 all.into_iter().flatten().filter(|it| !it.is_empty()).collect()
@@ -147,8 +138,8 @@ fn is_address(text: &str) -> bool {
     ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
 }
 
-fn data_folder(common: &Common) -> Result<&PathBuf, Failure> {
-    common.environment.data_folder.as_ref().ok_or_else(|| {
+fn data_folder(environment: &Environment) -> Result<&PathBuf, Failure> {
+    environment.data_folder.as_ref().ok_or_else(|| {
         Failure::usage("no folder for data: neither HOME nor XDG_DATA_HOME is set")
             .hint("name a database with --db FILE")
     })

@@ -5,6 +5,7 @@
 mod secrets;
 
 use crate::print;
+use posse::config::Config;
 use posse::launch::{self, Environment as ProcessEnvironment};
 use posse::{Catalog, Keys};
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,6 +110,17 @@ impl Environment {
     /// The secret variables for a child process that is this program.
     pub fn secret_variables(&self) -> impl Iterator<Item = (&String, &String)> {
         self.secrets.iter()
+    }
+
+    /// The name of this machine: that of `config`, or else that of the system.
+    pub fn host(&self, config: &Config) -> String {
+        if let Some(host) = &config.host.value {
+            return host.clone();
+        }
+        let system = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+        let name: String = system.chars().map(plain).take(64).collect();
+        if name.is_empty() { "localhost".to_owned() } else { name }
     }
 
     /// The API keys and addresses that `catalog` needs.

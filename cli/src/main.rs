@@ -138,6 +138,8 @@ async fn dispatch(
         Command::Webhooks(Later(verb)) => commands::webhooks::run(&common, verb).await,
         Command::Models(Later(options)) => commands::models::run(common, options).await,
         Command::Daemon(Later(verb)) => commands::daemon::run(common, verb).await,
+        Command::Worker(Later(options)) => commands::worker::run(&common, &options).await,
+        Command::Workers => commands::worker::list(&common).await,
         Command::Doctor(Later(options)) => commands::doctor::run(&common, &options).await,
         Command::Config(Later(options)) => commands::config::run(&common, &options).await,
         Command::Demo(Later(options)) => commands::demo::run(common, options).await,

@@ -246,6 +246,9 @@ pub struct RunSpec {
     /// What becomes of its log after its end is announced; `None` is as the settings say.
     #[serde(default)]
     pub cleanup: Option<Cleanup>,
+    /// The label that its worker must have; empty for that of its caller, or none.
+    #[serde(default)]
+    pub needs: String,
 }
 
 /// Which models answer: those of an agent, or in a run, in place of its agent's.
@@ -323,6 +326,7 @@ impl RunSpec {
             strategy: None,
             priority: 0,
             cleanup: None,
+            needs: String::new(),
         }
     }
 }

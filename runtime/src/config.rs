@@ -104,6 +104,11 @@ settings! {
         /// `--db` and `POSSE_DB` go before it.
         database: Setting<Option<DatabaseAddress>> = None
             => "`~/.local/share/posse/posse.db`", Later, User;
+        /// The name of this machine among those that use one database on a server. Runs in its folders
+        /// wait for its workers.
+        host: Setting<Option<String>> = None => "the name of the system", Later, User, check is_host;
+        /// Folders that are the same on all these machines: any of them can execute runs there.
+        shared_folders: Setting<Vec<String>> = Vec::new(), Later, User;
         /// How to reach a PostgreSQL server.
         postgres: PostgresSettings => "see below", Section, User;
         /// `"power"`: stored events survive a loss of power. `"process"`: they survive the death of the
@@ -139,6 +144,13 @@ settings! {
         held_back: Vec<Setting<&'static str>>;
         /// What has no effect for another reason, in words.
         warnings: Vec<Setting<String>>;
+    }
+}
+
+fn is_host(name: &str, row: &Row) -> Result<(), String> {
+    match posse_store::is_worker_name(name) {
+        true => Ok(()),
+        false => Err(row.wrong(" is no name of a machine: use letters, digits, `.`, `_` and `-`")),
     }
 }
 

@@ -26,6 +26,7 @@ use posse_protocol::{
     Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, Profile, RunId, RunSpec,
     RunStarted, Sender, SourceOffer, near, piped,
 };
+use posse_store::is_worker_name;
 use posse_tools::confine::Confinement;
 use skills::{Author, keep_useful, teach};
 use std::path::Path;
@@ -162,7 +163,12 @@ impl Runtime {
         }
         let general = above.is_none().then_some(&config.budget);
         let budget = budget_of(spec, &agent, general);
-        let mut grant = Grant { workspace, skills, budget, ..Grant::default() };
+        let site = match above {
+            Some(above) => above.started.grant.site.clone(),
+            None => config.site_of(&workspace),
+        };
+        let needs = needs(spec, above)?;
+        let mut grant = Grant { workspace, site, needs, skills, budget, ..Grant::default() };
         grant.sources = match above {
             // A child can only have tools that its parent was offered.
             Some(above) => above.started.grant.sources.clone(),
@@ -423,4 +429,15 @@ fn canonical_folder(path: &Path) -> Result<String, Error> {
     }
     let text = real.into_os_string().into_string();
     text.map_err(|_| unusable("its path is not valid UTF-8".to_owned()))
+}
+
+/// Returns the label that the worker of the run must have: that of `spec`, or else that of its caller.
+fn needs(spec: &RunSpec, above: Option<&Above>) -> Result<String, Error> {
+    match spec.needs.as_str() {
+        "" => Ok(above.map(|above| above.started.grant.needs.clone()).unwrap_or_default()),
+        label if is_worker_name(label) => Ok(label.to_owned()),
+        label => Err(Error::InvalidInput(format!(
+            "`{label}` is no label of a worker: use letters, digits, `.`, `_` and `-`, at most 64"
+        ))),
+    }
 }

@@ -13,8 +13,10 @@ use crate::webhooks::{Hooks, Sender};
 use crate::worktree::Worktrees;
 use posse_agent::{Transcript, capped};
 use posse_model::{Choice, Models, Provider};
-use posse_protocol::{CallId, Ending, Event, Extra, Record, RunId, Seq, ToolFinished, ToolOutput};
-use posse_store::{Append, Filter, Guard, RunRow, Store, StoreError};
+use posse_protocol::{
+    CallId, Ending, Event, Extra, Record, RunId, Seq, Status, ToolFinished, ToolOutput,
+};
+use posse_store::{Append, Filter, Guard, RunRow, RunWork, Store, StoreError, Worker};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
@@ -187,6 +189,33 @@ impl Runtime {
     /// Returns how many runs this process executes now.
     pub fn executing(&self) -> usize {
         self.inner.active.count()
+    }
+
+    /// Returns the living workers of the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn workers(&self) -> Result<Vec<Worker>, Error> {
+        Ok(self.inner.store.workers().await?)
+    }
+
+    /// Returns why no living worker takes `row`, which waits in the queue, if none does.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn why_nobody_takes(&self, row: &RunRow) -> Result<Option<String>, Error> {
+        let RunWork { host, needs, .. } = &row.work;
+        if row.status != Status::Queued || host.is_empty() && needs.is_empty() {
+            return Ok(None);
+        }
+        let workers = self.workers().await?;
+        if workers.iter().any(|worker| worker.about.stays && worker.about.takes(row)) {
+            return Ok(None);
+        }
+        let of_host = (!host.is_empty()).then(|| format!(" of the machine `{host}`"));
+        let with_label = (!needs.is_empty()).then(|| format!(" with the label `{needs}`"));
+        let which = of_host.unwrap_or_default() + &with_label.unwrap_or_default();
+        Ok(Some(format!("waits for a worker{which}, and none is running")))
     }
 
     /// Returns all agents.

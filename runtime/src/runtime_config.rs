@@ -13,11 +13,11 @@ use async_trait::async_trait;
 use posse_agent::{Patience, Tool};
 use posse_model::{Cassette, Catalog, HostModel, Keys, Pacing};
 use posse_protocol::{
-    Budget, DelegationStrategy, Effect, Effort, Limits, Mode, Network, Permissions, RunId,
+    Budget, DelegationStrategy, Effect, Effort, Limits, Mode, Network, Permissions, RunId, Site,
     SubagentRules,
 };
 use posse_store::{
-    Durability, Memory, PostgresOptions, PostgresStore, Scrub, Store, StoreError,
+    Durability, Memory, PostgresOptions, PostgresStore, Scrub, Store, StoreError, WorkerAbout,
 };
 use posse_tools::ToolSource;
 use posse_tools::launch::Launcher;
@@ -182,6 +182,11 @@ pub struct Scheduling {
     pub stall_after: Duration,
     /// How long a shutdown waits for steps in progress.
     pub shutdown_after: Duration,
+    /// What other processes know about this one, and which runs it takes. Its `host` also names the machine in whose
+    /// folders new runs work.
+    pub worker: WorkerAbout,
+    /// Folders that are the same on every machine: any worker can execute runs in them.
+    pub shared: Vec<PathBuf>,
 }
 
 /// All agents and skills.
@@ -240,6 +245,8 @@ impl RuntimeConfig {
                 recovery: Recovery::Continue,
                 stall_after: crate::stall::USUAL,
                 shutdown_after: Duration::from_secs(5),
+                worker: WorkerAbout::default(),
+                shared: Vec::new(),
             },
             limits: Limits::default(),
             budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },
@@ -261,6 +268,7 @@ impl RuntimeConfig {
     /// settings only name: keys, folders, and webhooks with their secrets.
     pub fn apply(&mut self, settings: &Config) {
         self.storage.durability = settings.durability.value;
+        self.scheduling.shared = settings.shared_folders.value.iter().map(PathBuf::from).collect();
         let mut models = settings.model.value.iter().cloned();
         self.models.catalog = settings.catalog().clone();
         self.models.model = models.next();
@@ -305,6 +313,18 @@ impl RuntimeConfig {
         facts.extend(self.tools.iter().map(|tool| tool.spec().facts.clone()));
         facts.extend(self.tool_sources.iter().map(|source| of_source(source.name())));
         facts
+    }
+
+    /// Returns where `workspace`, a folder of this machine, is for other machines.
+    pub(crate) fn site_of(&self, workspace: &str) -> Site {
+        let name = &self.scheduling.worker.host;
+        let is_shared =
+            self.scheduling.shared.iter().any(|folder| Path::new(workspace).starts_with(folder));
+        match name.is_empty() {
+            true => Site::Here,
+            false if is_shared => Site::Shared,
+            false => Site::Host { name: name.clone() },
+        }
     }
 
     /// Returns the launcher, which hides the files of the runtime from commands.

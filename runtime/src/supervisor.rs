@@ -15,6 +15,7 @@ use line::{Lent, Line, Slot};
 use posse_protocol::{Event, RunId};
 use posse_store::{
     Append, Filter, Kin, Ownership, Queued, RunRow, Store, StoreError, Unfinished, Wanted,
+    WorkerAbout,
 };
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,6 +98,8 @@ struct Shared {
     /// The slots, and the queued runs that this process knows. The store has all of them.
     line: Mutex<Line>,
     recovery: Scope,
+    /// What this process says about itself, and which runs it takes.
+    about: WorkerAbout,
     /// Runs that this process executes whatever the scope, with the number of requests to do so.
     adopted: Mutex<BTreeMap<RunId, u64>>,
     /// Runs whose subagents are still to be adopted, so that no run waits for them in vain.
@@ -153,6 +156,10 @@ impl Supervisor {
                 config.scheduling.lanes.clone(),
             )),
             recovery,
+            about: WorkerAbout {
+                slots: config.scheduling.max_concurrent as u64,
+                ..config.scheduling.worker.clone()
+            },
             adopted: Mutex::default(),
             unexplored: Mutex::default(),
             trees: Mutex::default(),
@@ -162,6 +169,7 @@ impl Supervisor {
             cut: CancellationToken::new(),
             running: Mutex::default(),
         });
+        shared.introduce();
         (Supervisor { shared, tasks: TaskTracker::new() }, assignments)
     }
 
@@ -204,7 +212,8 @@ impl Supervisor {
         }
         // Without a message there is nothing to do yet.
         let entrant = entrant(run, &events).filter(|_| events.len() > 1);
-        let slot = entrant.as_ref().and_then(|entrant| shared.slot_at_once(entrant));
+        let takes = shared.takes(&events);
+        let slot = entrant.as_ref().filter(|_| takes).and_then(|it| shared.slot_at_once(it));
         shared.remember(run);
         if let Some(slot) = slot {
             let (told, born) = oneshot::channel();
@@ -214,7 +223,7 @@ impl Supervisor {
         }
         let then = if entrant.is_some() { Ownership::Queued } else { Ownership::Waiting };
         let ready_at = create(&*shared.store, run, events, beside, then).await?;
-        if let Some(entrant) = entrant {
+        if let Some(entrant) = entrant.filter(|_| takes) {
             shared.line().offer(Queued { ready_at, ..entrant });
             shared.nudge.notify_one();
         }
@@ -527,12 +536,26 @@ impl Shared {
         work.await
     }
 
+    /// Tells other processes about this one.
+    fn introduce(&self) {
+        let busy = self.active.count() as u64;
+        self.store.introduce(WorkerAbout { busy, ..self.about.clone() });
+    }
+
+    /// Returns true if this process takes the new run that begins with `events`.
+    fn takes(&self, events: &[Event]) -> bool {
+        let Some(Event::RunStarted(started)) = events.first() else { return true };
+        let grant = &started.grant;
+        self.about.takes_from(grant.site.host(), &grant.needs, started.agent.name.as_str())
+    }
+
     async fn keep_lease(self: Arc<Self>, every: Duration) {
         loop {
             tokio::select! {
                 () = self.drained.cancelled() => return,
                 () = tokio::time::sleep(every) => {}
             }
+            self.introduce();
             // A worker that cannot renew its lease loses it. Then the store refuses every append.
             let _ = self.store.renew().await;
         }

@@ -23,8 +23,8 @@ pub(crate) use codec::{
 pub(crate) use deliveries::{
     Change, Changed, bind_condemned, bind_delivery, bind_saved, delivery_row, listed, listing,
 };
-pub(crate) use introduction::{Introduction, introduced};
 pub(crate) use hub::Hub;
+pub(crate) use introduction::{Introduction, introduced};
 pub(crate) use lease::Lease;
 pub(crate) use looks::{MOST, bind_ahead, bind_ids, bind_of_each_root, cut, room_for};
 pub(crate) use reads::{

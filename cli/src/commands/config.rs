@@ -98,7 +98,7 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     let mut row = |key: &str, value: Value, origin: &dyn std::fmt::Display| {
         rows.push((key.to_owned(), value, origin.to_string()));
     };
-    let (database, named) = Database::of(common)?;
+    let (database, named) = common.named_database()?;
     row("database", json!(database.to_string()), &named);
     let models = common.models(&config)?;
     let claude = common.rule_files().claude(&folder)?;

@@ -24,7 +24,8 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
     common.keys = Some(keys.with("ANTHROPIC_BASE_URL", fake.url()));
     if common.global.db.is_none() {
         // Use a separate database: this command cannot call the models of real runs.
-        common.global.db = Some(Database::default_file(&common)?.with_file_name("demo.db"));
+        common.global.db =
+            Some(Database::default_file(&common.environment)?.with_file_name("demo.db"));
     }
     let config = posse::config::Config::default();
     let form = if common.global.json { Form::Json } else { Form::Screen };

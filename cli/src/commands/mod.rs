@@ -26,6 +26,7 @@ pub mod trust;
 mod typing;
 mod unused;
 pub mod webhooks;
+pub mod worker;
 
 use crate::args::AgentOptions;
 use crate::common::Common;

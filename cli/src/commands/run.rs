@@ -41,6 +41,7 @@ impl Asked {
         spec.rights.attended &= !common.global.json && !options.stream_json;
         spec.label = options.label.clone().unwrap_or_default();
         spec.priority = options.priority;
+        spec.needs = options.needs.clone().unwrap_or_default();
         spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;
         Ok(Asked { folder, config, spec })
     }

@@ -33,11 +33,7 @@ pub fn start(address: &Address, environment: &Environment) -> io::Result<Child> 
         // The address may contain a password, which other users would see in the arguments.
         Database::Server(server) => command.env("POSSE_DB", &server.options.url),
     };
-    command
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        .spawn()
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()
 }
 
 /// Leaves the session, and with it the terminal.

@@ -38,7 +38,7 @@ pub async fn run(
         return Err(Failure::internal(format!("a daemon runs already on {database}"))
             .hint("`posse daemon status` says more"));
     };
-    let (runtime, slots) = open(common).await?;
+    let (runtime, slots) = open(common, |_| {}).await?;
     let socket = address.socket.display();
     let listener = match listen(address) {
         Ok(listener) => listener,
@@ -76,7 +76,10 @@ pub async fn run(
 
 /// Opens a runtime that continues all runs, each with the agents and skills of its folder. Returns
 /// it and the number of its slots.
-async fn open(common: &Common) -> Result<(Runtime, usize), Failure> {
+pub async fn open(
+    common: &Common,
+    change: impl FnOnce(&mut RuntimeConfig),
+) -> Result<(Runtime, usize), Failure> {
     // The settings of a project do not apply to the daemon.
     let config = common.user_config()?;
     let nowhere = LiveCatalog::from(posse::AgentCatalog::built_in());
@@ -89,6 +92,8 @@ async fn open(common: &Common) -> Result<(Runtime, usize), Failure> {
         let mut config: RuntimeConfig = common.runtime_config(&config, nowhere, None)?;
         config.scheduling.recovery = Recovery::Continue;
         config.definitions.by_folder = Some(by_folder);
+        config.scheduling.worker.stays = true;
+        change(&mut config);
         config
     };
     let slots = runtime.scheduling.max_concurrent;

@@ -2,7 +2,8 @@
 
 use crate::world::{World, started};
 use posse_testkit::postgres::{Database, Server};
-use posse_testkit::{Reply, Script};
+use posse_testkit::{Gate, Reply, Script};
+use serde_json::{Value, json};
 
 /// A world with a database of its own on the shared server.
 async fn world(script: Script) -> (World, Database) {
@@ -87,4 +88,88 @@ async fn a_daemon_executes_runs_of_a_server() {
     let shown = posse(&["runs", "show", &run, "--json"]).await.expect(0);
     posse(&["daemon", "stop"]).await.expect(0);
     assert_eq!(shown.json()["status"], "completed", "{} {}", ended.out, ended.err);
+}
+
+/// Names the machine of a world.
+fn call_it(world: &World, host: &str) {
+    let settings = world.home().join("config/posse/config.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(settings, format!("host = \"{host}\"\n")).unwrap();
+}
+
+async fn status(world: &World, database: &Database, run: &str) -> Value {
+    let show = ["runs", "show", run, "--json"];
+    started(with(world, database, &show)).end().await.expect(0).json()["status"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_waits_for_a_worker_of_its_machine_with_its_label() {
+    let (near, database) = world(Script::always(Reply::text("It is done."))).await;
+    let far = World::saying("It is done.").await;
+    call_it(&near, "near");
+    call_it(&far, "far");
+    let posse = async |world: &World, arguments: &[&str]| {
+        started(with(world, &database, arguments)).end().await
+    };
+    let begin = ["run", "--background", "--needs", "gpu", "work on", "--json"];
+    let begun = posse(&near, &begin).await.expect(0).json();
+    let run = begun["run"].as_str().unwrap().to_owned();
+    let told = posse(&near, &["runs", "show", &run]).await.expect(0);
+    let why = "waits for a worker of the machine `near` with the label `gpu`, and none is running";
+    assert!(told.out.contains(why), "{}", told.out);
+    // A worker of another machine leaves it, and so does one without the label.
+    let elsewhere = started(with(&far, &database, &["worker", "--label", "gpu"]));
+    elsewhere.notes("executes runs").await;
+    let listed = posse(&far, &["workers", "--json"]).await.expect(0).json();
+    let hosts: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|it| it["host"].as_str().unwrap()).collect();
+    assert!(hosts.contains(&"far") && hosts.contains(&"near"), "{listed}");
+    assert_eq!(status(&far, &database, &run).await, "queued");
+    let own = posse(&far, &["run", "another"]).await.expect(0);
+    assert_eq!(own.out.trim(), "It is done.", "its own runs it executes");
+    assert_eq!(status(&far, &database, &run).await, "queued");
+    let here = started(with(&near, &database, &["worker", "--label", "gpu", "--slots", "2"]));
+    here.notes("executes runs").await;
+    posse(&far, &["runs", "watch", &run]).await.expect(0);
+    assert_eq!(status(&far, &database, &run).await, "completed");
+    for worker in [here, elsewhere] {
+        rustix::process::kill_process(worker.id(), rustix::process::Signal::TERM).unwrap();
+        worker.end().await.expect(0);
+    }
+    posse(&near, &["daemon", "stop"]).await.expect(0);
+    let left = posse(&near, &["workers", "--json"]).await.expect(0).json();
+    assert_eq!(left, json!([]), "none is alive");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_worker_takes_over_a_shared_folder_when_one_is_killed() {
+    let gate = Gate::new();
+    let script = Script::always(Reply::text("It is done.").held_by(&gate));
+    let (world, database) = world(script).await;
+    let settings = world.home().join("config/posse/config.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let shared = world.work().display().to_string();
+    let on = |host: &str| {
+        let text = format!("host = \"{host}\"\nshared_folders = [\"{shared}\"]\n");
+        std::fs::write(&settings, text).unwrap();
+    };
+    let posse = async |arguments: &[&str]| started(with(&world, &database, arguments)).end().await;
+    on("one");
+    let first = started(with(&world, &database, &["worker", "--label", "x"]));
+    first.notes("executes runs").await;
+    let begin = ["run", "--background", "--needs", "x", "work on", "--json"];
+    let begun = posse(&begin).await.expect(0).json();
+    let run = begun["run"].as_str().unwrap().to_owned();
+    world.fake.wait_for_requests(1).await.unwrap();
+    rustix::process::kill_process(first.id(), rustix::process::Signal::KILL).unwrap();
+    first.end().await;
+    on("two");
+    let second = started(with(&world, &database, &["worker", "--label", "x"]));
+    second.notes("executes runs").await;
+    gate.open();
+    posse(&["runs", "watch", &run]).await.expect(0);
+    assert_eq!(status(&world, &database, &run).await, "completed");
+    rustix::process::kill_process(second.id(), rustix::process::Signal::TERM).unwrap();
+    second.end().await.expect(0);
+    posse(&["daemon", "stop"]).await;
 }

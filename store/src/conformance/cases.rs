@@ -34,6 +34,8 @@ macro_rules! conformance_cases {
             claims:
                 the_longest_waiting_run_is_claimed_first
                 claims_can_be_narrowed
+                a_worker_takes_what_it_can_have
+                workers_are_listed_with_what_they_say
                 each_run_is_claimed_once
                 closing_frees_the_claims
                 a_closed_store_says_so;

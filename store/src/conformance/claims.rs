@@ -2,10 +2,11 @@
 
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
-use crate::{Append, Claimed, Ownership, Store, StoreError, Wanted};
+use crate::{Append, Claimed, Look, Ownership, Passed, Store, StoreError, Wanted, WorkerAbout};
 use futures_util::future::join_all;
-use posse_protocol::{RunId, Seq};
+use posse_protocol::{RunId, Seq, Site};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 fn ids(claimed: &[Claimed]) -> Vec<RunId> {
     claimed.iter().map(|it| it.row.id).collect()
@@ -141,5 +142,86 @@ pub(super) async fn a_closed_store_says_so(subject: &dyn Subject) -> Verdict {
     let again = subject.open("closed").await;
     let kept = again.read(creation.run, Seq::ZERO, 9).await?.len();
     ensure!(kept == 2, "{kept} events in place of 2 after opening again");
+    Ok(())
+}
+
+/// Creates a run that is bound to a machine and needs a label, each unless it is empty.
+async fn bound(store: &dyn Store, host: &str, needs: &str) -> Result<RunId, Fault> {
+    let mut started = start()?;
+    if !host.is_empty() {
+        started.grant.site = Site::Host { name: host.to_owned() };
+    }
+    started.grant.needs = needs.to_owned();
+    let events = Arc::new([started.into(), message("go")]);
+    let created = Append { events, ..creation("/w", Ownership::Queued)? };
+    let run = created.run;
+    append(store, created).await?;
+    Ok(run)
+}
+
+pub(super) async fn a_worker_takes_what_it_can_have(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("takes").await;
+    let about = WorkerAbout {
+        host: "a".to_owned(),
+        labels: vec!["gpu".to_owned(), "big".to_owned()],
+        ..WorkerAbout::default()
+    };
+    let mut all = Vec::new();
+    for (host, needs) in
+        [("", ""), ("a", ""), ("b", ""), ("", "gpu"), ("", "tpu"), ("a", "big"), ("b", "big")]
+    {
+        all.push((bound(&*store, host, needs).await?, host, needs));
+    }
+    store.introduce(about.clone());
+    let mine = |it: &&(RunId, &str, &str)| about.takes_from(it.1, it.2, "any");
+    let expected: HashSet<RunId> = all.iter().filter(mine).map(|it| it.0).collect();
+    let ids: Vec<RunId> = all.iter().map(|it| it.0).collect();
+    let passed = Passed { agents: vec!["nobody".to_owned()], ..Passed::default() };
+    for look in [
+        Look::Ahead { workspace: None },
+        Look::Past { workspace: None, passed },
+        Look::Since(0),
+        Look::Of(ids.clone()),
+    ] {
+        let seen: HashSet<RunId> =
+            store.queue(&look).await?.runs.into_iter().map(|run| run.id).collect();
+        ensure!(seen == expected, "{look:?} shows {} runs of {}", seen.len(), expected.len());
+    }
+    let wanted = Wanted { limit: 99, runs: ids, workspace: None };
+    let claimed: HashSet<RunId> =
+        store.claim(&wanted).await?.into_iter().map(|claimed| claimed.row.id).collect();
+    ensure!(
+        claimed == expected,
+        "{} runs were claimed in place of {}",
+        claimed.len(),
+        expected.len()
+    );
+    Ok(())
+}
+
+pub(super) async fn workers_are_listed_with_what_they_say(subject: &dyn Subject) -> Verdict {
+    let (one, two) = (subject.open("listed").await, subject.open("listed").await);
+    let about = |host: &str| WorkerAbout {
+        host: host.to_owned(),
+        version: "9".to_owned(),
+        slots: 7,
+        ..WorkerAbout::default()
+    };
+    for (store, host) in [(&one, "a"), (&two, "b")] {
+        store.introduce(about(host));
+        store.renew().await?;
+    }
+    let hosts = async |store: &dyn Store| -> Result<Vec<(String, u64)>, Fault> {
+        let workers = store.workers().await?;
+        let mut hosts: Vec<_> =
+            workers.into_iter().map(|it| (it.about.host, it.about.slots)).collect();
+        hosts.sort();
+        Ok(hosts)
+    };
+    let both = hosts(&*one).await?;
+    ensure!(both == [("a".to_owned(), 7), ("b".to_owned(), 7)], "{both:?} are listed");
+    two.close().await;
+    let left = hosts(&*one).await?;
+    ensure!(left == [("a".to_owned(), 7)], "{left:?} are listed after one has closed");
     Ok(())
 }

@@ -21,8 +21,8 @@ use crate::delivery::{Delivery, DeliveryFilter, Outbox, Revival, Settled, Settle
 use crate::engine::{Change, Changed, Hub, Introduction, Lease, Reply, Request, listed};
 use crate::{
     Append, Appended, Claimed, Claims, Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look,
-    Queue, RunRow, Scrub, Spending, SpendingQuery, Store, StoreError, Wanted, Worker,
-    WorkerAbout, sql,
+    Queue, RunRow, Scrub, Spending, SpendingQuery, Store, StoreError, Wanted, Worker, WorkerAbout,
+    sql,
 };
 use async_trait::async_trait;
 use bell::Outside;

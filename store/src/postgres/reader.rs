@@ -7,8 +7,8 @@ use super::message::{Message, Text};
 use super::statements::{self as pg, Begin};
 use crate::engine::{
     Bind, Cells, FOUND, LIST, Request, as_they_stand, bind_leftovers, bind_selection,
-    bind_spending, delivery_row, ending, event_row, follow, found, is_a_piece, is_erased,
-    introduced, ledger_row, listing, name_days, number, spending_row, tail_row, to_sql,
+    bind_spending, delivery_row, ending, event_row, follow, found, introduced, is_a_piece,
+    is_erased, ledger_row, listing, name_days, number, spending_row, tail_row, to_sql,
 };
 use crate::{
     Delivery, DeliveryFilter, Filter, Flaw, LedgerRow, Leftovers, RunRow, Spending, SpendingQuery,

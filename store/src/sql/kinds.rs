@@ -23,12 +23,15 @@ impl Kind {
 }
 
 /// The columns of any table that hold text. All others hold numbers.
-const TEXTS: [&str; 31] = [
+const TEXTS: [&str; 34] = [
     "id",
     "agent",
     "model",
     "title",
     "workspace",
+    "host",
+    "needs",
+    "about",
     "key",
     "last_hash",
     "owner",

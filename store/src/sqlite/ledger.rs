@@ -321,7 +321,10 @@ impl Ledger {
     ) -> Result<Vec<SqliteRow>, StoreError> {
         let workspace = wanted.workspace.is_some();
         let shape = Shape { ids: runs.len(), workspace, only_to_stop };
-        let mut query = sqlx::query(AssertSqlSafe(bare(&sql::claimable(shape, &self.presence.introduction.condition()))));
+        let mut query = sqlx::query(AssertSqlSafe(bare(&sql::claimable(
+            shape,
+            &self.presence.introduction.condition(),
+        ))));
         query = query.bind(i64::from(SCHEMA_VERSION));
         for run in runs {
             query = query.bind(run.to_string());

@@ -6,6 +6,7 @@ use super::deliveries;
 use super::engine_error;
 use super::presence::{Presence, WorkerRow};
 use super::text::bare;
+use crate::engine::introduced;
 use crate::engine::{
     self, FOUND, LIST, Request, as_they_stand, bind_leftovers, bind_selection, bind_spending,
     event_row, follow, found, is_a_piece, is_erased, ledger_row, name_days, spending_row, tail_row,
@@ -14,10 +15,9 @@ use crate::engine::{
 use crate::selection;
 use crate::spending::{Spending, SpendingQuery};
 use crate::sql;
-use crate::engine::introduced;
 use crate::{
-    Delivery, DeliveryFilter, Filter, LedgerRow, Leftovers, RunRow, StoreError, Worker, WorkerAbout,
-    chain,
+    Delivery, DeliveryFilter, Filter, LedgerRow, Leftovers, RunRow, StoreError, Worker,
+    WorkerAbout, chain,
 };
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use sqlx::sqlite::{

@@ -2,7 +2,6 @@
 
 use crate::postgres::Servers;
 use crate::sample::*;
-use posse_testkit::postgres::{Bouncer, Database, Server};
 use futures_util::future::join_all;
 use posse_protocol::{Event, RunId, Seq};
 use posse_store::conformance::Subject;
@@ -10,6 +9,7 @@ use posse_store::{
     Append, Bell, By, Filter, Guard, Kin, Logs, Ownership, PostgresOptions, PostgresStore,
     Projection, Reckoning, Reserve, Spending, SpendingQuery, Store, StoreError,
 };
+use posse_testkit::postgres::{Bouncer, Database, Server};
 use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -159,11 +159,10 @@ async fn cut_off(database: &Database, answered: &AtomicUsize, stop: &AtomicBool)
     let mut cuts = 0;
     while !stop.load(Ordering::SeqCst) {
         let before = answered.load(Ordering::SeqCst);
-        database
-            .execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+        database.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                  WHERE datname = current_database() AND application_name LIKE 'posse %'",
-            );
+        );
         cuts += 1;
         until("the store goes on", async || {
             stop.load(Ordering::SeqCst) || answered.load(Ordering::SeqCst) > before
@@ -276,7 +275,7 @@ async fn a_newer_schema_is_refused_untouched() {
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'posse'";
     let before = database.text(tables);
     match PostgresStore::open(PostgresOptions::new(database.url())).await {
-        Err(StoreError::NewerDatabase { path, found: 99, known: 6 }) => {
+        Err(StoreError::NewerDatabase { path, found: 99, known: 7 }) => {
             assert!(path.starts_with("postgres://posse@/"), "{path}");
         }
         Err(error) => panic!("{error}"),
@@ -285,7 +284,7 @@ async fn a_newer_schema_is_refused_untouched() {
     assert_eq!(database.text(tables), before);
     assert_eq!(database.text("SELECT max(number)::text FROM posse.marks"), "99");
     assert_eq!(database.text("SELECT count(*)::text FROM posse.workers"), "0");
-    database.execute("UPDATE posse.marks SET number = 6 WHERE name = 'schema'");
+    database.execute("UPDATE posse.marks SET number = 7 WHERE name = 'schema'");
     assert_eq!(read(&*open(&database).await, run).await.unwrap(), 2);
 }
 

@@ -36,7 +36,7 @@ async fn a_run_that_a_newer_version_wrote_to_is_left_alone() {
 async fn refuses_without_touching(place: &Place) {
     let before = place.contents();
     match SqliteStore::open(place.options()).await {
-        Err(StoreError::NewerDatabase { path, found: 99, known: 6 }) => {
+        Err(StoreError::NewerDatabase { path, found: 99, known: 7 }) => {
             assert!(path.ends_with("posse.db"));
         }
         Err(error) => panic!("{error}"),

@@ -194,9 +194,11 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     let background = "label, priority, background, expects, gathers, gathered_at, paused, \
         finished_at, cleanup, erased, account, budget, drawn, calling, calling_for, asks, abreast, \
         archive_after";
-    let columns = trees.split(", ").chain(background.split(", ")).chain(UNCERTAIN).chain(DEATHS);
-    let dropped: String =
+    let columns =
+        trees.split(", ").chain(background.split(", ")).chain(UNCERTAIN).chain(DEATHS).chain(WORK);
+    let mut dropped: String =
         columns.map(|column| format!("ALTER TABLE runs DROP COLUMN {column};")).collect();
+    dropped.push_str("ALTER TABLE workers DROP COLUMN about;");
     place
         .tamper(&format!(
             "DROP INDEX runs_by_root; DROP INDEX runs_by_parent; DROP INDEX runs_at_the_top; \
@@ -234,6 +236,8 @@ const UNCERTAIN: [&str; 4] = ["uncertain_input", "uncertain_output", "uncertain_
 
 /// The columns of `runs` that count deaths.
 const DEATHS: [&str; 2] = ["deaths", "calls_at_death"];
+/// Columns that say which worker a run needs.
+const WORK: [&str; 2] = ["host", "needs"];
 
 #[tokio::test]
 async fn what_was_cut_short_before_it_was_told_apart_is_uncertain() {
@@ -262,10 +266,11 @@ async fn what_was_cut_short_before_it_was_told_apart_is_uncertain() {
     for column in &UNCERTAIN[..3] {
         dropped.push_str(&format!("ALTER TABLE model_calls DROP COLUMN {column};"));
     }
-    for column in DEATHS {
+    for column in DEATHS.into_iter().chain(WORK) {
         dropped.push_str(&format!("ALTER TABLE runs DROP COLUMN {column};"));
     }
     dropped.push_str("ALTER TABLE deliveries DROP COLUMN seal;");
+    dropped.push_str("ALTER TABLE workers DROP COLUMN about;");
     place.tamper(&format!("{dropped} PRAGMA user_version = 3")).await;
     let store = place.open().await;
     let migrated = row(&store, run).await;

@@ -1,10 +1,10 @@
 //! The conformance tests on PostgreSQL, with a private server.
 
-use posse_testkit::postgres::{Database, Server};
 use async_trait::async_trait;
 use posse_protocol::{RunId, Seq};
 use posse_store::conformance::{MovableClock, Subject, WallJump, Workers};
 use posse_store::{PostgresOptions, PostgresStore, Store};
+use posse_testkit::postgres::{Database, Server};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

@@ -2,8 +2,8 @@
 
 use super::super::Common;
 use crate::daemon::address::Address;
-use crate::database::Database;
 use crate::daemon::unit;
+use crate::database::Database;
 use crate::exit::{Code, Failure};
 use crate::print;
 use serde_json::json;

@@ -1,0 +1,104 @@
+//! `posse worker` and `posse workers`: a process that only executes runs, and the list of those that do.
+
+use super::Common;
+use crate::args::WorkerOptions;
+use crate::clean::clean_line;
+use crate::daemon::process::{GRACE, open};
+use crate::exit::{Code, Failure};
+use crate::format;
+use crate::print;
+use crate::signals::Signals;
+use crate::table::{Column, Table};
+use posse::LiveCatalog;
+use posse::store::Worker;
+use serde_json::json;
+use std::time::Duration;
+
+/// Executes runs until a signal asks it to stop. Then it claims no more runs, lets the current steps
+/// end, and leaves the runs to other workers. A second signal does not wait for the steps.
+pub async fn run(common: &Common, options: &WorkerOptions) -> Result<Code, Failure> {
+    let mut signals = Signals::listen()?;
+    let runtime = open(common, |config| {
+        let scheduling = &mut config.scheduling;
+        if let Some(slots) = options.slots {
+            scheduling.max_concurrent = slots as usize;
+        }
+        scheduling.worker.labels.clone_from(&options.label);
+        scheduling.worker.agents.clone_from(&options.agent);
+    })
+    .await?
+    .0;
+    if !common.global.quiet {
+        print::note(format!("executes runs of {}; Ctrl-C stops it", common.database()?));
+    }
+    tokio::select! {
+        error = runtime.store_lost() => {
+            runtime.shutdown_within(Duration::ZERO).await;
+            return Err(error.into());
+        }
+        _ = signals.next() => {}
+    }
+    if !common.global.quiet {
+        let steps = format::count(runtime.executing() as u64, "run");
+        print::note(format!("stopping: {steps} at work may finish the current step"));
+    }
+    tokio::select! {
+        () = runtime.shutdown_within(GRACE) => {}
+        _ = signals.next() => runtime.shutdown_within(Duration::ZERO).await,
+    }
+    Ok(Code::Done)
+}
+
+/// Lists the workers that are alive.
+pub async fn list(common: &Common) -> Result<Code, Failure> {
+    let workers = match common.has_database()? {
+        false => Vec::new(),
+        true => {
+            let agents = LiveCatalog::from(posse::AgentCatalog::built_in());
+            let runtime = common.runtime(&common.user_config()?, agents).await?;
+            let workers = runtime.workers().await;
+            runtime.shutdown().await;
+            workers?
+        }
+    };
+    // A command that ends with its own run is no worker to count on.
+    let workers: Vec<Worker> = workers.into_iter().filter(|it| it.about.stays).collect();
+    if common.global.json {
+        let view = |worker: &Worker| {
+            let about = &worker.about;
+            json!({
+                "worker": worker.id.to_string(), "host": about.host, "version": about.version,
+                "slots": about.slots, "busy": about.busy, "labels": about.labels,
+                "agents": about.agents, "silent_ms": worker.silent_ms,
+            })
+        };
+        print::json_pretty(&workers.iter().map(view).collect::<Vec<_>>())?;
+        return Ok(Code::Done);
+    }
+    if workers.is_empty() {
+        print::note("no workers; `posse worker` or `posse daemon start` starts one");
+        return Ok(Code::Done);
+    }
+    let row = |worker: Worker| {
+        let about = worker.about;
+        let host = if about.host.is_empty() { "this machine".to_owned() } else { about.host };
+        [
+            clean_line(&host, 64),
+            format!("{} of {}", about.busy, about.slots),
+            clean_line(&about.labels.join(", "), 80),
+            clean_line(&about.agents.join(", "), 80),
+            clean_line(&about.version, 20),
+            format!("{} ago", format::seconds(Duration::from_millis(worker.silent_ms))),
+        ]
+    };
+    let columns = [
+        Column::text("HOST"),
+        Column::text("RUNS"),
+        Column::text("LABELS").leaves(2),
+        Column::text("ONLY AGENTS").leaves(1),
+        Column::text("VERSION").leaves(3),
+        Column::text("SEEN"),
+    ];
+    Table { columns, rows: workers.into_iter().map(row).collect() }.print(common)?;
+    Ok(Code::Done)
+}
