@@ -550,14 +550,17 @@ impl Shared {
     }
 
     async fn keep_lease(self: Arc<Self>, every: Duration) {
+        // Others should know at once about a worker that stays.
+        let mut wait = if self.about.stays { Duration::ZERO } else { every };
         loop {
             tokio::select! {
                 () = self.drained.cancelled() => return,
-                () = tokio::time::sleep(every) => {}
+                () = tokio::time::sleep(wait) => {}
             }
             self.introduce();
             // A worker that cannot renew its lease loses it. Then the store refuses every append.
             let _ = self.store.renew().await;
+            wait = every;
         }
     }
 }

@@ -98,6 +98,13 @@ pub struct Database {
     name: String,
 }
 
+/// Returns a database for a test if the environment asks for tests on PostgreSQL
+/// (`POSSE_TEST_STORE=postgres`). Otherwise the test uses SQLite.
+pub fn wanted() -> Option<Database> {
+    let store = std::env::var("POSSE_TEST_STORE").unwrap_or_default();
+    (store == "postgres").then(|| Server::shared().database())
+}
+
 impl Server {
     /// Returns the shared server, and starts it if needed.
     pub fn shared() -> Self {

@@ -1,6 +1,6 @@
 //! A database on a PostgreSQL server, in place of a file.
 
-use crate::world::{World, started};
+use crate::world::{World, eventually, started};
 use posse_testkit::postgres::{Database, Server};
 use posse_testkit::{Gate, Reply, Script};
 use serde_json::{Value, json};
@@ -82,12 +82,13 @@ async fn a_server_that_cannot_be_used_is_named_with_the_reason() {
 async fn a_daemon_executes_runs_of_a_server() {
     let (world, database) = world(Script::always(Reply::text("It is done."))).await;
     let posse = async |arguments: &[&str]| started(with(&world, &database, arguments)).end().await;
+    posse(&["daemon", "start"]).await.expect(0);
     let begun = posse(&["run", "--background", "work on", "--json"]).await.expect(0).json();
     let run = begun["run"].as_str().unwrap().to_owned();
     let ended = posse(&["runs", "watch", &run, "--json"]).await;
     let shown = posse(&["runs", "show", &run, "--json"]).await.expect(0);
     posse(&["daemon", "stop"]).await.expect(0);
-    assert_eq!(shown.json()["status"], "completed", "{} {}", ended.out, ended.err);
+    assert_eq!(shown.json()["status"], "finished", "{} {}", ended.out, ended.err);
 }
 
 /// Names the machine of a world.
@@ -111,6 +112,7 @@ async fn a_run_waits_for_a_worker_of_its_machine_with_its_label() {
     let posse = async |world: &World, arguments: &[&str]| {
         started(with(world, &database, arguments)).end().await
     };
+    posse(&near, &["daemon", "start"]).await.expect(0);
     let begin = ["run", "--background", "--needs", "gpu", "work on", "--json"];
     let begun = posse(&near, &begin).await.expect(0).json();
     let run = begun["run"].as_str().unwrap().to_owned();
@@ -120,6 +122,11 @@ async fn a_run_waits_for_a_worker_of_its_machine_with_its_label() {
     // A worker of another machine leaves it, and so does one without the label.
     let elsewhere = started(with(&far, &database, &["worker", "--label", "gpu"]));
     elsewhere.notes("executes runs").await;
+    let are_two = async || {
+        let listed = posse(&far, &["workers", "--json"]).await.expect(0).json();
+        listed.as_array().is_some_and(|all| all.len() == 2)
+    };
+    eventually("two workers", are_two).await;
     let listed = posse(&far, &["workers", "--json"]).await.expect(0).json();
     let hosts: Vec<&str> =
         listed.as_array().unwrap().iter().map(|it| it["host"].as_str().unwrap()).collect();
@@ -131,7 +138,7 @@ async fn a_run_waits_for_a_worker_of_its_machine_with_its_label() {
     let here = started(with(&near, &database, &["worker", "--label", "gpu", "--slots", "2"]));
     here.notes("executes runs").await;
     posse(&far, &["runs", "watch", &run]).await.expect(0);
-    assert_eq!(status(&far, &database, &run).await, "completed");
+    assert_eq!(status(&far, &database, &run).await, "finished");
     for worker in [here, elsewhere] {
         rustix::process::kill_process(worker.id(), rustix::process::Signal::TERM).unwrap();
         worker.end().await.expect(0);
@@ -168,8 +175,7 @@ async fn another_worker_takes_over_a_shared_folder_when_one_is_killed() {
     second.notes("executes runs").await;
     gate.open();
     posse(&["runs", "watch", &run]).await.expect(0);
-    assert_eq!(status(&world, &database, &run).await, "completed");
+    assert_eq!(status(&world, &database, &run).await, "finished");
     rustix::process::kill_process(second.id(), rustix::process::Signal::TERM).unwrap();
     second.end().await.expect(0);
-    posse(&["daemon", "stop"]).await;
 }

@@ -1,9 +1,12 @@
 //! What every test needs: a folder, a database, a fake model, a runtime.
 
 use posse::protocol::{Event, Record, Seq};
+use posse::store::PostgresOptions;
 use posse::{Keys, RunHandle, RunId, RunSpec, Runtime, RuntimeConfig, Update};
+use posse_testkit::postgres::{self, Database};
 use posse_testkit::{FakeModel, Script};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -12,6 +15,8 @@ pub struct Bench {
     pub runtime: Runtime,
     pub folder: TempDir,
     pub config: RuntimeConfig,
+    /// The database on a server, if the tests use one.
+    _server: Option<Database>,
 }
 
 impl Bench {
@@ -27,8 +32,12 @@ impl Bench {
             .with("ANTHROPIC_API_KEY", "test")
             .with("ANTHROPIC_BASE_URL", fake.url());
         let base = RuntimeConfig::new(folder.path().join("runs.db"), keys);
+        let server = postgres::wanted();
         let mut config = adjust({
             let mut config: RuntimeConfig = base;
+            if let Some(server) = &server {
+                config.storage.store = Some(Arc::new(PostgresOptions::new(server.url())));
+            }
             config.models.model = Some("anthropic/claude-sonnet-4-5".into());
             config.scheduling.shutdown_after = Duration::from_millis(300);
             config
@@ -37,7 +46,7 @@ impl Bench {
         let own = config.tools.iter().map(|tool| tool.spec().name.clone());
         config.permissions.rules.allow.extend(own.collect::<Vec<_>>());
         let runtime = Runtime::open(config.clone()).await.unwrap();
-        Bench { fake, runtime, folder, config }
+        Bench { fake, runtime, folder, config, _server: server }
     }
 
     pub fn work(&self) -> PathBuf {
