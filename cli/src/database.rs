@@ -103,7 +103,7 @@ impl Database {
             Database::Server(_) => Err(Failure::usage(format!(
                 "{command} works on a database file, and {self} is on a server"
             ))
-            .hint("use the backups of the server; `posse db verify` checks what it holds")),
+            .hint("use the backups of the server; `posse runs verify` checks what it holds")),
         }
     }
 
