@@ -17,7 +17,7 @@ const FILES: usize = 50;
 const AT_HOME: [&str; 2] = [".gitconfig", ".config/git/config"];
 
 /// Settings that run a program, by the last part of their names.
-const PROGRAMS: [&str; 32] = [
+const PROGRAMS: [&str; 34] = [
     "fsmonitor",
     "pager",
     "editor",
@@ -50,6 +50,8 @@ const PROGRAMS: [&str; 32] = [
     "revocationfile",
     "sendmailcmd",
     "headercmd",
+    "httpd",
+    "smtpserver",
 ];
 
 /// Programs that manage hooks, and the files at the top of a checkout that tell them what to run.
@@ -122,6 +124,9 @@ const RUNNERS: [(&str, &[&str]); 12] = [
     ("githooks", &[".githooks"]),
 ];
 
+/// What git runs or obeys in the data of a repository. Each may be a link into a workspace.
+const OBEYED: [&str; 4] = ["hooks", "config", "config.worktree", "info/attributes"];
+
 /// The names of lefthook's settings. Each of them can have any of the endings.
 const LEFTHOOK: [&str; 6] = [
     "lefthook",
@@ -177,6 +182,9 @@ pub(super) fn named(
         let folders = vec![top.clone(), data.clone(), common.clone()];
         let around = Places { workspace, homes, folders, made };
         places.extend(named_by_hooks(&common.join("hooks"), &around));
+        let read = OBEYED.iter().flat_map(|name| [data.join(name), common.join(name)]);
+        let links = read.filter(|path| path.is_symlink());
+        places.extend(links.map(|link| (link.clone(), format!("git obeys {}", link.display()))));
         for (file, setting) in users.iter().chain(&own) {
             let named = paths(setting, file, &around);
             if setting.section == "core" && setting.name == "hookspath" {
@@ -188,7 +196,14 @@ pub(super) fn named(
     // If there is no repository yet, the user's own settings apply all the same.
     let around = Places { workspace, homes, folders: vec![workspace.to_owned()], made };
     for (file, setting) in &users {
-        places.extend(because_of(setting, paths(setting, file, &around)));
+        let named = paths(setting, file, &around);
+        // Git copies the hooks of a template into every new repository.
+        if setting.section == "init" && setting.name == "templatedir" {
+            let hooks: Vec<PathBuf> = named.iter().map(|folder| folder.join("hooks")).collect();
+            places.extend(hooks.iter().flat_map(|folder| named_by_hooks(folder, &around)));
+            places.extend(because_of(setting, hooks));
+        }
+        places.extend(because_of(setting, named));
     }
     places.extend(on_entry::obeyed(workspace, homes, made));
     // The settings files themselves may be links: people keep them in a repository.
