@@ -51,6 +51,24 @@ async fn nothing_runs_that_an_agent_put_where_a_repository_around_its_own_looks(
     .await;
 }
 
+/// In a folder from which git takes hooks, agents change nothing.
+#[tokio::test]
+async fn a_folder_of_hooks_is_only_read() {
+    for before in [
+        "git config --global core.hooksPath $PWD",
+        "git init -q ..; git -C .. config core.hooksPath ${PWD##*/}",
+        "git init -q ..; rm -rf ../.git/hooks; ln -s $PWD ../.git/hooks",
+        "mkdir $HOME/t; git config --global init.templateDir $HOME/t; ln -s $PWD $HOME/t/hooks",
+    ] {
+        let calls = vec![write("pre-commit", "one"), bash("echo two > commit-msg")];
+        let world = calling(calls, before).await;
+        let said = world.run(&["run", "go"]).await.expect(0);
+        for name in ["pre-commit", "commit-msg"] {
+            assert!(!world.work().join(name).exists(), "{before}: {}{}", said.out, said.err);
+        }
+    }
+}
+
 /// Direnv loads `.envrc` when the user enters the folder, mise its own files, and lefthook runs scripts.
 #[tokio::test]
 async fn nothing_runs_that_an_agent_put_where_direnv_mise_or_lefthook_look() {

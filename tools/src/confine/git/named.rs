@@ -154,6 +154,8 @@ pub(super) struct Found {
     pub places: BTreeMap<PathBuf, String>,
     /// Folders that a way to one of them leaves again by `..`. Only where they are matters.
     pub left: BTreeSet<PathBuf>,
+    /// True if the workspace is, or is in, a folder of hooks.
+    pub is_hooks: bool,
 }
 
 /// The paths in `workspace` that the settings of the user and of these repositories name, whether they
@@ -172,6 +174,7 @@ pub(super) fn named(
         follow(&file, homes, &mut read, &mut users);
     }
     let mut places: Vec<(PathBuf, String)> = Vec::new();
+    let mut hooks: BTreeSet<PathBuf> = BTreeSet::new();
     for Checkout { data, top } in checkouts {
         let (mut own, mut read) = (Vec::new(), 0);
         let common = common_folder(data);
@@ -182,6 +185,7 @@ pub(super) fn named(
         let folders = vec![top.clone(), data.clone(), common.clone()];
         let around = Places { workspace, homes, folders, made };
         places.extend(named_by_hooks(&common.join("hooks"), &around));
+        hooks.insert(common.join("hooks"));
         let read = OBEYED.iter().flat_map(|name| [data.join(name), common.join(name)]);
         let links = read.filter(|path| path.is_symlink());
         places.extend(links.map(|link| (link.clone(), format!("git obeys {}", link.display()))));
@@ -189,6 +193,7 @@ pub(super) fn named(
             let named = paths(setting, file, &around);
             if setting.section == "core" && setting.name == "hookspath" {
                 places.extend(named.iter().flat_map(|folder| named_by_hooks(folder, &around)));
+                hooks.extend(named.iter().cloned());
             }
             places.extend(because_of(setting, named));
         }
@@ -199,9 +204,13 @@ pub(super) fn named(
         let named = paths(setting, file, &around);
         // Git copies the hooks of a template into every new repository.
         if setting.section == "init" && setting.name == "templatedir" {
-            let hooks: Vec<PathBuf> = named.iter().map(|folder| folder.join("hooks")).collect();
-            places.extend(hooks.iter().flat_map(|folder| named_by_hooks(folder, &around)));
-            places.extend(because_of(setting, hooks));
+            let copied: Vec<PathBuf> = named.iter().map(|folder| folder.join("hooks")).collect();
+            places.extend(copied.iter().flat_map(|folder| named_by_hooks(folder, &around)));
+            hooks.extend(copied.iter().cloned());
+            places.extend(because_of(setting, copied));
+        }
+        if setting.section == "core" && setting.name == "hookspath" {
+            hooks.extend(named.iter().cloned());
         }
         places.extend(because_of(setting, named));
     }
@@ -210,7 +219,11 @@ pub(super) fn named(
     let at_home = homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name)));
     places.extend(at_home.map(|path| (path, "the user's settings of git are there".to_owned())));
     let inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
-    let mut found = Found::default();
+    // A folder below the workspace does not contain it, and there may be thousands.
+    let mut hooks = hooks.iter().filter(|folder| !inside(folder) || folder.is_symlink());
+    let is_around = |folder: PathBuf| workspace.starts_with(folder);
+    let is_hooks = hooks.any(|folder| folder.canonicalize().is_ok_and(is_around));
+    let mut found = Found { is_hooks, ..Found::default() };
     for (path, why) in places {
         let way = Way::to(&path, workspace);
         for path in [plain(&path)].into_iter().chain(way.places).filter(inside) {
