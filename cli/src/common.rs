@@ -258,7 +258,7 @@ impl Common {
             runtime.storage.store = Some(Arc::new(server.options.clone()));
             runtime.scheduling.worker.host = self.environment.host(config);
         }
-        crate::daemon::VERSION.clone_into(&mut runtime.scheduling.worker.version);
+        env!("CARGO_PKG_VERSION").clone_into(&mut runtime.scheduling.worker.version);
         runtime.apply(config);
         runtime.permissions.rule_files = Some(self.rule_files());
         runtime.permissions.home = self.environment.home_folder.clone();

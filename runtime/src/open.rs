@@ -60,6 +60,12 @@ impl Runtime {
             posse_model::Options { stall: config.models.stall, pacing: config.models.pacing };
         let models = Models::new(catalog, keys, calls);
         let mut models = config.models.host.iter().cloned().try_fold(models, Models::with)?;
+        // Other machines may have other keys. Recorded replies need none.
+        if !config.scheduling.worker.host.is_empty() && config.models.cassette.is_none() {
+            let vendors = models.catalog().vendors().iter();
+            let lacking = vendors.filter(|vendor| models.check(vendor).is_err());
+            config.scheduling.worker.lacks = lacking.map(|vendor| vendor.name.clone()).collect();
+        }
         // Agents are read while the store opens.
         let opening = match &config.storage.store {
             Some(store) => Opening::Host(store.clone(), options.scrub),

@@ -205,7 +205,8 @@ impl Runtime {
     /// When the store cannot be read.
     pub async fn why_nobody_takes(&self, row: &RunRow) -> Result<Option<String>, Error> {
         let RunWork { host, needs, .. } = &row.work;
-        if row.status != Status::Queued || host.is_empty() && needs.is_empty() {
+        // A database of one machine binds runs to none.
+        if row.status != Status::Queued || self.config().scheduling.worker.host.is_empty() {
             return Ok(None);
         }
         let workers = self.workers().await?;
@@ -215,7 +216,8 @@ impl Runtime {
         let of_host = (!host.is_empty()).then(|| format!(" of the machine `{host}`"));
         let with_label = (!needs.is_empty()).then(|| format!(" with the label `{needs}`"));
         let which = of_host.unwrap_or_default() + &with_label.unwrap_or_default();
-        Ok(Some(format!("waits for a worker{which}, and none is running")))
+        let model = &row.about.model;
+        Ok(Some(format!("waits for a worker{which} that can call {model}, and none is running")))
     }
 
     /// Returns all agents.

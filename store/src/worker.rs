@@ -24,6 +24,8 @@ pub struct WorkerAbout {
     pub labels: Vec<String>,
     /// It takes only runs of these agents, unless empty.
     pub agents: Vec<String>,
+    /// The vendors whose models it cannot call, because it has no key for them.
+    pub lacks: Vec<String>,
     /// True for a process that keeps on: a daemon or a worker. Others end with their command.
     pub stays: bool,
 }
@@ -43,6 +45,13 @@ impl WorkerAbout {
     /// Returns true if the worker takes `row`.
     pub fn takes(&self, row: &RunRow) -> bool {
         self.takes_from(&row.work.host, &row.work.needs, &row.about.agent)
+            && self.can_call(&row.about.model)
+    }
+
+    /// Returns true if the worker has what it needs to call `model`, as `vendor/name`.
+    pub fn can_call(&self, model: &str) -> bool {
+        let vendor = model.split_once('/').map_or(model, |(vendor, _)| vendor);
+        !self.lacks.iter().any(|lacking| lacking == vendor)
     }
 
     /// Returns true if the worker takes a run of `agent` that is bound to `host` and needs a label,
@@ -68,6 +77,10 @@ impl WorkerAbout {
         condition.push_str(&format!(" AND needs IN ({})", list(&[""], &self.labels)));
         if !self.agents.is_empty() {
             condition.push_str(&format!(" AND agent IN ({})", list(&[], &self.agents)));
+        }
+        for vendor in &self.lacks {
+            let start = format!("{}/", plain(vendor));
+            condition.push_str(&format!(" AND substr(model, 1, {}) <> '{start}'", start.len()));
         }
         condition
     }

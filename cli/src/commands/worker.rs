@@ -69,7 +69,7 @@ pub async fn list(common: &Common) -> Result<Code, Failure> {
             json!({
                 "worker": worker.id.to_string(), "host": about.host, "version": about.version,
                 "slots": about.slots, "busy": about.busy, "labels": about.labels,
-                "agents": about.agents, "silent_ms": worker.silent_ms,
+                "agents": about.agents, "lacks": about.lacks, "silent_ms": worker.silent_ms,
             })
         };
         print::json_pretty(&workers.iter().map(view).collect::<Vec<_>>())?;

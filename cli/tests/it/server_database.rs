@@ -117,7 +117,7 @@ async fn a_run_waits_for_a_worker_of_its_machine_with_its_label() {
     let begun = posse(&near, &begin).await.expect(0).json();
     let run = begun["run"].as_str().unwrap().to_owned();
     let told = posse(&near, &["runs", "show", &run]).await.expect(0);
-    let why = "waits for a worker of the machine `near` with the label `gpu`, and none is running";
+    let why = "waits for a worker of the machine `near` with the label `gpu` that can call";
     assert!(told.out.contains(why), "{}", told.out);
     // A worker of another machine leaves it, and so does one without the label.
     let elsewhere = started(with(&far, &database, &["worker", "--label", "gpu"]));

@@ -164,6 +164,7 @@ pub(super) async fn a_worker_takes_what_it_can_have(subject: &dyn Subject) -> Ve
     let about = WorkerAbout {
         host: "a".to_owned(),
         labels: vec!["gpu".to_owned(), "big".to_owned()],
+        lacks: vec!["other".to_owned()],
         ..WorkerAbout::default()
     };
     let mut all = Vec::new();
@@ -172,6 +173,12 @@ pub(super) async fn a_worker_takes_what_it_can_have(subject: &dyn Subject) -> Ve
     {
         all.push((bound(&*store, host, needs).await?, host, needs));
     }
+    let mut started = start()?;
+    started.model = "other/model".to_owned();
+    let events = Arc::new([started.into(), message("go")]);
+    let not_callable = Append { events, ..creation("/w", Ownership::Queued)? };
+    all.push((not_callable.run, "b", ""));
+    append(&*store, not_callable).await?;
     store.introduce(about.clone());
     let mine = |it: &&(RunId, &str, &str)| about.takes_from(it.1, it.2, "any");
     let expected: HashSet<RunId> = all.iter().filter(mine).map(|it| it.0).collect();

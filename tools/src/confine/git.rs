@@ -124,7 +124,7 @@ impl Repositories {
             let is_workspace = path == walls.workspace;
             looked.push(Looked { root, is_workspace, before, walled });
         }
-        let named::Found { places, mut left } =
+        let named::Found { places, mut left, .. } =
             named::named(&walls.workspace, &walls.homes, &checkouts, None);
         left.retain(|it| !places.contains_key(it));
         let leads = |path: &PathBuf| Way::to(path, &walls.workspace).leads();
@@ -416,6 +416,11 @@ fn of_folder(folder: &Path) -> impl Iterator<Item = Checkout> {
 /// submodule runs files of the submodule, too.
 fn of_workspace(workspace: &Path) -> Vec<Checkout> {
     folders_with(GIT, workspace).into_iter().flat_map(of_folder).collect()
+}
+
+/// Returns true if git takes hooks from the workspace itself.
+pub(crate) fn is_hooks(workspace: &Path, homes: &[PathBuf]) -> bool {
+    named::named(workspace, homes, &of_workspace(workspace), None).is_hooks
 }
 
 /// The repositories that were found below `root`.

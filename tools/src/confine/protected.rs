@@ -1,7 +1,7 @@
 //! Protected paths: files in a workspace that programs outside the sandbox run or obey. No confined
 //! command writes them, whether they exist or not.
 
-use super::git::{GITDIR, POINTER, SETTINGS_BYTES, first_line, text_at};
+use super::git::{GITDIR, POINTER, SETTINGS_BYTES, first_line, is_hooks, text_at};
 use super::home_links::{links_of, way};
 use super::placeholder::{is_missing, is_placeholder};
 use std::ffi::OsString;
@@ -233,12 +233,13 @@ const FILES: [&str; 3] = [".gitconfig", ".config/git/config", ".config/git/attri
 const CLOSED_BELOW_HOME: [&str; 6] =
     [".config/posse", ".claude/agents", ".claude/skills", ".claude/plugins", ".ssh", ".gnupg"];
 
-/// Returns true if the workspace is such a path, or is inside one, and also if a home folder has too many
-/// links to check.
+/// Returns true if the workspace is such a path, or is inside one, if git takes hooks from it, and also if a
+/// home folder has too many links to check.
 pub(crate) fn is_closed(workspace: &Path, homes: &[PathBuf]) -> bool {
     let places = homes.iter().flat_map(|home| CLOSED_BELOW_HOME.map(|name| way(&home.join(name))));
     let mut all = places.flat_map(|way| way.ends);
     all.any(|place| workspace.starts_with(place))
+        || is_hooks(workspace, homes)
         || !homes.iter().all(|home| links_of(home, workspace).are_all)
 }
 

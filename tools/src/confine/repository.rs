@@ -49,12 +49,10 @@ pub fn has_git(folder: &Path) -> bool {
     }
 }
 
-/// The workspace, and the folders above it whose entry `name` belongs to this user, or to the owner of the
-/// workspace. Programs of the user ignore what others put there.
+/// The workspace, and the folders above it that have an entry `name`, whoever owns it: the user may have told
+/// programs to obey others (`safe.directory` of git).
 pub(super) fn folders_with<'p>(name: &str, workspace: &'p Path) -> Vec<&'p Path> {
-    let own = workspace.metadata().ok();
-    let is_ours = |found: Metadata| own.as_ref().is_some_and(|own| is_ours(&found, own));
-    let has = |folder: &Path| folder.join(name).symlink_metadata().is_ok_and(is_ours);
+    let has = |folder: &Path| folder.join(name).symlink_metadata().is_ok();
     workspace.ancestors().filter(|folder| *folder == workspace || has(folder)).collect()
 }
 

@@ -22,6 +22,26 @@ async fn nothing_runs_that_an_agent_put_where_a_repository_around_its_own_looks(
             "git -C .. commit -qm y --allow-empty",
         ),
         prepared(
+            "hooks of the outer repository, which a link leads to",
+            "mkdir hk; script hk/pre-commit; git init -q ..; rm -rf ../.git/hooks
+             ln -s $PWD/hk ../.git/hooks",
+            "script hk/pre-commit; script hk/commit-msg; chmod +x hk/*",
+            "git -C .. commit -qm y --allow-empty",
+        ),
+        prepared(
+            "settings of the outer repository, which a link leads to",
+            "git init -q ..; mv ../.git/config gc; ln -s $PWD/gc ../.git/config",
+            "printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' >> gc",
+            "git -C .. status",
+        ),
+        prepared(
+            "a hook of a template, which is a link",
+            "mkdir -p $HOME/.tpl/hooks; git config --global init.templateDir $HOME/.tpl
+             script pc; ln -s $PWD/pc $HOME/.tpl/hooks/pre-commit",
+            "script pc; chmod +x pc",
+            "git init -q $HOME/nr; git -C $HOME/nr commit -qm y --allow-empty",
+        ),
+        prepared(
             "a file that the outer repository includes",
             "git init -q ..; git -C .. config include.path $PWD/missing",
             "printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > missing",
@@ -29,6 +49,24 @@ async fn nothing_runs_that_an_agent_put_where_a_repository_around_its_own_looks(
         ),
     ])
     .await;
+}
+
+/// In a folder from which git takes hooks, agents change nothing.
+#[tokio::test]
+async fn a_folder_of_hooks_is_only_read() {
+    for before in [
+        "git config --global core.hooksPath $PWD",
+        "git init -q ..; git -C .. config core.hooksPath ${PWD##*/}",
+        "git init -q ..; rm -rf ../.git/hooks; ln -s $PWD ../.git/hooks",
+        "mkdir $HOME/t; git config --global init.templateDir $HOME/t; ln -s $PWD $HOME/t/hooks",
+    ] {
+        let calls = vec![write("pre-commit", "one"), bash("echo two > commit-msg")];
+        let world = calling(calls, before).await;
+        let said = world.run(&["run", "go"]).await.expect(0);
+        for name in ["pre-commit", "commit-msg"] {
+            assert!(!world.work().join(name).exists(), "{before}: {}{}", said.out, said.err);
+        }
+    }
 }
 
 /// Direnv loads `.envrc` when the user enters the folder, mise its own files, and lefthook runs scripts.

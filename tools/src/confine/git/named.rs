@@ -17,7 +17,7 @@ const FILES: usize = 50;
 const AT_HOME: [&str; 2] = [".gitconfig", ".config/git/config"];
 
 /// Settings that run a program, by the last part of their names.
-const PROGRAMS: [&str; 32] = [
+const PROGRAMS: [&str; 34] = [
     "fsmonitor",
     "pager",
     "editor",
@@ -50,6 +50,8 @@ const PROGRAMS: [&str; 32] = [
     "revocationfile",
     "sendmailcmd",
     "headercmd",
+    "httpd",
+    "smtpserver",
 ];
 
 /// Programs that manage hooks, and the files at the top of a checkout that tell them what to run.
@@ -122,6 +124,9 @@ const RUNNERS: [(&str, &[&str]); 12] = [
     ("githooks", &[".githooks"]),
 ];
 
+/// What git runs or obeys in the data of a repository. Each may be a link into a workspace.
+const OBEYED: [&str; 4] = ["hooks", "config", "config.worktree", "info/attributes"];
+
 /// The names of lefthook's settings. Each of them can have any of the endings.
 const LEFTHOOK: [&str; 6] = [
     "lefthook",
@@ -149,6 +154,8 @@ pub(super) struct Found {
     pub places: BTreeMap<PathBuf, String>,
     /// Folders that a way to one of them leaves again by `..`. Only where they are matters.
     pub left: BTreeSet<PathBuf>,
+    /// True if the workspace is, or is in, a folder of hooks.
+    pub is_hooks: bool,
 }
 
 /// The paths in `workspace` that the settings of the user and of these repositories name, whether they
@@ -167,6 +174,7 @@ pub(super) fn named(
         follow(&file, homes, &mut read, &mut users);
     }
     let mut places: Vec<(PathBuf, String)> = Vec::new();
+    let mut hooks: BTreeSet<PathBuf> = BTreeSet::new();
     for Checkout { data, top } in checkouts {
         let (mut own, mut read) = (Vec::new(), 0);
         let common = common_folder(data);
@@ -177,10 +185,15 @@ pub(super) fn named(
         let folders = vec![top.clone(), data.clone(), common.clone()];
         let around = Places { workspace, homes, folders, made };
         places.extend(named_by_hooks(&common.join("hooks"), &around));
+        hooks.insert(common.join("hooks"));
+        let read = OBEYED.iter().flat_map(|name| [data.join(name), common.join(name)]);
+        let links = read.filter(|path| path.is_symlink());
+        places.extend(links.map(|link| (link.clone(), format!("git obeys {}", link.display()))));
         for (file, setting) in users.iter().chain(&own) {
             let named = paths(setting, file, &around);
             if setting.section == "core" && setting.name == "hookspath" {
                 places.extend(named.iter().flat_map(|folder| named_by_hooks(folder, &around)));
+                hooks.extend(named.iter().cloned());
             }
             places.extend(because_of(setting, named));
         }
@@ -188,14 +201,29 @@ pub(super) fn named(
     // If there is no repository yet, the user's own settings apply all the same.
     let around = Places { workspace, homes, folders: vec![workspace.to_owned()], made };
     for (file, setting) in &users {
-        places.extend(because_of(setting, paths(setting, file, &around)));
+        let named = paths(setting, file, &around);
+        // Git copies the hooks of a template into every new repository.
+        if setting.section == "init" && setting.name == "templatedir" {
+            let copied: Vec<PathBuf> = named.iter().map(|folder| folder.join("hooks")).collect();
+            places.extend(copied.iter().flat_map(|folder| named_by_hooks(folder, &around)));
+            hooks.extend(copied.iter().cloned());
+            places.extend(because_of(setting, copied));
+        }
+        if setting.section == "core" && setting.name == "hookspath" {
+            hooks.extend(named.iter().cloned());
+        }
+        places.extend(because_of(setting, named));
     }
     places.extend(on_entry::obeyed(workspace, homes, made));
     // The settings files themselves may be links: people keep them in a repository.
     let at_home = homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name)));
     places.extend(at_home.map(|path| (path, "the user's settings of git are there".to_owned())));
     let inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
-    let mut found = Found::default();
+    // A folder below the workspace does not contain it, and there may be thousands.
+    let mut hooks = hooks.iter().filter(|folder| !inside(folder) || folder.is_symlink());
+    let is_around = |folder: PathBuf| workspace.starts_with(folder);
+    let is_hooks = hooks.any(|folder| folder.canonicalize().is_ok_and(is_around));
+    let mut found = Found { is_hooks, ..Found::default() };
     for (path, why) in places {
         let way = Way::to(&path, workspace);
         for path in [plain(&path)].into_iter().chain(way.places).filter(inside) {

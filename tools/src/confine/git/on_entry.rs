@@ -68,7 +68,12 @@ fn loaded(text: &str, places: &Places) -> Vec<PathBuf> {
     }
     // `use flake ./nix` and `use nix dev.nix`.
     let mut folders = places.folders_of(&text);
-    let named = words(&text, WORDS).into_iter().flat_map(|word| places.places(word.text, &folders));
+    // Nix also writes `path:./nix#shell`.
+    let words = words(&text, WORDS).into_iter().map(|word| {
+        let word = word.text.strip_prefix("path:").unwrap_or(word.text);
+        word.split('#').next().unwrap_or(word)
+    });
+    let named = words.flat_map(|word| places.places(word, &folders));
     let named: Vec<PathBuf> = named.collect();
     let is_nix = |path: &&PathBuf| path.extension() == Some(OsStr::new("nix"));
     all.extend(named.iter().filter(is_nix).cloned());
@@ -128,6 +133,8 @@ mod tests {
             (". sub/y; source x.sh", vec!["sub/y", "x.sh"]),
             ("use flake", vec!["flake.nix"]),
             ("use_flake ./sub/nix", vec!["flake.nix", "sub/nix/flake.nix"]),
+            ("use flake path:./sub/nix", vec!["flake.nix", "sub/nix/flake.nix"]),
+            ("use flake \"./sub/nix#dev\"", vec!["flake.nix", "sub/nix/flake.nix"]),
             ("use nix d.nix", vec!["d.nix"]),
             ("dotenv; dotenv_if_exists .env; watch_file x.sh; layout python3", vec![]),
             ("PATH_add sub; export A=x.sh B=$(cat sub/y)", vec![]),
