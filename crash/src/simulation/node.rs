@@ -1,7 +1,7 @@
 //! The store: applies transactions one at a time, through the transaction without an engine that the
 //! real stores use. Its tables survive a restart, its open transactions do not.
 
-use posse_protocol::{Event, Record, RunId, Seq, WorkerId};
+use posse_protocol::{Record, RunId, Seq, WorkerId};
 use posse_store::transaction::{Changes, Loading, Rows, Stamp};
 use posse_store::{
     Append, Appended, Columns, Draft, RunRow, StoreError, StoredEvent, Tail, check_log,
@@ -282,21 +282,6 @@ impl Node {
     pub(super) fn standing(&self, run: RunId) -> String {
         let Some(row) = self.rows.get(&run) else { return "it has no row".to_owned() };
         format!("{:?}, {:?}", row.work, row.family)
-    }
-
-    /// Stores an append without any check, to test the checker.
-    pub(super) fn plant(&mut self, run: RunId, event: &Event) {
-        let Ok(body) = serde_json::to_string(event) else { return };
-        let log = self.logs.entry(run).or_default();
-        let seq = Seq(log.len() as u64 + 1);
-        let at = log.last().map_or(EPOCH_MS, |last| last.at);
-        let (body, hash) = (body.into(), String::new());
-        log.push(StoredEvent { run, seq, at, version: 1, body, hash });
-    }
-
-    /// Forgets a run, to test the checker.
-    pub(super) fn lose(&mut self, run: RunId) {
-        self.logs.remove(&run);
     }
 }
 
