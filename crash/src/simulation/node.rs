@@ -4,7 +4,7 @@
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use posse_store::transaction::{Changes, Loading, Rows, Stamp};
 use posse_store::{
-    Append, Appended, Columns, Draft, RunRow, StoreError, StoredEvent, Tail, check_log,
+    Append, Appended, Columns, Draft, Guard, RunRow, StoreError, StoredEvent, Tail, check_log,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -59,6 +59,18 @@ pub(super) struct Who {
     pub(super) id: WorkerId,
 }
 
+/// A mistake of the store, which tests plant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(test), expect(dead_code, reason = "only tests plant mistakes"))]
+pub(super) enum Mistake {
+    /// It does not know which transactions it has stored.
+    ForgetsNumbers,
+    /// It accepts the appends of workers that have lost the run.
+    AcceptsTheStale,
+    /// It never ends a lease.
+    KeepsTheDead,
+}
+
 type Place = (Reverse<i32>, u64, RunId);
 
 #[derive(Default)]
@@ -78,6 +90,7 @@ pub(super) struct Node {
     /// The open transactions, with their sessions.
     open: BTreeMap<u64, u64>,
     transactions: u64,
+    pub(super) mistake: Option<Mistake>,
     /// How far its clock is ahead.
     pub(super) ahead_ms: u64,
     /// Runs that have not ended.
@@ -118,6 +131,7 @@ impl Node {
             return Became::UnderWay;
         }
         match self.commits.get(&who.number) {
+            _ if self.mistake == Some(Mistake::ForgetsNumbers) => Became::Undone,
             Some((stored, reply)) if *stored == number => Became::Stored(reply.clone()),
             _ => Became::Undone,
         }
@@ -160,6 +174,10 @@ impl Node {
             .iter()
             .map(|append| Draft::new(append.clone(), None))
             .collect::<Result<_, _>>()?;
+        let (drafts, stamp) = match self.mistake {
+            Some(Mistake::AcceptsTheStale) => self.as_its_owner(drafts, stamp),
+            _ => (drafts, stamp),
+        };
         let mut loading = Loading::of(&drafts, []);
         let (mut rows, mut changes) = (Rows::new(), Changes::default());
         loop {
@@ -180,6 +198,19 @@ impl Node {
         Ok(answers)
     }
 
+    /// Returns the appends of a stale owner as those of the present one.
+    fn as_its_owner(&self, mut drafts: Vec<Draft>, mut stamp: Stamp) -> (Vec<Draft>, Stamp) {
+        for draft in &mut drafts {
+            if let Guard::Owner { epoch, .. } = &mut draft.append.guard
+                && let Some(row) = self.rows.get(&draft.append.run)
+                && let Some(owner) = row.work.owner
+            {
+                (*epoch, stamp.worker) = (row.work.epoch, owner);
+            }
+        }
+        (drafts, stamp)
+    }
+
     fn claim(&mut self, who: Who, limit: usize) -> Vec<Taken> {
         let found: Vec<RunRow> = self
             .ready
@@ -198,6 +229,9 @@ impl Node {
 
     /// Releases the runs of workers whose leases are over. The worker that asks is alive.
     fn bury(&mut self, asking: Who, now: u64) {
+        if self.mistake == Some(Mistake::KeepsTheDead) {
+            return;
+        }
         let dead: Vec<(u32, WorkerId)> = self
             .leases
             .iter()

@@ -1,3 +1,4 @@
+use super::node::Mistake;
 use super::*;
 
 const SMALL: Simulation = Simulation { seed: 0, workers: 6, runs: 30 };
@@ -25,4 +26,37 @@ fn a_seed_happens_again_exactly() {
     }
     let other = Simulation { seed: 9, ..SMALL }.play().unwrap();
     assert_ne!(SMALL.play().unwrap().digest, other.digest);
+}
+
+/// Returns the laws that worlds with this mistake break, and how many of the worlds do.
+fn broken(mistake: Mistake) -> (BTreeSet<Law>, usize) {
+    let (mut laws, mut worlds) = (BTreeSet::new(), 0);
+    for seed in 1..=5 {
+        let mut stage = Stage::new(Simulation { seed, ..SMALL }).unwrap();
+        stage.node.mistake = Some(mistake);
+        stage.limit = stage.scene.faults.until + 30 * SECOND;
+        stage.run();
+        let breaches = stage.conclude().breaches;
+        worlds += usize::from(!breaches.is_empty());
+        laws.extend(breaches.iter().map(|breach| breach.law));
+    }
+    (laws, worlds)
+}
+
+#[test]
+fn a_store_that_forgets_what_it_has_stored_is_found() {
+    let (laws, worlds) = broken(Mistake::ForgetsNumbers);
+    assert!(laws.contains(&Law::NothingLost) && worlds > 0, "{laws:?} in {worlds}");
+}
+
+#[test]
+fn a_store_that_accepts_stale_owners_is_found() {
+    let (laws, worlds) = broken(Mistake::AcceptsTheStale);
+    assert!(laws.contains(&Law::NoStaleWrite) && worlds > 0, "{laws:?} in {worlds}");
+}
+
+#[test]
+fn a_store_that_never_ends_a_lease_is_found() {
+    let (laws, worlds) = broken(Mistake::KeepsTheDead);
+    assert!(laws.contains(&Law::NoRunStuck) && worlds > 0, "{laws:?} in {worlds}");
 }
