@@ -164,8 +164,7 @@ impl Worker {
 
     pub(super) fn hear(&mut self, tag: u64, answer: Answer, world: &mut World<'_>) {
         if let Answer::Read { run, records } = answer {
-            let is_awaited = |task: &&mut Task| task.tag == tag;
-            if let Some(task) = self.tasks.get_mut(&run).filter(|task| is_awaited(&task)) {
+            if let Some(task) = self.tasks.get_mut(&run).filter(|task| task.tag == tag) {
                 match &*records {
                     Ok(records) if task.read(records) => self.go_on(run, world),
                     _ => self.later(run, world),
