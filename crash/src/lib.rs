@@ -3,6 +3,9 @@
 //! outside: files, processes, exit codes, requests to the model.
 //!
 //! It knows the binary by its command line alone, and must never look into its database.
+//!
+//! [`Simulation`] is another way to find mistakes: many workers and one store in one thread, where a
+//! seed decides what happens.
 
 mod announce;
 mod campaign;
@@ -17,6 +20,7 @@ mod process;
 mod random;
 mod scenario;
 mod script;
+mod simulation;
 mod stage;
 mod told;
 mod tree;
@@ -30,4 +34,5 @@ pub use flips::{Counts as FlipCounts, Flipped, Flips};
 pub use log::RunLog;
 pub use points::{POINTS, Point, names_in, point};
 pub use scenario::{SCENARIOS, Scenario, scenarios};
+pub use simulation::{Breach, Law, Simulated, Simulation, Tally};
 pub use violation::{PROMISES, Promise, Violation};

@@ -1,8 +1,9 @@
-//! Chores of the repository, as programs: benchmarks, crash cycles, pictures, tidy.
+//! Chores of the repository, as programs: benchmarks, crash cycles, simulations, pictures, tidy.
 
 mod bench;
 mod crash;
 mod picture;
+mod simulate;
 mod tidy;
 
 use clap::{Parser, Subcommand};
@@ -24,6 +25,8 @@ enum Chore {
     Crash(crash::Crash),
     /// Turn a terminal's screen, from standard input, into an SVG picture
     Picture(picture::Picture),
+    /// Simulate many workers and one store, where a seed decides what goes wrong, and check the logs
+    Simulate(simulate::Simulate),
     /// Check what the compiler does not: the code map, sizes, licences, links
     Tidy(tidy::Tidy),
 }
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Chore::Bench(bench) => bench.run(),
         Chore::Crash(crash) => crash.run(),
         Chore::Picture(picture) => picture.run(),
+        Chore::Simulate(simulate) => simulate.run(),
         Chore::Tidy(tidy) => tidy.run(),
     }
 }
