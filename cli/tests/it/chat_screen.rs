@@ -555,9 +555,12 @@ async fn the_tasks_of_a_chat_that_was_left_rest_until_it_is_resumed() {
 /// A chat that is out of budget ends its tasks, and lists say so.
 #[tokio::test]
 async fn the_tasks_of_a_chat_that_ran_out_of_budget_are_listed_as_cancelled() {
-    let command = "posse chat --budget turns=3";
+    // One turn is left to the chat, whether it or the task takes its turn first.
+    let command = "posse chat --budget turns=4";
     let Some((world, terminal)) = with_a_task_at_work(command).await else { return };
     terminal.enter("more").await;
+    terminal.shows("Here I am.").await;
+    terminal.enter("more still").await;
     terminal.shows("out of budget").await;
     terminal.shows("code ").await;
     let list = world.run(&["runs", "list", "--all"]).await.expect(0).out;

@@ -184,6 +184,7 @@ fn looking(verb: &str, run: &str) -> Option<(Vec<String>, i32)> {
         | "webhooks list"
         | "webhooks deliveries"
         | "models"
+        | "workers"
         | "config"
         | "config path"
         | "doctor"
@@ -196,7 +197,8 @@ fn looking(verb: &str, run: &str) -> Option<(Vec<String>, i32)> {
         // Not there, or nobody to ask.
         "daemon status" => (&[], 1),
         "trust" => (&[], 2),
-        "run" | "chat" | "demo" | "fake-model" | "agents run" | "agents new" | "models test" => {
+        "run" | "chat" | "demo" | "fake-model" | "agents run" | "agents new" | "models test"
+        | "worker" => {
             return None;
         }
         "runs answer" | "runs clean" | "runs send" | "runs cancel" | "runs pause"

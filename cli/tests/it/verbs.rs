@@ -48,6 +48,10 @@ async fn every_command_has_help_a_page_completions_and_json() {
         let function = format!("_posse__subcmd__{}_commands()", words.join("__subcmd__"));
         assert!(completions.contains(&function), "no shell completes `{command}`");
 
+        // It executes runs until it is told to stop.
+        if command == "worker" {
+            continue;
+        }
         let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap();
         let named = usage.contains("<RUN>").then_some(run.as_str());
         let line: Vec<&str> = words.iter().copied().chain(named).chain(["--json"]).collect();
