@@ -104,10 +104,10 @@ settings! {
         /// `--db` and `POSSE_DB` go before it.
         database: Setting<Option<DatabaseAddress>> = None
             => "`~/.local/share/posse/posse.db`", Later, User;
-        /// The name of this machine among those that use one database on a server. Runs in its folders
-        /// wait for its workers.
+        /// The name of this machine. Give each machine that shares a database on a server its own name: only
+        /// workers with this name execute runs in the folders of this machine.
         host: Setting<Option<String>> = None => "the name of the system", Later, User, check is_host;
-        /// Folders that are the same on all these machines: any of them can execute runs there.
+        /// Folders that are the same on all these machines. Workers of every machine execute runs there.
         shared_folders: Setting<Vec<String>> = Vec::new(), Later, User;
         /// How to reach a PostgreSQL server.
         postgres: PostgresSettings => "see below", Section, User;
@@ -150,7 +150,7 @@ settings! {
 fn is_host(name: &str, row: &Row) -> Result<(), String> {
     match posse_store::is_worker_name(name) {
         true => Ok(()),
-        false => Err(row.wrong(" is no name of a machine: use letters, digits, `.`, `_` and `-`")),
+        false => Err(row.wrong(" cannot name a machine: use letters, digits, `.`, `_` and `-`")),
     }
 }
 

@@ -437,7 +437,7 @@ fn needs(spec: &RunSpec, above: Option<&Above>) -> Result<String, Error> {
         "" => Ok(above.map(|above| above.started.grant.needs.clone()).unwrap_or_default()),
         label if is_worker_name(label) => Ok(label.to_owned()),
         label => Err(Error::InvalidInput(format!(
-            "`{label}` is no label of a worker: use letters, digits, `.`, `_` and `-`, at most 64"
+            "`{label}` cannot be a label of a worker: use at most 64 letters, digits, `.`, `_` and `-`"
         ))),
     }
 }

@@ -1,4 +1,4 @@
-//! `posse worker` and `posse workers`: a process that only executes runs, and the list of those that do.
+//! `posse worker` executes runs until a signal stops it. `posse workers` lists the living workers.
 
 use super::Common;
 use crate::args::WorkerOptions;

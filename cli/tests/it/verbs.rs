@@ -48,7 +48,7 @@ async fn every_command_has_help_a_page_completions_and_json() {
         let function = format!("_posse__subcmd__{}_commands()", words.join("__subcmd__"));
         assert!(completions.contains(&function), "no shell completes `{command}`");
 
-        // It executes runs until it is told to stop.
+        // It executes runs until a signal stops it.
         if command == "worker" {
             continue;
         }

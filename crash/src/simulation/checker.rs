@@ -18,7 +18,7 @@ pub enum Law {
     NothingLost,
     /// An effect happens once if its call returned, and otherwise at most once for each start.
     NoEffectTwice,
-    /// The end of a run is told exactly once: to its caller, in the transaction of the end.
+    /// The transaction that ends a run announces the end to its caller, exactly once.
     ToldOnce,
     /// When nothing goes wrong any more, every run ends.
     NoRunStuck,
@@ -280,7 +280,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// Each end is told once.
+    /// Checks that each end was announced once.
     fn check_told(&self, found: &mut Vec<Breach>) {
         let mut told: HashMap<&str, Vec<(&str, &Told)>> = HashMap::new();
         for (to, life) in self.lives {

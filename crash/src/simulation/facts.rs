@@ -140,7 +140,7 @@ pub(super) fn cancel(run: RunId, by: String) -> Append {
     Append::by_anyone(run, Event::CancelRequested(CancelRequested { by, scope, extra }))
 }
 
-/// How the end of a run is told to another.
+/// How a run announces its end to another.
 #[derive(Clone, Debug)]
 pub(super) enum Manner {
     Result(CallId),

@@ -495,7 +495,7 @@ fn acknowledge(batch: &[Append], answers: &[Appended], ledger: &mut Ledger) {
     }
 }
 
-/// Returns who is told the end of a run, in the order in which they are tried.
+/// Returns the runs to which a run may announce its end. It tries them in this order.
 fn addressees(story: &Story, ends: Ends) -> VecDeque<(RunId, Manner)> {
     let Some((parent, call, announce)) = &story.caller else { return VecDeque::new() };
     let announce = match (call, announce) {

@@ -49,8 +49,8 @@ pub fn has_git(folder: &Path) -> bool {
     }
 }
 
-/// The workspace, and the folders above it that have an entry `name`, whoever owns it: the user may have told
-/// programs to obey others (`safe.directory` of git).
+/// The workspace, and the folders above it that have an entry `name`. The owner of the entry does not matter: the
+/// user may allow programs to obey other owners (`safe.directory` of git).
 pub(super) fn folders_with<'p>(name: &str, workspace: &'p Path) -> Vec<&'p Path> {
     let has = |folder: &Path| folder.join(name).symlink_metadata().is_ok();
     workspace.ancestors().filter(|folder| *folder == workspace || has(folder)).collect()

@@ -21,7 +21,7 @@ const CALLED: [(&str, &[&str]); 5] = [
     ("devbox", &["devbox.json", "devbox.lock", ".devbox"]),
 ];
 
-/// Files of mise and asdf, besides those that are [protected](super::super::protected::PROTECTED).
+/// Files that mise and asdf obey. [`PROTECTED`](super::super::protected::PROTECTED) has the others.
 const MISE: [&str; 7] = [
     ".tool-versions",
     ".miserc.toml",
