@@ -46,7 +46,7 @@ impl Runtime {
     /// Why nothing can be stored.
     pub async fn check_can_work(&self) -> Result<(), Error> {
         // An empty claim takes the same path as a real one.
-        let nothing = Wanted { limit: 0, runs: Vec::new(), workspace: None };
+        let nothing = Wanted { limit: 0, ..Wanted::default() };
         self.inner.store.claim(&nothing).await?;
         Ok(())
     }

@@ -359,8 +359,9 @@ impl Shared {
         }
         let mut looks = tokio::time::interval_at(Instant::now() + LOOK_AGAIN, LOOK_AGAIN);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut unclear = BTreeMap::new();
         loop {
-            self.fill_slots().await;
+            self.fill_slots(&mut unclear).await;
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 changed = ready.changed() => match changed {
@@ -423,24 +424,31 @@ impl Shared {
         Ok(Below::Children(ids(self.store.list(&open(Kin::ChildrenOf(run))).await?)))
     }
 
-    async fn fill_slots(self: &Arc<Self>) {
+    /// Claims runs until no slot is free or no run waits. `unclear` are runs of a claim that failed:
+    /// this process may own them, because the answer of the store was lost.
+    async fn fill_slots(self: &Arc<Self>, unclear: &mut BTreeMap<RunId, Slot>) {
         self.adopt_below().await;
-        while !self.stop.is_cancelled() && self.line().has_slot() {
-            self.look().await;
-            let mut taken = self.take();
+        while !self.stop.is_cancelled() && (!unclear.is_empty() || self.line().has_slot()) {
+            let again = !unclear.is_empty();
+            let mut taken = std::mem::take(unclear);
+            if !again {
+                self.look().await;
+                taken = self.take();
+            }
             if taken.is_empty() {
                 return;
             }
             let runs: Vec<RunId> = taken.keys().copied().collect();
-            let wanted = Wanted { limit: runs.len(), runs, workspace: None };
+            let wanted = Wanted { limit: runs.len(), runs, again, ..Wanted::default() };
             let claimed = self.store.claim(&wanted).await;
             fail::fail_point!("run.claimed");
-            if claimed.is_err() {
+            let Ok(claimed) = claimed else {
                 // The store failed. The next round tries again; the next append reports the reason.
                 self.line().rest();
+                *unclear = taken;
                 return;
-            }
-            for claim in claimed.unwrap_or_default() {
+            };
+            for claim in claimed {
                 let run = claim.row.id;
                 if let Some(slot) = taken.remove(&run) {
                     let (epoch, deaths) = (claim.epoch, claim.row.deaths_in_a_row());

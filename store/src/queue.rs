@@ -97,7 +97,7 @@ pub struct Queue {
 }
 
 /// Which runs to claim.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// At most this many.
     pub limit: usize,
@@ -105,6 +105,9 @@ pub struct Wanted {
     pub runs: Vec<RunId>,
     /// Only runs in this folder.
     pub workspace: Option<String>,
+    /// Also runs that this worker owns already. A worker asks for them when an earlier claim failed:
+    /// the claim may have succeeded although its answer was lost.
+    pub again: bool,
 }
 
 /// A run that was claimed.

@@ -19,6 +19,7 @@ pub(crate) use spending::{Ask, spending};
 use crate::DeliveryFilter;
 use crate::row::Columns;
 use crate::spending::COLUMNS;
+use posse_protocol::WorkerId;
 
 /// Columns of `runs`, in the order in which rows are written and read.
 pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, session, key, \
@@ -303,6 +304,8 @@ pub(crate) struct Shape {
     pub(crate) ids: usize,
     pub(crate) workspace: bool,
     pub(crate) only_to_stop: bool,
+    /// Also select runs of this owner.
+    pub(crate) again: Option<WorkerId>,
 }
 
 /// Selects runs to claim that fulfil `condition`, by priority and then by time. Binds: version, ids,
@@ -321,8 +324,14 @@ pub(crate) fn claimable(shape: Shape, condition: &str) -> String {
     if shape.only_to_stop {
         filter.push_str(" AND stopping = 1");
     }
+    let free = match shape.again {
+        None => READY.to_owned(),
+        Some(worker) => {
+            format!("runnable = 1 AND (owner IS NULL OR owner = '{worker}') AND paused = 0")
+        }
+    };
     format!(
-        "SELECT {RUN_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL{filter} \
+        "SELECT {RUN_COLUMNS} FROM runs WHERE {free} AND version <= $1 AND damaged IS NULL{filter} \
          ORDER BY priority DESC, ready_at, id LIMIT ${next}"
     )
 }

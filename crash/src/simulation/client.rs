@@ -4,7 +4,7 @@
 
 use super::faults::{LEASE_MS, SECOND};
 use super::lease::Lease;
-use super::node::{Became, Reply, Taken, Who, Work};
+use super::node::{Became, Reply, Taken, Wanted, Who, Work};
 use super::scene::{Answer, Happening, Request, Scene, Wish};
 use posse_store::{Append, Appended, StoreError};
 use std::collections::VecDeque;
@@ -20,14 +20,19 @@ const GROUP: usize = 32;
 /// A request of the worker to its client.
 pub(super) enum Job {
     Append { ticket: u64, batch: Vec<Append> },
-    Claim(usize),
+    Claim(Wanted),
     Renew,
 }
 
 /// The answer of the client to the worker.
 pub(super) enum Done {
-    Appended { ticket: u64, answer: Result<Vec<Appended>, StoreError> },
+    Appended {
+        ticket: u64,
+        answer: Result<Vec<Appended>, StoreError>,
+    },
     Claimed(Vec<Taken>),
+    /// It is not known whether a claim was stored.
+    Unclear,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +99,8 @@ impl Client {
                 }
                 Some(Job::Renew) => work.renews = true,
                 // A claim is a transaction of its own.
-                Some(Job::Claim(limit)) if work.batches.is_empty() && !work.renews => {
-                    work.claims = Some(limit);
+                Some(Job::Claim(wanted)) if work.batches.is_empty() && !work.renews => {
+                    work.claims = Some(wanted);
                     break;
                 }
                 Some(claim) => {
@@ -244,7 +249,8 @@ impl Client {
         };
         let tickets = flight.tickets.into_iter();
         let done = tickets.map(|ticket| Done::Appended { ticket, answer: Err(unusable()) });
-        let done = done.collect();
+        let unclear = flight.work.claims.as_ref().map(|_| Done::Unclear);
+        let done = done.chain(unclear).collect();
         self.pump(clock, scene);
         done
     }

@@ -20,8 +20,17 @@ pub(super) struct Work {
     pub(super) batches: Vec<Vec<Append>>,
     /// Renew the lease of the worker.
     pub(super) renews: bool,
-    /// Claim at most this many runs.
-    pub(super) claims: Option<usize>,
+    pub(super) claims: Option<Wanted>,
+}
+
+/// Which runs to claim.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    /// At most this many.
+    pub(super) limit: usize,
+    /// Set after a claim whose answer was lost: the runs that the worker executes. The claim then
+    /// takes other runs of the worker once more. The real worker names the runs of the lost claim.
+    pub(super) again: Option<BTreeSet<RunId>>,
 }
 
 /// The result of a transaction.
@@ -160,9 +169,9 @@ impl Node {
             self.fenced += u64::from(matches!(answer, Err(StoreError::NotOwner(_))));
             reply.appended.push(answer);
         }
-        if let Some(limit) = work.claims {
+        if let Some(wanted) = &work.claims {
             self.bury(who, now);
-            reply.claimed = self.claim(who, limit);
+            reply.claimed = self.claim(who, wanted);
         }
         let reply = Rc::new(reply);
         self.commits.insert(who.number, (number, reply.clone()));
@@ -211,14 +220,15 @@ impl Node {
         (drafts, stamp)
     }
 
-    fn claim(&mut self, who: Who, limit: usize) -> Vec<Taken> {
-        let found: Vec<RunRow> = self
-            .ready
-            .iter()
-            .take(limit)
-            .filter_map(|(.., run)| self.rows.get(run).cloned())
-            .collect();
+    fn claim(&mut self, who: Who, wanted: &Wanted) -> Vec<Taken> {
+        let owned = self.owned.get(&who.id).into_iter().flatten();
+        let unknown =
+            |run: &&RunId| wanted.again.as_ref().is_some_and(|known| !known.contains(run));
+        let ready = self.ready.iter().take(wanted.limit).map(|(.., run)| run);
+        let found = owned.filter(unknown).chain(ready);
+        let found: Vec<RunRow> = found.filter_map(|run| self.rows.get(run).cloned()).collect();
         let (mut rows, mut changes) = (Rows::new(), Changes::default());
+        let limit = found.len();
         let taken = changes.claim(&mut rows, found, limit, who.id);
         self.write(changes, rows);
         let claimed = taken.claimed.into_iter();

@@ -94,9 +94,8 @@ fn the_laws_hold_after_an_outage_of_the_whole_store() {
 }
 
 /// A worker that gives up asking how a claim ended may own runs that it does not know. It renews its
-/// lease, so no other worker takes them.
+/// lease, so no other worker takes them: it must ask for them again.
 #[test]
-#[ignore = "the runtime has this gap: see `Supervisor`, which forgets a claim that ended in an error"]
 fn the_laws_hold_after_an_outage_longer_than_the_patience_of_a_client() {
     for seed in 1..=40 {
         let size = Simulation { seed, workers: 1, ..SMALL };

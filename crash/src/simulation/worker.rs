@@ -4,7 +4,7 @@ use super::client::{Client, Done, Job};
 use super::facts::{self, Ended, Manner};
 use super::faults::{LEASE_MS, SECOND};
 use super::ledger::{Acknowledged, Effect, Ledger, Taken};
-use super::node::Who;
+use super::node::{Wanted, Who};
 use super::plan::{Plan, Step};
 use super::scene::{Answer, Happening, Request, Scene, Wish};
 use super::story::{Ends, Next, Story};
@@ -72,6 +72,8 @@ pub(super) struct Worker {
     pub(super) stands_still: bool,
     pub(super) deferred: Vec<Happening>,
     tasks: BTreeMap<RunId, Task>,
+    /// The last claim may have succeeded although no answer came.
+    unclear: bool,
     tickets: BTreeMap<u64, Purpose>,
     /// How many tasks it takes at most.
     room: usize,
@@ -99,6 +101,7 @@ impl Worker {
             stands_still: false,
             deferred: Vec::new(),
             tasks: BTreeMap::new(),
+            unclear: false,
             tickets: BTreeMap::new(),
             room,
             rate,
@@ -127,7 +130,8 @@ impl Worker {
     pub(super) fn poll(&mut self, world: &mut World<'_>) {
         let free = self.room.saturating_sub(self.tasks.len());
         if free > 0 && self.client.may_claim() {
-            self.ask(Job::Claim(free.min(16)), world);
+            let again = self.unclear.then(|| self.tasks.keys().copied().collect());
+            self.ask(Job::Claim(Wanted { limit: free.min(16), again }), world);
         }
         let pause = (SECOND / 20) << self.idle.min(4);
         let pause = pause + world.scene.random.below(pause);
@@ -190,7 +194,9 @@ impl Worker {
     fn take(&mut self, done: Vec<Done>, world: &mut World<'_>) {
         for done in done {
             match done {
+                Done::Unclear => self.unclear = true,
                 Done::Claimed(claimed) => {
+                    self.unclear = false;
                     self.idle = if claimed.is_empty() { self.idle + 1 } else { 0 };
                     for taken in claimed {
                         let (story, doing) = (Story::default(), Doing::Reading);

@@ -121,7 +121,7 @@ pub(super) async fn a_paused_run_is_not_claimed_until_it_goes_on_or_is_stopped(
     let store = subject.open("paused").await;
     let store = &*store;
     let by = || "me".to_owned();
-    let all = Wanted { limit: 9, runs: Vec::new(), workspace: None };
+    let all = Wanted { limit: 9, ..Wanted::default() };
     let run = create(store, "/w", Ownership::Queued).await?;
     let paused = Event::Paused(Paused { by: by(), interrupted: false, extra: Extra::default() });
     append(store, Append::by_anyone(run, paused.clone())).await?;
@@ -150,7 +150,7 @@ pub(super) async fn who_has_a_higher_priority_is_claimed_first(subject: &dyn Sub
         runs.push(made.run);
         append(store, made).await?;
     }
-    let all = Wanted { limit: 9, runs: Vec::new(), workspace: None };
+    let all = Wanted { limit: 9, ..Wanted::default() };
     let claimed: Vec<RunId> = store.claim(&all).await?.iter().map(|it| it.row.id).collect();
     ensure!(claimed == [runs[2], runs[0], runs[3], runs[1]], "they came as {claimed:?}");
     Ok(())

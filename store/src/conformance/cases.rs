@@ -34,6 +34,7 @@ macro_rules! conformance_cases {
             claims:
                 the_longest_waiting_run_is_claimed_first
                 claims_can_be_narrowed
+                a_claim_whose_answer_was_lost_can_be_repeated
                 a_worker_takes_what_it_can_have
                 workers_are_listed_with_what_they_say
                 each_run_is_claimed_once

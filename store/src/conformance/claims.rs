@@ -52,6 +52,7 @@ pub(super) async fn claims_can_be_narrowed(subject: &dyn Subject) -> Verdict {
         limit,
         runs: runs.to_vec(),
         workspace: workspace.map(str::to_owned),
+        ..Wanted::default()
     };
     let claimed = store.claim(&wanted(9, &there[..1], Some("/here"))).await?;
     ensure!(claimed.is_empty(), "claimed {:?} in another folder", ids(&claimed));
@@ -68,6 +69,24 @@ pub(super) async fn claims_can_be_narrowed(subject: &dyn Subject) -> Verdict {
     ensure!(ids(&claimed) == here[2..], "claimed {:?} of many", ids(&claimed));
     let claimed = claim(store, 9).await?;
     ensure!(ids(&claimed) == [here[1], there[1]], "claimed {:?} at last", ids(&claimed));
+    Ok(())
+}
+
+pub(super) async fn a_claim_whose_answer_was_lost_can_be_repeated(
+    subject: &dyn Subject,
+) -> Verdict {
+    let (mine, other) = (subject.open("repeated").await, subject.open("repeated").await);
+    let runs = create_many(&*mine, "/w", 3).await?;
+    let first = claim(&*mine, 1).await?;
+    ensure!(ids(&first) == runs[..1], "claimed {:?}", ids(&first));
+    let again = Wanted { limit: 9, runs: runs[..2].to_vec(), again: true, ..Wanted::default() };
+    let claimed = mine.claim(&again).await?;
+    ensure!(ids(&claimed) == runs[..2], "claimed {:?} again", ids(&claimed));
+    ensure!(claimed[0].epoch > first[0].epoch, "the second claim kept the epoch of the first");
+    let late = step(runs[0], first[0].epoch, vec![message("late")], Ownership::Mine);
+    ensure_refused!(append(&*mine, late).await, StoreError::NotOwner(_));
+    let other = other.claim(&Wanted { runs: runs.clone(), ..again }).await?;
+    ensure!(ids(&other) == runs[2..], "another worker claimed {:?}", ids(&other));
     Ok(())
 }
 
@@ -137,7 +156,7 @@ pub(super) async fn a_closed_store_says_so(subject: &dyn Subject) -> Verdict {
     ensure_refused!(late, StoreError::Closed);
     ensure_refused!(store.read(run, Seq::ZERO, 1).await, StoreError::Closed);
     ensure_refused!(store.renew().await, StoreError::Closed);
-    let wanted = Wanted { limit: 1, runs: Vec::new(), workspace: None };
+    let wanted = Wanted { limit: 1, ..Wanted::default() };
     ensure_refused!(store.claim(&wanted).await, StoreError::Closed);
     let again = subject.open("closed").await;
     let kept = again.read(creation.run, Seq::ZERO, 9).await?.len();
@@ -194,7 +213,7 @@ pub(super) async fn a_worker_takes_what_it_can_have(subject: &dyn Subject) -> Ve
             store.queue(&look).await?.runs.into_iter().map(|run| run.id).collect();
         ensure!(seen == expected, "{look:?} shows {} runs of {}", seen.len(), expected.len());
     }
-    let wanted = Wanted { limit: 99, runs: ids, workspace: None };
+    let wanted = Wanted { limit: 99, runs: ids, ..Wanted::default() };
     let claimed: HashSet<RunId> =
         store.claim(&wanted).await?.into_iter().map(|claimed| claimed.row.id).collect();
     ensure!(

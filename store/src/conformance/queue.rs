@@ -70,7 +70,7 @@ pub(super) async fn a_higher_priority_is_claimed_first(subject: &dyn Subject) ->
         ensure!(places.get(run) == Some(&place), "{run} stands at {:?}", places.get(run));
     }
     // The order is the same with and without ids.
-    let wanted = Wanted { limit: 3, runs: runs.clone(), workspace: None };
+    let wanted = Wanted { limit: 3, runs: runs.clone(), ..Wanted::default() };
     let named: Vec<RunId> = store.claim(&wanted).await?.iter().map(|it| it.row.id).collect();
     ensure!(named == order[..3], "claimed {named:?} in place of {order:?}");
     let rest: Vec<RunId> = claim(store, 9).await?.iter().map(|it| it.row.id).collect();

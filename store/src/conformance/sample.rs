@@ -196,13 +196,13 @@ pub(super) async fn append(
 
 /// Claims at most `limit` runs.
 pub(super) async fn claim(store: &dyn Store, limit: usize) -> Result<Vec<Claimed>, Fault> {
-    let wanted = Wanted { limit, runs: Vec::new(), workspace: None };
+    let wanted = Wanted { limit, ..Wanted::default() };
     Ok(store.claim(&wanted).await?)
 }
 
 /// Claims only `run`.
 pub(super) async fn claim_one(store: &dyn Store, run: RunId) -> Result<Option<Claimed>, Fault> {
-    let wanted = Wanted { limit: 10, runs: vec![run], workspace: None };
+    let wanted = Wanted { limit: 10, runs: vec![run], ..Wanted::default() };
     Ok(store.claim(&wanted).await?.pop())
 }
 

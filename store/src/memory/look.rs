@@ -27,7 +27,8 @@ pub(super) fn in_line<'a>(rows: impl Iterator<Item = &'a RunRow>) -> Vec<&'a Run
 
 pub(super) fn queue(state: &State, look: &Look, worker: WorkerId) -> Queue {
     let about = state.introduced.get(&worker);
-    let claimable = || state.claimable().filter(|row| about.is_none_or(|about| about.takes(row)));
+    let claimable =
+        || state.claimable(None).filter(|row| about.is_none_or(|about| about.takes(row)));
     let until = state.ready().map(|row| row.work.ready_at).max().unwrap_or(0);
     let here = |folder: &Option<String>, row: &RunRow| {
         folder.as_ref().is_none_or(|folder| *folder == row.about.workspace)

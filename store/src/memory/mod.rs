@@ -251,7 +251,8 @@ impl Claims for MemoryStore {
                 && (named.is_empty() || named.contains(&row.id))
                 && wanted.workspace.as_ref().is_none_or(|folder| *folder == row.about.workspace)
         };
-        let found = state.claimable().filter(is_wanted).cloned().collect();
+        let own = wanted.again.then_some(self.worker);
+        let found = state.claimable(own).filter(is_wanted).cloned().collect();
         let mut changes = Changes::default();
         let taken = changes.claim(&mut state.rows, found, wanted.limit, self.worker);
         state.store(changes);

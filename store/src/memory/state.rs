@@ -37,9 +37,12 @@ impl State {
         rows.filter(|row| row.work.runnable && row.work.owner.is_none() && !row.state.paused)
     }
 
-    /// Those of them that this version may execute.
-    pub(super) fn claimable(&self) -> impl Iterator<Item = &RunRow> {
-        self.ready().filter(|row| is_known(row))
+    /// Those of them that this version may execute, and those that `owner` owns.
+    pub(super) fn claimable(&self, owner: Option<WorkerId>) -> impl Iterator<Item = &RunRow> {
+        let rows = self.rows.values().map(|row| &**row);
+        let is_free = move |row: &&RunRow| row.work.owner.is_none_or(|it| Some(it) == owner);
+        let has_work = |row: &&RunRow| row.work.runnable && !row.state.paused;
+        rows.filter(is_free).filter(has_work).filter(|row| is_known(row))
     }
 
     /// Passes the known keys of `drafts` to `changes`.

@@ -238,7 +238,7 @@ impl Claims for PostgresStore {
             return Ok(queue);
         }
         // Only the writer releases runs of dead workers, before a claim.
-        self.claim(&Wanted { limit: 0, runs: Vec::new(), workspace: None }).await?;
+        self.claim(&Wanted { limit: 0, ..Wanted::default() }).await?;
         match self.look(move |reader| async move { reader.queue(&again).await }).await? {
             Glance::Whole(queue) => Ok(Queue { freed: true, ..queue }),
             // Another worker has died meanwhile. The next query sees it.

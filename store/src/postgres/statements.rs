@@ -116,7 +116,9 @@ pub(super) fn lock_runs(count: usize) -> String {
     format!("SELECT {RUN_COLUMNS} FROM posse_lock(ARRAY[{list}])")
 }
 
-/// [`claimable`] runs that no other transaction has locked.
+/// [`claimable`] runs that no other transaction has locked. A worker that asks again waits for the
+/// locks: its own earlier claim may hold them.
 pub(super) fn claimable_locked(shape: Shape, condition: &str) -> String {
-    format!("{} FOR UPDATE SKIP LOCKED", claimable(shape, condition))
+    let lock = if shape.again.is_some() { "FOR UPDATE" } else { "FOR UPDATE SKIP LOCKED" };
+    format!("{} {lock}", claimable(shape, condition))
 }

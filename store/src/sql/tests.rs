@@ -76,7 +76,9 @@ fn all() -> Vec<String> {
     }
     for ids in [0, 1, 64] {
         for (workspace, only_to_stop) in [(false, false), (true, false), (false, true)] {
-            all.push(claimable(Shape { ids, workspace, only_to_stop }, ""));
+            for again in [None, Some(WorkerId::new())] {
+                all.push(claimable(Shape { ids, workspace, only_to_stop, again }, ""));
+            }
         }
     }
     let here = Passed { workspace: true, ..Passed::default() };

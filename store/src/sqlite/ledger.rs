@@ -320,7 +320,8 @@ impl Ledger {
         only_to_stop: bool,
     ) -> Result<Vec<SqliteRow>, StoreError> {
         let workspace = wanted.workspace.is_some();
-        let shape = Shape { ids: runs.len(), workspace, only_to_stop };
+        let again = wanted.again.then_some(self.presence.worker);
+        let shape = Shape { ids: runs.len(), workspace, only_to_stop, again };
         let mut query = sqlx::query(AssertSqlSafe(bare(&sql::claimable(
             shape,
             &self.presence.introduction.condition(),

@@ -355,7 +355,7 @@ impl Claims for SqliteStore {
             Glance::Whole(queue) => Ok(queue),
             // Only the writer releases runs of dead workers, before a claim.
             Glance::Dead => {
-                let nothing = Wanted { limit: 0, runs: Vec::new(), workspace: None };
+                let nothing = Wanted { limit: 0, ..Wanted::default() };
                 let dead = match self.claim(&nothing).await {
                     Ok(_) => Dead::Told,
                     // On a full disk it does so only if one of these runs was asked to stop.

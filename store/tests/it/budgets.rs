@@ -419,7 +419,7 @@ async fn check(store: &dyn Store, root_budget: u64, moves: Vec<Move>) -> [usize;
         }
         counts[usize::from(fits)] += 1;
         if fits && matches!(what, Move::Reopen { .. }) {
-            let wanted = Wanted { limit: 1, runs: vec![run], workspace: None };
+            let wanted = Wanted { limit: 1, runs: vec![run], ..Wanted::default() };
             let claimed = store.claim(&wanted).await.unwrap().pop().unwrap();
             oracle.0.iter_mut().find(|it| it.id == run).unwrap().epoch = claimed.epoch;
         }

@@ -153,7 +153,7 @@ async fn fills_up_with(folder: &Path, left: u64) {
 
     // New work is refused, and everything can be read.
     assert!(matches!(say(&*store, runs[0], "hello").await, Err(StoreError::Full)));
-    let wanted = Wanted { limit: 1, runs: Vec::new(), workspace: None };
+    let wanted = Wanted { limit: 1, ..Wanted::default() };
     assert!(matches!(store.claim(&wanted).await, Err(StoreError::Full)));
     let creation = creation(2, Ownership::Queued);
     assert!(matches!(store.append(vec![creation.clone()]).await, Err(StoreError::Full)));

@@ -57,7 +57,7 @@ async fn a_claim_the_engine_refuses_takes_no_append_with_it() {
             let store = store.clone();
             work.spawn(async move {
                 if index == 15 {
-                    let wanted = Wanted { limit: 9, runs: Vec::new(), workspace: None };
+                    let wanted = Wanted { limit: 9, ..Wanted::default() };
                     assert!(store.claim(&wanted).await.is_err());
                 } else {
                     store.append(vec![step(run, 1, time_passed())]).await.unwrap();

@@ -74,7 +74,7 @@ pub async fn say(store: &dyn Store, run: RunId, text: &str) -> Result<Seq, Store
 }
 
 pub async fn claim(store: &dyn Store, limit: usize) -> Vec<Claimed> {
-    let wanted = Wanted { limit, runs: Vec::new(), workspace: None };
+    let wanted = Wanted { limit, ..Wanted::default() };
     store.claim(&wanted).await.unwrap()
 }
 

@@ -182,12 +182,13 @@ fn the_store_of_the_simulation_refuses_a_stale_owner() {
         let work = crate::simulation::node::Work { batches, renews: false, claims };
         node.commit(who, transaction, number, &work, (at, 3_000)).unwrap()
     };
+    let one = || Some(crate::simulation::node::Wanted { limit: 1, again: None });
     let started = facts::started(&facts::agent().unwrap(), 0, "root 0".to_owned(), None);
     let create = facts::append(ROOT, vec![started], Guard::Create(Ownership::Queued));
     commit(who(0), 1, vec![vec![create]], None, 0);
-    let first = commit(who(0), 2, Vec::new(), Some(1), 0).claimed[0];
-    assert!(commit(who(1), 1, Vec::new(), Some(1), 2_000_000).claimed.is_empty());
-    let second = commit(who(1), 2, Vec::new(), Some(1), 4_000_000).claimed[0];
+    let first = commit(who(0), 2, Vec::new(), one(), 0).claimed[0];
+    assert!(commit(who(1), 1, Vec::new(), one(), 2_000_000).claimed.is_empty());
+    let second = commit(who(1), 2, Vec::new(), one(), 4_000_000).claimed[0];
     assert_eq!((first.epoch, second.epoch), (1, 2));
     let end = |epoch| {
         let events = vec![facts::finished(Outcome::completed("done"))];

@@ -9,7 +9,7 @@ use crate::row::RunRow;
 use crate::sql::{self, Shape};
 use crate::transaction::{Changes, Rows};
 use crate::{StoreError, Wanted};
-use posse_protocol::SCHEMA_VERSION;
+use posse_protocol::{SCHEMA_VERSION, WorkerId};
 use std::collections::HashSet;
 
 /// The most runs in one statement.
@@ -45,7 +45,7 @@ impl Ledger {
         let mut begin = Message::default();
         let renewal = self.begin_writing(&mut begin, false);
         let dead = begin.say(pg::DEAD);
-        let claims = ask(&mut begin, wanted, &self.presence.condition());
+        let claims = ask(&mut begin, wanted, self.presence.worker, &self.presence.condition());
         let stamp = begin.say(pg::NOW_AND_WHO);
         let replies = self.link.send(begin).await?;
         let (_, transaction) = self.stamp(&replies, stamp)?;
@@ -77,13 +77,14 @@ impl Ledger {
 }
 
 /// Selects and locks runs that can be claimed.
-fn ask(message: &mut Message, wanted: &Wanted, condition: &str) -> Vec<usize> {
+fn ask(message: &mut Message, wanted: &Wanted, worker: WorkerId, condition: &str) -> Vec<usize> {
     let mut asked = Vec::new();
     let mut rest = wanted.runs.as_slice();
     loop {
         let (runs, later) = rest.split_at(rest.len().min(NAMED));
         let workspace = wanted.workspace.is_some();
-        let shape = Shape { ids: runs.len(), workspace, only_to_stop: false };
+        let again = wanted.again.then_some(worker);
+        let shape = Shape { ids: runs.len(), workspace, only_to_stop: false, again };
         let claim = Text::new(&pg::claimable_locked(shape, condition));
         let mut claim = claim.number(i64::from(SCHEMA_VERSION));
         for run in runs {

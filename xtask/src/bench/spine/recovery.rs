@@ -27,7 +27,7 @@ impl Claim {
         let store = SqliteStore::open(Options::new(&self.database)).await?;
         let mut claimed = 0;
         while claimed < UNFINISHED {
-            let wanted = Wanted { limit: LIMIT, runs: Vec::new(), workspace: None };
+            let wanted = Wanted { limit: LIMIT, ..Wanted::default() };
             match store.claim(&wanted).await?.len() {
                 0 => return Err(format!("only {claimed} of {UNFINISHED} runs were claimed").into()),
                 count => claimed += count,
