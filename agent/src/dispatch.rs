@@ -78,7 +78,7 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> Option<&str> {
 }
 
 /// What a tool says about a call before Posse asks a person.
-pub(crate) enum Outlook {
+pub(crate) enum Preview {
     /// The tool would refuse the call, for this reason.
     Refused(String),
     /// A preview of what the call would do.
@@ -88,15 +88,15 @@ pub(crate) enum Outlook {
 }
 
 /// Asks `tool` about `call` before it runs. `seen` are the files that the run has read or written by
-/// then. A tool that panics counts as [`Outlook::Plain`].
-pub(crate) async fn foresee(tool: &dyn Tool, call: &ToolCall, seen: Option<&SeenFiles>) -> Outlook {
+/// then. A tool that panics counts as [`Preview::Plain`].
+pub(crate) async fn foresee(tool: &dyn Tool, call: &ToolCall, seen: Option<&SeenFiles>) -> Preview {
     let work = async {
         if let Some(why) = tool.refusal(&call.input, seen).await {
-            return Outlook::Refused(why);
+            return Preview::Refused(why);
         }
-        tool.preview(&call.input).await.map_or(Outlook::Plain, Outlook::Shown)
+        tool.preview(&call.input).await.map_or(Preview::Plain, Preview::Shown)
     };
-    AssertUnwindSafe(work).catch_unwind().await.unwrap_or(Outlook::Plain)
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or(Preview::Plain)
 }
 
 /// Splits `calls` into groups. Groups run one after the other; the calls of one group run in parallel.

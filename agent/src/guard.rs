@@ -8,12 +8,12 @@ use std::fmt::Write;
 /// guard does no I/O.
 pub trait Guard: Send + Sync {
     /// Decides about `call` of the tool that `spec` describes.
-    fn judge(&self, call: &ToolCall, spec: &ToolSpec, standing: &Standing) -> Ruling;
+    fn judge(&self, call: &ToolCall, spec: &ToolSpec, standing: &AddedRules) -> Ruling;
 }
 
 /// Rules that the log of the run adds to those it started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct AddedRules {
     /// Rules that a person approved for the rest of the run.
     pub approved: Vec<String>,
     /// Lists of rules from the skills in use. A call must match a rule of each list.
@@ -61,7 +61,7 @@ pub fn digest(call: &ToolCall) -> String {
 pub struct Unguarded;
 
 impl Guard for Unguarded {
-    fn judge(&self, _: &ToolCall, _: &ToolSpec, _: &Standing) -> Ruling {
+    fn judge(&self, _: &ToolCall, _: &ToolSpec, _: &AddedRules) -> Ruling {
         Ruling::Allow { by: String::new() }
     }
 }

@@ -30,7 +30,7 @@ pub use allowance::Allowance;
 pub use compact::{HEADING as SUMMARY_HEADING, REQUEST as SUMMARY_REQUEST};
 pub use dispatch::panic_text;
 pub use fork::{Fork, Form, SEPARATOR_HEADING, fork, separator};
-pub use guard::{Guard, Ruling, Standing, Unguarded, digest};
+pub use guard::{AddedRules, Guard, Ruling, Unguarded, digest};
 pub use journal::{Claim, Expect, Journal, JournalError};
 pub use model::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
 pub use patience::{Patience, Waits};

@@ -13,7 +13,7 @@ pub(crate) use weight::weigh;
 
 use crate::awaited::Awaited;
 use crate::calls::{Call, CallState, Calls};
-use crate::guard::Standing;
+use crate::guard::AddedRules;
 use crate::seen::SeenFiles;
 use news::News;
 use posse_protocol::{
@@ -34,7 +34,7 @@ pub struct Transcript {
     /// The messages that are delivered at the end of the present turn.
     later: Vec<News>,
     /// The rules that the log adds.
-    pub(crate) standing: Standing,
+    pub(crate) standing: AddedRules,
     /// The background children that have not ended.
     pub(crate) awaited: Awaited,
     /// The calls of the last reply, in its order, until the next reply.

@@ -11,7 +11,7 @@ use posse::launch::Launcher;
 use posse::model::{Cassette, Models, Options};
 use posse::rule_files::RuleFiles;
 use posse::skills::{LiveSkills, Sources as SkillSources};
-use posse::trust::Trustees;
+use posse::trust::TrustedFolders;
 use posse::webhooks::Webhook;
 use posse::{Keys, LiveCatalog, Recovery, Runtime, RuntimeConfig};
 use std::path::{Path, PathBuf};
@@ -26,13 +26,13 @@ pub struct Common {
     /// API keys that replace those of the environment.
     pub keys: Option<Keys>,
     /// The folders that the user trusts.
-    pub trust: Trustees,
+    pub trust: TrustedFolders,
 }
 
 impl Common {
     pub fn new(global: Global, environment: Environment, launcher: Launcher) -> Self {
         let state = environment.state_folder.as_ref();
-        let log = state.map(|state| Trustees::of_log(state.join("trust.jsonl")));
+        let log = state.map(|state| TrustedFolders::of_log(state.join("trust.jsonl")));
         Common { global, environment, launcher, keys: None, trust: log.unwrap_or_default() }
     }
 

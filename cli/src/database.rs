@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::print;
 use posse::Error;
 use posse::config::{DatabaseAddress, PostgresSettings};
-use posse::store::{Bell, PostgresOptions, ServerIdentity};
+use posse::store::{Notifications, PostgresOptions, ServerIdentity};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
@@ -64,9 +64,9 @@ impl Database {
         let server =
             if is_verified { ServerIdentity::Verified } else { ServerIdentity::Unverified };
         let bell = match settings.notify_at.value {
-            _ if !settings.notifications.value => Bell::Off,
-            Some(DatabaseAddress(url)) => Bell::At(url),
-            None => Bell::On,
+            _ if !settings.notifications.value => Notifications::Off,
+            Some(DatabaseAddress(url)) => Notifications::At(url),
+            None => Notifications::On,
         };
         let password_file = settings.password_file.value.map(PathBuf::from);
         let schema = settings.schema.value;

@@ -26,7 +26,7 @@ use args::{Arguments, Command, Input, Later};
 use clap::Parser;
 use environment::Environment;
 use exit::Failure;
-use print::Tell;
+use print::FailureFormat;
 use rustix::process::DumpableBehavior;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
-    let tell = Tell::as_json(arguments.global.json);
+    let tell = FailureFormat::as_json(arguments.global.json);
     let environment = Environment::read();
     print::hide(environment.secrets().iter().map(String::as_str));
     // The user's other processes and the commands of agents must not read this process. If this
@@ -78,7 +78,7 @@ commands stay in the sandbox (--sandbox full turns it off)";
 
 /// Parses the command line. Prints its errors, or the help or version that it asks for.
 fn parse(typed: Vec<OsString>) -> Result<Arguments, ExitCode> {
-    let tell = Tell::as_json(typed.iter().any(|argument| argument == "--json"));
+    let tell = FailureFormat::as_json(typed.iter().any(|argument| argument == "--json"));
     let failed = |failure: Failure| {
         print::failure(&failure, tell);
         ExitCode::from(failure.code)
@@ -93,7 +93,7 @@ fn parse(typed: Vec<OsString>) -> Result<Arguments, ExitCode> {
         Ok(mut arguments) => {
             arguments.understand();
             let skips = line.iter().any(|argument| argument == "--dangerously-skip-permissions");
-            if skips && tell == Tell::Words && !arguments.global.quiet {
+            if skips && tell == FailureFormat::Words && !arguments.global.quiet {
                 print::note(SKIPS);
             }
             return Ok(arguments);
@@ -105,7 +105,7 @@ fn parse(typed: Vec<OsString>) -> Result<Arguments, ExitCode> {
     if let Some(failure) = failure {
         return Err(failed(failure));
     }
-    if error.use_stderr() && tell == Tell::Json {
+    if error.use_stderr() && tell == FailureFormat::Json {
         let failure = Failure::usage("the command is not complete");
         return Err(failed(failure.hint("`posse help` lists the commands")));
     }

@@ -78,23 +78,23 @@ pub fn json_pretty(value: &impl Serialize) -> Result<(), Failure> {
 
 /// The format of a failure.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Tell {
+pub enum FailureFormat {
     Words,
     Json,
 }
 
-impl Tell {
+impl FailureFormat {
     /// JSON if `json` is set, otherwise words.
-    pub fn as_json(json: bool) -> Tell {
-        if json { Tell::Json } else { Tell::Words }
+    pub fn as_json(json: bool) -> FailureFormat {
+        if json { FailureFormat::Json } else { FailureFormat::Words }
     }
 }
 
 /// Prints the failure of a command.
-pub fn failure(failure: &Failure, tell: Tell) {
+pub fn failure(failure: &Failure, tell: FailureFormat) {
     match tell {
-        Tell::Words => note(in_words(failure)),
-        Tell::Json => {
+        FailureFormat::Words => note(in_words(failure)),
+        FailureFormat::Json => {
             let message = clean(&exit::plain(&failure.message));
             let hint = failure.hint.as_deref().map(clean);
             note(serde_json::json!({"error": message, "hint": hint, "code": failure.code as u8}));

@@ -5,12 +5,12 @@ pub mod change;
 mod children;
 mod ending;
 mod foot;
-mod life;
 pub mod line;
 mod markdown;
-mod prose;
+mod markdown_stream;
 mod provider;
-mod speech;
+mod reply_text;
+mod run_totals;
 pub mod todos;
 pub mod tree;
 pub mod wrap;
@@ -26,18 +26,18 @@ use crate::paint::Paint;
 use crate::print;
 use crate::terminal::{self, fitted};
 use call::Detail;
-use children::{Children, Manner};
-use life::Life;
+use children::{Children, OutputKind};
 use line::Look;
+use markdown_stream::MarkdownStream;
 use posse::protocol::{
     CallId, Delta, Event, Message, Purpose, Record, Sender, ToolCall, ToolFinished, ToolPending,
 };
 use posse::views::Spending;
 use posse::views::WorktreeView;
 use posse::{RunId, RunRow, Update};
-use prose::Prose;
 use provider::Provider;
-use speech::{Rest, Speech, Voice};
+use reply_text::{PendingText, ReplyText, TextTarget};
+use run_totals::RunTotals;
 use std::io::IsTerminal;
 use std::time::Instant;
 use todos::{Changed, Todos};
@@ -56,12 +56,12 @@ pub enum Volume {
 pub struct Screen {
     volume: Volume,
     paint: Paint,
-    manner: Manner,
-    speech: Speech,
+    kind: OutputKind,
+    reply: ReplyText,
     /// Answers are checked against a schema. If one does not match, the agent has to answer again.
     is_judged: bool,
     /// The text of the agent with its layout for a terminal; `None` if it is printed as it comes.
-    prose: Option<Prose>,
+    markdown: Option<MarkdownStream>,
     /// The colours of the agent's text.
     ink: Paint,
     /// The cursor is after text, not at the beginning of a line.
@@ -86,7 +86,7 @@ pub struct Screen {
     worktree: WorktreeView,
     spending: Spending,
     /// The totals of the run and its subagents, if not all of their events were seen here.
-    life: Life,
+    totals: RunTotals,
     children: Option<Children>,
     /// The run waits because its log cannot be written.
     held: bool,
@@ -101,17 +101,17 @@ impl Screen {
         let err = std::io::stderr().is_terminal();
         let usual = volume == Volume::Usual;
         let live = err && usual && !environment.dumb_terminal;
-        let prose = (out && !environment.dumb_terminal).then(Prose::default);
+        let markdown = (out && !environment.dumb_terminal).then(MarkdownStream::default);
         Screen {
             volume,
             paint: Paint { on: err && !environment.no_color },
-            prose,
+            markdown,
             ink: Paint { on: out && !environment.no_color },
-            manner: if live { Manner::Live } else { Manner::Plain },
-            speech: Speech::new(match volume {
-                Volume::Usual if out => Voice::Live,
-                Volume::Usual | Volume::Quiet => Voice::AtTheEnd,
-                Volume::Silent => Voice::Silent,
+            kind: if live { OutputKind::Live } else { OutputKind::Plain },
+            reply: ReplyText::new(match volume {
+                Volume::Usual if out => TextTarget::Live,
+                Volume::Usual | Volume::Quiet => TextTarget::AtTheEnd,
+                Volume::Silent => TextTarget::Silent,
             }),
             is_judged: false,
             mid_line: false,
@@ -128,7 +128,7 @@ impl Screen {
             todos: Todos::default(),
             worktree: WorktreeView::default(),
             spending: Spending::default(),
-            life: Life::default(),
+            totals: RunTotals::default(),
             children: None,
             held: false,
         }
@@ -145,7 +145,7 @@ impl Screen {
     /// Switches to `run` as the run at the top.
     pub fn attend(&mut self, run: RunId) {
         if self.children.as_ref().is_none_or(|children| children.tree().top() != run) {
-            self.children = Some(Children::of(run, self.manner));
+            self.children = Some(Children::of(run, self.kind));
         }
     }
 
@@ -211,8 +211,8 @@ impl Screen {
 
     fn delta(&mut self, delta: &Delta) {
         match delta {
-            Delta::Text { text } if self.speech.voice == Voice::Live => {
-                if let Some(text) = self.speech.hear(text) {
+            Delta::Text { text } if self.reply.target == TextTarget::Live => {
+                if let Some(text) = self.reply.hear(text) {
                     self.speak(text);
                 }
             }
@@ -259,7 +259,7 @@ impl Screen {
                 if called.purpose == Purpose::Turn {
                     self.say_answer();
                 }
-                self.speech.expect_reply();
+                self.reply.expect_reply();
                 self.since = Instant::now();
                 self.set_status("waiting for the model");
             }
@@ -299,7 +299,7 @@ impl Screen {
                     self.remark(&format!("◇ warned the agent that it nears its limit of {limit}"));
                 }
                 Sender::Misfit => {
-                    self.speech.take_back();
+                    self.reply.take_back();
                     self.remark("◇ asked the agent again: its answer does not match the schema");
                 }
                 // The tree shows them.
@@ -355,14 +355,14 @@ impl Screen {
     fn replied(&mut self, message: &Message) {
         self.expect(message);
         self.since = Instant::now();
-        match self.speech.replied(message) {
-            Rest::Nothing => {}
-            Rest::Goes(rest) => self.speak(&rest),
-            Rest::Whole(whole) => {
+        match self.reply.replied(message) {
+            PendingText::Nothing => {}
+            PendingText::Goes(rest) => self.speak(&rest),
+            PendingText::Whole(whole) => {
                 self.end_line();
                 self.speak(&whole);
             }
-            Rest::Aside(texts) => {
+            PendingText::Aside(texts) => {
                 for text in texts {
                     self.remark(&clean_line(&text, 200));
                 }
@@ -398,14 +398,14 @@ impl Screen {
             let lines = self.todos.told(self.look());
             return self.note(&lines);
         }
-        let detail = if self.manner == Manner::Live { Detail::Result } else { Detail::Line };
+        let detail = if self.kind == OutputKind::Live { Detail::Result } else { Detail::Line };
         let line = call::finished(&self.tools, call.as_ref(), finished, self.look(), detail);
         self.note(&line);
     }
 
     /// The look of permanent lines.
     fn look(&self) -> Look {
-        let columns = if self.manner == Manner::Live { terminal::width() } else { PIPED };
+        let columns = if self.kind == OutputKind::Live { terminal::width() } else { PIPED };
         Look { paint: self.paint, columns }
     }
 
@@ -416,8 +416,8 @@ impl Screen {
 
     fn speak(&mut self, text: &str) {
         let page = self.page();
-        if let Some(prose) = &mut self.prose {
-            let lines = prose.hear(text, page);
+        if let Some(markdown) = &mut self.markdown {
+            let lines = markdown.hear(text, page);
             self.status = None;
             self.say(&lines);
             return self.refresh();
@@ -430,11 +430,11 @@ impl Screen {
 
     /// Shows the last answer, if it is not shown yet.
     fn say_answer(&mut self) {
-        if let Some(text) = self.speech.unshown_answer().map(str::to_owned) {
+        if let Some(text) = self.reply.unshown_answer().map(str::to_owned) {
             self.pause();
             if self.say_whole(&text).is_err() {
                 // It is tried again when the run ends, and an error is reported then.
-                self.speech.keep_unshown();
+                self.reply.keep_unshown();
             }
         }
     }
@@ -449,7 +449,7 @@ impl Screen {
 
     /// Prints a text that was not shown as it arrived.
     fn say_whole(&mut self, text: &str) -> Result<(), Failure> {
-        match self.prose {
+        match self.markdown {
             Some(_) => print::line(self.laid_out(text).join("\n")),
             None => print::line(clean(text)),
         }
@@ -458,11 +458,11 @@ impl Screen {
     /// `text` in lines, with the layout of the agent's text.
     pub fn laid_out(&self, text: &str) -> Vec<String> {
         let page = self.page();
-        match self.prose {
+        match self.markdown {
             Some(_) => {
-                let mut prose = Prose::default();
-                let mut lines = prose.hear(text, page);
-                lines.extend(prose.end(page));
+                let mut markdown = MarkdownStream::default();
+                let mut lines = markdown.hear(text, page);
+                lines.extend(markdown.end(page));
                 lines
             }
             None => clean(text.trim_end()).lines().map(str::to_owned).collect(),
@@ -472,7 +472,7 @@ impl Screen {
     /// Ends the present text of the agent.
     fn end_line(&mut self) {
         let page = self.page();
-        let rest = self.prose.as_mut().map(|prose| prose.end(page)).unwrap_or_default();
+        let rest = self.markdown.as_mut().map(|markdown| markdown.end(page)).unwrap_or_default();
         self.say(&rest);
         if std::mem::take(&mut self.mid_line) {
             let _ = print::piece("\n");
@@ -510,13 +510,13 @@ impl Screen {
         if self.volume != Volume::Usual {
             return;
         }
-        match self.manner {
-            Manner::Plain => {
+        match self.kind {
+            OutputKind::Plain => {
                 self.end_line();
                 print::note(lines);
             }
             // The open text of the agent stays below.
-            Manner::Live => {
+            OutputKind::Live => {
                 let foot = self.foot_lines();
                 let lines = wrap::folded(lines, terminal::width());
                 self.foot.print(&lines, &foot);
@@ -541,7 +541,7 @@ impl Screen {
 
     /// True when the lines at the bottom of the terminal can be redrawn.
     pub fn is_live(&self) -> bool {
-        self.manner == Manner::Live
+        self.kind == OutputKind::Live
     }
 
     /// Shows below everything else what the person types.
@@ -589,7 +589,7 @@ impl Screen {
 
     /// Redraws the foot, unless it was drawn a moment ago: then the next tick does.
     fn refresh(&mut self) {
-        if self.manner == Manner::Live && !self.mid_line && self.foot.is_due() {
+        if self.kind == OutputKind::Live && !self.mid_line && self.foot.is_due() {
             let lines = self.foot_lines();
             self.foot.draw(&lines);
         }
@@ -603,9 +603,9 @@ impl Screen {
             return vec![line.clone()];
         }
         let mut lines = Vec::new();
-        if let Some(prose) = &self.prose {
+        if let Some(markdown) = &self.markdown {
             let page = Look { columns: look.columns, ..self.page() };
-            lines = prose.open(page, StatusLines::open_rows());
+            lines = markdown.open(page, StatusLines::open_rows());
         }
         let below = self.children.as_ref().and_then(Children::status);
         if let (Some(children), Some(_)) = (&self.children, &below) {
@@ -630,7 +630,7 @@ impl Screen {
 
     /// The last text of the agent.
     pub fn last_text(&self) -> &str {
-        self.speech.last()
+        self.reply.last()
     }
 
     /// The state of the run's worktree.
@@ -641,7 +641,7 @@ impl Screen {
     /// Ends a turn of a session, and shows the answer if it is not shown yet.
     pub fn end_turn(&mut self) -> Result<(), Failure> {
         self.pause();
-        match self.speech.unshown().map(str::to_owned) {
+        match self.reply.unshown().map(str::to_owned) {
             Some(text) => self.say_whole(&text),
             None => Ok(()),
         }
@@ -658,7 +658,7 @@ impl Screen {
     }
 
     /// The totals of the run and its subagents since its start, not all of which was seen here.
-    pub fn life(&mut self) -> &mut Life {
-        &mut self.life
+    pub fn totals(&mut self) -> &mut RunTotals {
+        &mut self.totals
     }
 }

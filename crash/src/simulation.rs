@@ -212,7 +212,7 @@ impl Stage {
         }
         let Some(who) = self.workers.get(worker as usize).map(|worker| worker.who) else { return };
         let answer = match wish {
-            Wish::Begin => Answer::Begun(self.node.begin(session)),
+            Wish::Begin => Answer::StartResult(self.node.begin(session)),
             Wish::Commit { transaction, number, work } => {
                 let time = (self.scene.now, LEASE_MS);
                 match self.node.commit(who, transaction, number, &work, time) {

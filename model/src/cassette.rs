@@ -14,9 +14,9 @@ mod secret;
 mod stream;
 
 pub use difference::{Against, Difference};
-pub(crate) use line::Cast;
+pub(crate) use line::RecordedModel;
+pub(crate) use recording::ExchangeRecording;
 pub use recording::Recording;
-pub(crate) use recording::Take;
 pub(crate) use replay::Playback;
 pub use replay::Replay;
 pub use scrub::Places;

@@ -10,9 +10,9 @@ mod vendor;
 
 pub use check::CatalogError;
 pub(crate) use check::{is_model_name, is_vendor_name, usable_url};
-pub use properties::{Dated, Properties};
+pub use properties::{DatedPrice, Properties};
 pub use row::{Additions, ModelRow, VendorRow};
-pub use vendor::{Caps, Reach, Vendor};
+pub use vendor::{Caps, Locality, Vendor};
 
 use crate::ResolveError;
 use crate::wire::{Dialect, Wire};

@@ -79,10 +79,10 @@ pub(crate) struct Governor {
     name: String,
     address: String,
     pacing: Pacing,
-    desk: Mutex<Desk>,
+    queue: Mutex<Queue>,
 }
 
-struct Desk {
+struct Queue {
     state: State,
     /// The waiting calls, in order of arrival.
     waiting: VecDeque<Arc<Notify>>,
@@ -90,7 +90,7 @@ struct Desk {
 
 /// The provider has told all clients to wait this long.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NotSoon(pub(crate) Duration);
+pub(crate) struct RetryLater(pub(crate) Duration);
 
 impl Governor {
     pub(crate) fn new(name: String, address: String, pacing: Pacing, caps: Caps) -> Self {
@@ -99,8 +99,8 @@ impl Governor {
             Pacing::Off => usize::MAX,
         };
         let state = State::new(first_width, caps);
-        let desk = Mutex::new(Desk { state, waiting: VecDeque::new() });
-        Governor { name, address, pacing, desk }
+        let queue = Mutex::new(Queue { state, waiting: VecDeque::new() });
+        Governor { name, address, pacing, queue }
     }
 
     /// Returns when `request` may be sent; it counts as in flight until what is returned is
@@ -110,7 +110,7 @@ impl Governor {
         &self,
         request: &Request,
         queued: impl FnOnce(usize),
-    ) -> Result<Leave<'_>, NotSoon> {
+    ) -> Result<Leave<'_>, RetryLater> {
         let mut place = match self.line_up(request) {
             Ok(leave) => return Ok(leave),
             Err((place, before)) => {
@@ -121,7 +121,7 @@ impl Governor {
         loop {
             match self.verdict(&mut place, request) {
                 Ok(leave) => return Ok(leave),
-                Err(Verdict::NotSoon(left)) => return Err(NotSoon(left)),
+                Err(Verdict::RetryLater(left)) => return Err(RetryLater(left)),
                 Err(Verdict::At(at)) => {
                     tokio::select! {
                         () = place.woken.notified() => {}
@@ -134,68 +134,68 @@ impl Governor {
     }
 
     /// Permission at once, or a place in the queue and how many calls are before it.
-    fn line_up(&self, request: &Request) -> Result<Leave<'_>, (Place<'_>, usize)> {
-        let mut desk = self.desk();
-        let (input, now) = (desk.input_tokens(request), Instant::now());
+    fn line_up(&self, request: &Request) -> Result<Leave<'_>, (QueuePlace<'_>, usize)> {
+        let mut queue = self.queue();
+        let (input, now) = (queue.input_tokens(request), Instant::now());
         if self.pacing == Pacing::Off
-            || (desk.waiting.is_empty() && desk.state.ask(input, now) == Verdict::Go)
+            || (queue.waiting.is_empty() && queue.state.ask(input, now) == Verdict::Go)
         {
-            return Ok(self.granted(&mut desk, input, now));
+            return Ok(self.granted(&mut queue, input, now));
         }
-        let place = Place { governor: self, woken: Arc::default(), in_line: true };
-        desk.waiting.push_back(place.woken.clone());
-        Err((place, desk.waiting.len() - 1))
+        let place = QueuePlace { governor: self, woken: Arc::default(), in_line: true };
+        queue.waiting.push_back(place.woken.clone());
+        Err((place, queue.waiting.len() - 1))
     }
 
     /// Permission for the first in the queue, or the reason why not.
-    fn verdict(&self, place: &mut Place<'_>, request: &Request) -> Result<Leave<'_>, Verdict> {
-        let mut desk = self.desk();
-        if !desk.waiting.front().is_some_and(|first| Arc::ptr_eq(first, &place.woken)) {
+    fn verdict(&self, place: &mut QueuePlace<'_>, request: &Request) -> Result<Leave<'_>, Verdict> {
+        let mut queue = self.queue();
+        if !queue.waiting.front().is_some_and(|first| Arc::ptr_eq(first, &place.woken)) {
             return Err(Verdict::Later);
         }
-        let (input, now) = (desk.input_tokens(request), Instant::now());
-        match desk.state.ask(input, now) {
+        let (input, now) = (queue.input_tokens(request), Instant::now());
+        match queue.state.ask(input, now) {
             Verdict::Go => {
-                desk.waiting.pop_front();
+                queue.waiting.pop_front();
                 place.in_line = false;
-                desk.wake();
-                Ok(self.granted(&mut desk, input, now))
+                queue.wake();
+                Ok(self.granted(&mut queue, input, now))
             }
             other => Err(other),
         }
     }
 
-    fn granted(&self, desk: &mut Desk, input: u64, now: Instant) -> Leave<'_> {
-        Leave { governor: self, sent: desk.state.send(input, now) }
+    fn granted(&self, queue: &mut Queue, input: u64, now: Instant) -> Leave<'_> {
+        Leave { governor: self, sent: queue.state.send(input, now) }
     }
 
     /// The state of the provider, for people.
     pub(crate) fn provider(&self) -> Provider {
-        let desk = self.desk();
+        let queue = self.queue();
         let now = Instant::now();
-        let held_until = desk.state.held_until.filter(|until| *until > now);
+        let held_until = queue.state.held_until.filter(|until| *until > now);
         Provider {
             name: self.name.clone(),
             address: self.address.clone(),
-            width: match desk.state.probe {
-                Probe::None => desk.state.width.now(),
+            width: match queue.state.probe {
+                Probe::None => queue.state.width.now(),
                 Probe::Wanted | Probe::Out => 1,
             },
-            in_flight: desk.state.in_flight,
-            waiting: desk.waiting.len(),
+            in_flight: queue.state.in_flight,
+            waiting: queue.waiting.len(),
             held_for: held_until.map(|until| until - now),
-            sent: desk.state.sent,
-            refused: desk.state.refused,
+            sent: queue.state.sent,
+            refused: queue.state.refused,
         }
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         // A panic cannot leave this state half changed.
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Desk {
+impl Queue {
     /// About how many tokens `request` sends, if that matters.
     fn input_tokens(&self, request: &Request) -> u64 {
         match self.state.counts_tokens() {
@@ -213,18 +213,18 @@ impl Desk {
 }
 
 /// A place in the queue; dropped with this value.
-struct Place<'a> {
+struct QueuePlace<'a> {
     governor: &'a Governor,
     woken: Arc<Notify>,
     in_line: bool,
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         if self.in_line {
-            let mut desk = self.governor.desk();
-            desk.waiting.retain(|other| !Arc::ptr_eq(other, &self.woken));
-            desk.wake();
+            let mut queue = self.governor.queue();
+            queue.waiting.retain(|other| !Arc::ptr_eq(other, &self.woken));
+            queue.wake();
         }
     }
 }
@@ -238,16 +238,16 @@ pub(crate) struct Leave<'a> {
 impl Leave<'_> {
     /// Notes what the head of the answer says is left.
     pub(crate) fn told(&mut self, limits: &Limits) {
-        let mut desk = self.governor.desk();
-        desk.state.told(&mut self.sent, limits, Instant::now());
+        let mut queue = self.governor.queue();
+        queue.state.told(&mut self.sent, limits, Instant::now());
     }
 
     /// Notes that the provider has begun to answer.
     pub(crate) fn taken(&mut self) {
-        let mut desk = self.governor.desk();
-        let waiting = desk.waiting.len();
-        desk.state.taken(&mut self.sent, waiting);
-        desk.wake();
+        let mut queue = self.governor.queue();
+        let waiting = queue.waiting.len();
+        queue.state.taken(&mut self.sent, waiting);
+        queue.wake();
     }
 
     /// Notes how the call failed. `limits` are those of the answer, if there was one.
@@ -260,24 +260,24 @@ impl Leave<'_> {
             Kind::Unreachable | Kind::Refused | Kind::Unanswered => return,
             Kind::Stalled(_) | Kind::Cut | Kind::Malformed => return,
         };
-        let mut desk = self.governor.desk();
-        desk.state.refused(&mut self.sent, refusal, asked, Instant::now());
-        desk.wake();
+        let mut queue = self.governor.queue();
+        queue.state.refused(&mut self.sent, refusal, asked, Instant::now());
+        queue.wake();
     }
 
     /// Notes what the reply took.
     pub(crate) fn spent(&mut self, usage: &Usage) {
         let input = usage.input_tokens.saturating_add(usage.cache_write_tokens);
-        let mut desk = self.governor.desk();
-        desk.state.spent(&self.sent, input, usage.output_tokens, Instant::now());
+        let mut queue = self.governor.queue();
+        queue.state.spent(&self.sent, input, usage.output_tokens, Instant::now());
     }
 }
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        let mut desk = self.governor.desk();
-        desk.state.ended(&mut self.sent);
-        desk.wake();
+        let mut queue = self.governor.queue();
+        queue.state.ended(&mut self.sent);
+        queue.wake();
     }
 }
 

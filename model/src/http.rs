@@ -11,7 +11,7 @@ mod response;
 pub(crate) use facts::{Limit, Limits, limits, request_id};
 pub(crate) use response::Response;
 
-use crate::cassette::{Cassette, Take};
+use crate::cassette::{Cassette, ExchangeRecording};
 use crate::fault::{self, Fault, Kind};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -109,7 +109,11 @@ impl Http {
         self.send(request, None).await
     }
 
-    async fn send(&self, request: Request, mut take: Option<Take>) -> Result<Response, Fault> {
+    async fn send(
+        &self,
+        request: Request,
+        mut take: Option<ExchangeRecording>,
+    ) -> Result<Response, Fault> {
         let url = request.url().clone();
         let (client, seat) = self.pool.client_for(&url)?;
         let sent = client.execute(request).await;

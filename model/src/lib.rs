@@ -16,8 +16,8 @@ mod governor;
 mod http;
 mod models;
 
+mod input_kinds;
 mod remote;
-mod sight;
 pub mod sse;
 pub mod wire;
 
@@ -26,6 +26,8 @@ pub use catalog::Catalog;
 pub use error::ResolveError;
 pub use forms::{Unescaped, forms_of_secret};
 pub use governor::{Pacing, Provider};
-pub use models::{Abilities, Choice, HostModel, Keys, Models, Offer, Options, Trial, Why, try_out};
+pub use models::{
+    Abilities, Choice, ChoiceReason, HostModel, Keys, Models, Offer, Options, Trial, try_out,
+};
 // The types for a model of the host.
 pub use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};

@@ -10,7 +10,7 @@ mod recorded;
 mod servers;
 mod trial;
 
-pub use choice::{Choice, Why};
+pub use choice::{Choice, ChoiceReason};
 pub use host::HostModel;
 pub use keys::Keys;
 pub use trial::{Offer, Trial, try_out};
@@ -19,8 +19,8 @@ use crate::ResolveError;
 use crate::catalog::{Catalog, Found, Vendor};
 use crate::governor::{Governor, Pacing, Provider};
 use crate::http::{self, Http};
+use crate::input_kinds::InputKinds;
 use crate::remote::{Remote, Server};
-use crate::sight::Sight;
 use crate::wire::Written;
 use endpoint::Endpoint;
 use posse_agent::{Model, ModelInfo};
@@ -202,7 +202,7 @@ impl Models {
             wire: vendor.wire,
             dialect,
             written: Written::default(),
-            sight: Sight { images: properties.images, documents: properties.documents },
+            sight: InputKinds { images: properties.images, documents: properties.documents },
             headers: endpoint.headers,
             key: endpoint.key,
             key_source: endpoint.key_source,

@@ -2,11 +2,11 @@
 //!
 //! It makes one attempt and reports how it ended. The loop decides about retries.
 
-use crate::catalog::{Reach, Vendor};
+use crate::catalog::{Locality, Vendor};
 use crate::fault::{Fault, Kind, Subject};
-use crate::governor::{Governor, Leave, NotSoon};
+use crate::governor::{Governor, Leave, RetryLater};
 use crate::http::{self, Answer, Http, Limits, Response, Watchdog};
-use crate::sight::Sight;
+use crate::input_kinds::InputKinds;
 use crate::sse::Events;
 use crate::wire::{Dialect, MAX_CALLS, Progress, Target, Wire, Written};
 use async_trait::async_trait;
@@ -35,7 +35,7 @@ pub(crate) struct Remote {
     pub(crate) wire: Wire,
     pub(crate) dialect: Dialect,
     pub(crate) written: Written,
-    pub(crate) sight: Sight,
+    pub(crate) sight: InputKinds,
     pub(crate) url: Url,
     /// Sent with each request; the key among them is marked as sensitive.
     pub(crate) headers: HeaderMap,
@@ -63,7 +63,7 @@ impl Server {
     /// The server of `vendor`, if the user runs it.
     pub(crate) fn of(vendor: &Vendor) -> Option<Self> {
         let server = || Server { name: vendor.name.clone(), start: vendor.start.clone() };
-        (vendor.reach == Reach::Local).then(server)
+        (vendor.reach == Locality::Local).then(server)
     }
 }
 
@@ -221,7 +221,7 @@ impl Remote {
     }
 
     /// The failure of a call that was not sent.
-    fn not_sent(&self, NotSoon(wait): &NotSoon) -> ModelError {
+    fn not_sent(&self, RetryLater(wait): &RetryLater) -> ModelError {
         let wait = wait.as_secs_f64().ceil();
         let reason = format!(
             "not sent: {} has asked for no more requests for {wait} s, in answer to another one",

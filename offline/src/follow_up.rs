@@ -1,6 +1,6 @@
 //! Questions that refer to the one before: "and where is it used?".
 
-use crate::intent::{self, Intent, Thing};
+use crate::intent::{self, CountedThing, Intent};
 use crate::question::Question;
 
 const PRONOUNS: &str =
@@ -34,7 +34,9 @@ fn lean(own: Question, before: &Question, before_wanted: Intent) -> (Question, I
     }
     let refers = own.has(PRONOUNS) || connects && own.length() <= 6;
     let leaves_room = match wanted {
-        Intent::Search(_) | Intent::Symbol(_) | Intent::List(Thing::Tests) => own.terms.is_empty(),
+        Intent::Search(_) | Intent::Symbol(_) | Intent::List(CountedThing::Tests) => {
+            own.terms.is_empty()
+        }
         Intent::History | Intent::Overview => true,
         _ => false,
     };

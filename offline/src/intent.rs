@@ -20,14 +20,14 @@ pub(crate) enum Intent {
     Dependencies,
     License,
     Version,
-    Count(Thing),
-    List(Thing),
+    Count(CountedThing),
+    List(CountedThing),
     Commands,
     Overview,
     Layout,
     Symbol(Aspect),
     File,
-    Search(Manner),
+    Search(SearchForm),
 }
 
 /// What a question needs that this model does not have.
@@ -43,7 +43,7 @@ pub(crate) enum Need {
 
 /// What is counted or listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Thing {
+pub(crate) enum CountedThing {
     Files,
     Lines,
     Tests,
@@ -67,7 +67,7 @@ pub(crate) enum Aspect {
 
 /// The form of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum SearchForm {
     Passages,
     /// Which files have the words.
     Files,
@@ -216,7 +216,7 @@ pub(crate) fn of(question: &Question) -> Intent {
                 Intent::Symbol(Aspect::Uses)
             }
             None if named => Intent::Symbol(Aspect::Explanation),
-            None => Intent::Search(Manner::Number),
+            None => Intent::Search(SearchForm::Number),
         };
     }
     if question.has("version|msrv") && question.names_nothing() && wants_version(question) {
@@ -238,7 +238,7 @@ pub(crate) fn of(question: &Question) -> Intent {
         return if question.has(USES) && !question.has("use") {
             Intent::Symbol(Aspect::Uses)
         } else if question.left(outline).next().is_some() && question.files[0].line.is_none() {
-            Intent::Search(Manner::Passages)
+            Intent::Search(SearchForm::Passages)
         } else {
             Intent::File
         };
@@ -267,19 +267,19 @@ pub(crate) fn of(question: &Question) -> Intent {
     {
         return Intent::Layout;
     }
-    let manner = if question
+    let form = if question
         .has("which files|what files|files that|files which|files about|files with")
     {
-        Manner::Files
+        SearchForm::Files
     } else if question.has("which tests|what tests|tests for|tests cover|tested|tests of|in tests")
     {
-        Manner::Tests
+        SearchForm::Tests
     } else if question.begins("why|how come|is it|is this|is the code|is the project|are they") {
-        Manner::Reason
+        SearchForm::Reason
     } else {
-        Manner::Passages
+        SearchForm::Passages
     };
-    Intent::Search(manner)
+    Intent::Search(form)
 }
 
 fn is_greeting(question: &Question) -> bool {
@@ -349,20 +349,20 @@ fn wants_version(question: &Question) -> bool {
 }
 
 /// Words for things that can be counted, with the phrases for them.
-const THINGS: [(Thing, &str); 9] = [
-    (Thing::Files, "files|file"),
-    (Thing::Lines, "lines of code|lines|loc|line"),
-    (Thing::Tests, "tests|test cases|unit tests|test functions|integration tests"),
-    (Thing::Functions, "functions|methods|fns|functions and methods"),
-    (Thing::Structs, "structs"),
-    (Thing::Classes, "classes"),
-    (Thing::Enums, "enums"),
-    (Thing::Traits, "traits|interfaces"),
-    (Thing::Examples, "examples|example programs"),
+const THINGS: [(CountedThing, &str); 9] = [
+    (CountedThing::Files, "files|file"),
+    (CountedThing::Lines, "lines of code|lines|loc|line"),
+    (CountedThing::Tests, "tests|test cases|unit tests|test functions|integration tests"),
+    (CountedThing::Functions, "functions|methods|fns|functions and methods"),
+    (CountedThing::Structs, "structs"),
+    (CountedThing::Classes, "classes"),
+    (CountedThing::Enums, "enums"),
+    (CountedThing::Traits, "traits|interfaces"),
+    (CountedThing::Examples, "examples|example programs"),
 ];
 
 /// The thing that `rest` of a question begins with, after words such as "Rust" or "source".
-fn thing(rest: &str) -> Option<Thing> {
+fn thing(rest: &str) -> Option<CountedThing> {
     let mut rest = rest.trim_start();
     loop {
         let fits = |phrase: &str| {
@@ -393,10 +393,10 @@ const COUNTING: &str = "count number many amount size big large long total altog
 
 /// The thing to count: nothing when the question does not ask for a number, `None` inside when this
 /// model cannot count it.
-fn number(question: &Question) -> Option<Option<Thing>> {
+fn number(question: &Question) -> Option<Option<CountedThing>> {
     let size = "how big is|how large is|how long is|what is the size of|lines of code";
     if question.begins(size) && question.left(COUNTING).next().is_none() {
-        return Some(Some(Thing::Lines));
+        return Some(Some(CountedThing::Lines));
     }
     let asked = "how many|count|count the|count all|number of|the number of|what is the number of|\
         whats the number of|total number of|how many times|how often";
@@ -411,7 +411,7 @@ fn number(question: &Question) -> Option<Option<Thing>> {
 }
 
 /// The thing to list: nothing if the question has other words.
-fn listed(question: &Question) -> Option<Thing> {
+fn listed(question: &Question) -> Option<CountedThing> {
     let asks = "list|list all|list the|list all the|show|show all|show me|show me the|show the|\
         show me all|give me|find all|which|what|what are the|where are|where are the|where is the|\
         are there|are there any|is there|is there a|is there any|name|name the|print|enumerate|\
@@ -423,7 +423,7 @@ fn listed(question: &Question) -> Option<Thing> {
         None => return None,
     };
     let rest = rest.replace(" test suite ", " tests ");
-    let found = thing(&rest).filter(|thing| *thing != Thing::Lines)?;
+    let found = thing(&rest).filter(|thing| *thing != CountedThing::Lines)?;
     let narrowed = question.left(COUNTING).any(|term| !question.endings.contains(&term.word));
     let named = !question.names.is_empty() || !question.quoted.is_empty();
     // Of one file, the outline says it.
@@ -509,8 +509,8 @@ mod tests {
         }
         check("summarise src/a.rs", Intent::File);
         check("list the functions in src/a.rs", Intent::File);
-        check("which files mention caching", Intent::Search(Manner::Files));
-        check("which tests cover retries", Intent::Search(Manner::Tests));
+        check("which files mention caching", Intent::Search(SearchForm::Files));
+        check("which tests cover retries", Intent::Search(SearchForm::Tests));
     }
 
     #[test]
@@ -529,7 +529,7 @@ mod tests {
         check("when was this added", Intent::History);
         check("what changed in version 2.1?", Intent::Changes);
         check("list all TODOs", Intent::Todos);
-        check("how does the todo list component work", Intent::Search(Manner::Passages));
+        check("how does the todo list component work", Intent::Search(SearchForm::Passages));
         check("hello", Intent::Help);
     }
 
@@ -544,28 +544,28 @@ mod tests {
         assert_eq!(purposes("How do I build, run and test it?"), [Build, Run, Test]);
         assert_eq!(purposes("how can I start the dev server"), [Run]);
         assert_eq!(purposes("how do I install this?"), [Install]);
-        check("how do I add a new tool?", Intent::Search(Manner::Passages));
-        check("how does the build cache work", Intent::Search(Manner::Passages));
+        check("how do I add a new tool?", Intent::Search(SearchForm::Passages));
+        check("how does the build cache work", Intent::Search(SearchForm::Passages));
     }
 
     #[test]
     fn only_what_can_be_counted_is_counted() {
-        check("how many Rust files are there?", Intent::Count(Thing::Files));
-        check("how many tests are in the tests directory?", Intent::Count(Thing::Tests));
-        check("how many lines of code", Intent::Count(Thing::Lines));
-        check("how big is this project", Intent::Count(Thing::Lines));
-        check("how many redirects are allowed", Intent::Search(Manner::Number));
+        check("how many Rust files are there?", Intent::Count(CountedThing::Files));
+        check("how many tests are in the tests directory?", Intent::Count(CountedThing::Tests));
+        check("how many lines of code", Intent::Count(CountedThing::Lines));
+        check("how big is this project", Intent::Count(CountedThing::Lines));
+        check("how many redirects are allowed", Intent::Search(SearchForm::Number));
         check(
             "how are redirects followed and how many are allowed?",
-            Intent::Search(Manner::Passages),
+            Intent::Search(SearchForm::Passages),
         );
         check(
             "why does the walker keep a limited number of file handles open?",
-            Intent::Search(Manner::Reason),
+            Intent::Search(SearchForm::Reason),
         );
-        check("List the .rs files in the tests directory", Intent::List(Thing::Files));
-        check("are there any tests?", Intent::List(Thing::Tests));
-        check("list all structs in src", Intent::List(Thing::Structs));
+        check("List the .rs files in the tests directory", Intent::List(CountedThing::Files));
+        check("are there any tests?", Intent::List(CountedThing::Tests));
+        check("list all structs in src", Intent::List(CountedThing::Structs));
     }
 
     #[test]

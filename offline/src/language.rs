@@ -87,11 +87,11 @@ fn row(path: &str) -> Option<&'static Row> {
 
 /// The language of the file at `path`. A script without an ending counts as shell.
 pub(crate) fn of(path: &str) -> Language {
-    use crate::place::{Sort, sort};
+    use crate::place::{FileRole, sort};
     match row(path) {
         Some(row) => row.1,
         None if base(path).contains('.') || path.ends_with('/') => Language::Other,
-        None if sort(path) == Sort::Document => Language::Markdown,
+        None if sort(path) == FileRole::Document => Language::Markdown,
         None => Language::Shell,
     }
 }

@@ -92,7 +92,7 @@ enum Known<'n> {
 
 /// What a command said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum CommandOutput {
     Output(String),
     Failed(String),
     /// No shell is offered.
@@ -279,13 +279,13 @@ impl<'n> Notes<'n> {
 
     /// What git says about the history. `arguments` are words of this model alone or quoted by
     /// [`quote`]; nothing here can change the repository, start a program or reach the network.
-    pub fn git(&mut self, arguments: &str, description: &str) -> Option<Said> {
+    pub fn git(&mut self, arguments: &str, description: &str) -> Option<CommandOutput> {
         let command = format!("{GIT} {arguments}");
         let input = json!({"command": command, "timeout": 20_000, "description": description});
         Some(match self.ask("Bash", Effect::Execute, input) {
-            Known::Result(text) => Said::Output(text.to_owned()),
-            Known::Failed(text) => Said::Failed(text.to_owned()),
-            Known::Never => Said::NoShell,
+            Known::Result(text) => CommandOutput::Output(text.to_owned()),
+            Known::Failed(text) => CommandOutput::Failed(text.to_owned()),
+            Known::Never => CommandOutput::NoShell,
             Known::NotYet => return None,
         })
     }

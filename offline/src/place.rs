@@ -2,7 +2,7 @@
 
 /// What a file is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum FileRole {
     Source,
     Test,
     Example,
@@ -57,30 +57,30 @@ pub(crate) const OWN_FILES: &str = "!{**/node_modules/**,**/vendor/**,**/third_p
     **/*.ipynb}";
 
 /// What the file at `path` is there for.
-pub(crate) fn sort(path: &str) -> Sort {
+pub(crate) fn sort(path: &str) -> FileRole {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let within = |names: &[&str]| folders.split('/').any(|folder| names.contains(&folder));
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
     let builds = name == "CMakeLists.txt" || name.starts_with("requirements");
     let form = path.contains("ISSUE_TEMPLATE") || path.contains("PULL_REQUEST_TEMPLATE");
     if within(&FOREIGN_FOLDERS) || ends(&FOREIGN_ENDINGS) || form {
-        Sort::Foreign
+        FileRole::Foreign
     } else if within(&TEST_FOLDERS) || is_test_name(name) {
-        Sort::Test
+        FileRole::Test
     } else if within(&EXAMPLE_FOLDERS) {
-        Sort::Example
+        FileRole::Example
     } else if ends(&DOCUMENT_ENDINGS) && !builds
         || within(&DOCUMENT_FOLDERS)
         || is_plain_document(name)
     {
-        Sort::Document
+        FileRole::Document
     } else {
-        Sort::Source
+        FileRole::Source
     }
 }
 
 pub(crate) fn is_test(path: &str) -> bool {
-    sort(path) == Sort::Test
+    sort(path) == FileRole::Test
 }
 
 fn is_test_name(name: &str) -> bool {
@@ -140,22 +140,22 @@ mod tests {
     #[test]
     fn paths_tell_what_a_file_is() {
         let table = [
-            (Sort::Test, "tests/it/main.rs"),
-            (Sort::Test, "src/tables.test.ts"),
-            (Sort::Test, "pkg/queue_test.go"),
-            (Sort::Test, "src/test/java/FooTest.java"),
-            (Sort::Test, "test_fetch.py"),
-            (Sort::Source, "src/testing.rs"),
-            (Sort::Source, "src/contest.py"),
-            (Sort::Source, "Makefile"),
-            (Sort::Source, "CMakeLists.txt"),
-            (Sort::Document, "docs/guide.html"),
-            (Sort::Document, "README"),
-            (Sort::Document, "notes.txt"),
-            (Sort::Foreign, "vendor/x/y.go"),
-            (Sort::Foreign, "Cargo.lock"),
-            (Sort::Foreign, "web/app.min.js"),
-            (Sort::Example, "examples/hello.rs"),
+            (FileRole::Test, "tests/it/main.rs"),
+            (FileRole::Test, "src/tables.test.ts"),
+            (FileRole::Test, "pkg/queue_test.go"),
+            (FileRole::Test, "src/test/java/FooTest.java"),
+            (FileRole::Test, "test_fetch.py"),
+            (FileRole::Source, "src/testing.rs"),
+            (FileRole::Source, "src/contest.py"),
+            (FileRole::Source, "Makefile"),
+            (FileRole::Source, "CMakeLists.txt"),
+            (FileRole::Document, "docs/guide.html"),
+            (FileRole::Document, "README"),
+            (FileRole::Document, "notes.txt"),
+            (FileRole::Foreign, "vendor/x/y.go"),
+            (FileRole::Foreign, "Cargo.lock"),
+            (FileRole::Foreign, "web/app.min.js"),
+            (FileRole::Example, "examples/hello.rs"),
         ];
         for (expected, path) in table {
             assert_eq!(sort(path), expected, "{path}");

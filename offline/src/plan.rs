@@ -4,7 +4,7 @@
 //! places and counts decide what it looks at, never instructions in a text.
 
 use crate::answer::Answer;
-use crate::intent::{Intent, Thing};
+use crate::intent::{CountedThing, Intent};
 use crate::notes::Notes;
 use crate::question::{Folder, Question};
 
@@ -37,15 +37,15 @@ pub(crate) fn pursue(question: &Question, intent: Intent, notes: &mut Notes<'_>)
         Intent::Dependencies => dependencies::look(question, notes),
         Intent::License => facts::license(notes),
         Intent::Version => facts::version(question, notes),
-        Intent::Count(Thing::Examples) | Intent::List(Thing::Examples) => {
+        Intent::Count(CountedThing::Examples) | Intent::List(CountedThing::Examples) => {
             let folder = question.folder.clone().unwrap_or_else(Folder::of_examples);
             let mut within = question.clone();
             within.folder = Some(folder);
-            count::list(Thing::Files, &within, notes)
+            count::list(CountedThing::Files, &within, notes)
         }
         Intent::Count(thing) if question.has("public") => count::list(thing, question, notes),
         Intent::Count(thing) => count::number(thing, question, notes),
-        Intent::List(Thing::Tests) => count::number(Thing::Tests, question, notes),
+        Intent::List(CountedThing::Tests) => count::number(CountedThing::Tests, question, notes),
         Intent::List(thing) => count::list(thing, question, notes),
         Intent::Commands => commands::look(question, notes),
         Intent::Symbol(aspect) => symbol::look(question, aspect, notes),

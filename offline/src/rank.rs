@@ -3,7 +3,7 @@
 use crate::definition::{Kind, definition};
 use crate::found::Hit;
 use crate::language;
-use crate::place::{self, Sort};
+use crate::place::{self, FileRole};
 use crate::question::{Name, Question};
 
 /// A line that defines what is sought.
@@ -19,11 +19,11 @@ pub(crate) struct Defined {
 /// How much a place counts for what it is.
 pub(crate) fn place_score(path: &str) -> i32 {
     match place::sort(path) {
-        Sort::Source => 0,
-        Sort::Document => -18,
-        Sort::Example => -22,
-        Sort::Test => -35,
-        Sort::Foreign => -70,
+        FileRole::Source => 0,
+        FileRole::Document => -18,
+        FileRole::Example => -22,
+        FileRole::Test => -35,
+        FileRole::Foreign => -70,
     }
 }
 

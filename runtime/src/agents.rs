@@ -28,7 +28,7 @@ pub use template::template;
 
 use crate::error::Error;
 use crate::front_matter::problem::Findings;
-use crate::trust::Standing;
+use crate::trust::TrustStatus;
 use load::Reader;
 use posse_protocol::{AgentName, AgentSpec};
 use std::collections::HashMap;
@@ -63,7 +63,7 @@ pub struct Entry {
     /// The agent; `None` if the definition cannot be used. A problem then says why.
     pub agent: Option<AgentSpec>,
     /// Whether the folder that it comes from is trusted; `None` for an agent of the user.
-    pub standing: Option<Standing>,
+    pub standing: Option<TrustStatus>,
     /// The source of the entry that shadows this one.
     pub shadowed_by: Option<Source>,
     /// The settings files that change it.
@@ -78,7 +78,7 @@ impl Entry {
     }
 
     fn is_trusted(&self) -> bool {
-        self.standing.as_ref().is_none_or(Standing::is_trusted)
+        self.standing.as_ref().is_none_or(TrustStatus::is_trusted)
     }
 
     /// True when another agent shadows this one only because the folder of this one is not trusted.

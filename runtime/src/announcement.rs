@@ -140,7 +140,7 @@ impl RunSummary {
     pub(crate) fn announcement(&self, run: RunId, finished: &RunFinished) -> Option<Announcement> {
         let caller = self.caller.as_ref()?;
         let to = match (&caller.call, caller.announce) {
-            (Some(call), _) => VecDeque::from([(caller.run, Manner::Result(call.clone()))]),
+            (Some(call), _) => VecDeque::from([(caller.run, AnnouncedAs::Result(call.clone()))]),
             (None, Some(announce)) => self.addressees(caller.run, announce, &finished.outcome),
             (None, None) => return None,
         };
@@ -158,8 +158,8 @@ impl RunSummary {
         parent: RunId,
         announce: Announce,
         outcome: &Outcome,
-    ) -> VecDeque<(RunId, Manner)> {
-        let told = Manner::Told { announce, inherited: false, kept: false };
+    ) -> VecDeque<(RunId, AnnouncedAs)> {
+        let told = AnnouncedAs::Told { announce, inherited: false, kept: false };
         let mut to = VecDeque::from([(parent, told)]);
         if announce == Announce::Silent {
             return to;
@@ -168,10 +168,10 @@ impl RunSummary {
         if !matches!(outcome, Outcome::Cancelled { .. }) {
             let above = self.ancestors.iter().rev().filter(|run| **run != parent);
             let announce = Announce::Followup;
-            let told = || Manner::Told { announce, inherited: true, kept: false };
+            let told = || AnnouncedAs::Told { announce, inherited: true, kept: false };
             to.extend(above.map(|run| (*run, told())));
         }
-        to.push_back((parent, Manner::Told { announce, inherited: false, kept: true }));
+        to.push_back((parent, AnnouncedAs::Told { announce, inherited: false, kept: true }));
         to
     }
 
@@ -200,11 +200,11 @@ pub(crate) struct Announcement {
     /// The working time of the caller, including the work of this run.
     worked_ms: u64,
     /// The addressees, and how each is notified. The next one is tried if one is unreachable.
-    to: VecDeque<(RunId, Manner)>,
+    to: VecDeque<(RunId, AnnouncedAs)>,
 }
 
 #[derive(Clone, Debug)]
-enum Manner {
+enum AnnouncedAs {
     /// As the result of a call.
     Result(CallId),
     /// As a message.
@@ -225,17 +225,17 @@ impl Announcement {
     /// Keeps a message for the addressee until it next works: a person who cancels a run below a
     /// session wants no model call for that.
     pub(crate) fn wake_nobody(&mut self) {
-        if let Some((_, Manner::Told { kept, .. })) = self.to.front_mut() {
+        if let Some((_, AnnouncedAs::Told { kept, .. })) = self.to.front_mut() {
             *kept = true;
         }
     }
 
     /// The event for the addressee, which is appended together with the end of the run.
     pub(crate) fn append(&self) -> Option<Append> {
-        let (to, manner) = self.to.front()?;
+        let (to, announced_as) = self.to.front()?;
         let extra = Extra::default();
-        let event = match manner.clone() {
-            Manner::Result(call) => Event::ToolFinished(ToolFinished {
+        let event = match announced_as.clone() {
+            AnnouncedAs::Result(call) => Event::ToolFinished(ToolFinished {
                 call,
                 output: self.output.clone(),
                 ending: Ending::Returned,
@@ -244,7 +244,7 @@ impl Announcement {
                 worked_ms: self.worked_ms,
                 extra,
             }),
-            Manner::Told { announce, inherited, kept } => {
+            AnnouncedAs::Told { announce, inherited, kept } => {
                 let told = Announced {
                     run: self.run,
                     announce,

@@ -5,7 +5,7 @@
 
 mod worktrees;
 
-pub use worktrees::{Remnant, Sweep};
+pub use worktrees::{LeftoverWorktree, Sweep};
 
 use crate::config::Lifecycle;
 use crate::error::Error;

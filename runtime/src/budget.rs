@@ -19,7 +19,7 @@ pub(crate) fn budget_of(spec: &RunSpec, agent: &AgentSpec, general: Option<&Budg
 /// Whether budgets limit a run, according to its first event. Posse looks up what a run may draw
 /// only if they do.
 #[derive(Default)]
-pub(crate) struct Purse(OnceLock<Limited>);
+pub(crate) struct BudgetCheck(OnceLock<Limited>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Limited {
@@ -29,7 +29,7 @@ enum Limited {
     No,
 }
 
-impl Purse {
+impl BudgetCheck {
     /// Remembers what the run's first event says.
     pub(crate) fn observe(&self, event: &Event) {
         if let Event::RunStarted(started) = event {

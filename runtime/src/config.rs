@@ -45,7 +45,7 @@ pub(crate) use file::read_text;
 pub(crate) use permissions::project_rules;
 
 use crate::limits::DEEPEST;
-use crate::trust::{self, Trustees};
+use crate::trust::{self, TrustedFolders};
 use catalog::FileCatalog;
 use posse_model::Catalog;
 use posse_protocol::{AgentName, DelegationStrategy, Effort};
@@ -237,7 +237,7 @@ pub struct Sources {
     /// The project's file, whether it exists or not.
     pub project: Option<PathBuf>,
     /// The folders that the user trusts. An untrusted project can only make settings stricter.
-    pub trust: Trustees,
+    pub trust: TrustedFolders,
 }
 
 impl Config {

@@ -26,19 +26,19 @@ pub struct Receipt {
     /// The run that the request names.
     pub run: RunId,
     /// All runs that were asked: the run itself, unless it had ended, and its subagents, parents before their children.
-    pub told: Vec<Told>,
+    pub told: Vec<ControlledRun>,
 }
 
 impl Receipt {
     /// The subagents of the run.
-    pub fn below(&self) -> impl Iterator<Item = &Told> {
+    pub fn below(&self) -> impl Iterator<Item = &ControlledRun> {
         self.told.iter().filter(|told| told.run != self.run)
     }
 }
 
 /// A run that was asked to do something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub struct ControlledRun {
     /// Its id.
     pub run: RunId,
     /// Its parent.
@@ -64,10 +64,10 @@ pub enum Asked {
     Before,
 }
 
-impl Told {
+impl ControlledRun {
     pub(crate) fn of(row: &RunRow, asked: Asked) -> Self {
         let label = if row.about.label.is_empty() { &row.about.title } else { &row.about.label };
-        Told {
+        ControlledRun {
             run: row.id,
             parent: row.family.parent,
             agent: row.about.agent.clone(),
@@ -98,31 +98,31 @@ enum Reads {
 
 /// What a run is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
+enum ControlRequest {
     Pause,
     /// A pause because a person interrupted the process.
     Interrupt,
     GoOn,
 }
 
-impl Wish {
+impl ControlRequest {
     fn is_granted(self, row: &RunRow) -> bool {
-        row.state.paused == (self != Wish::GoOn)
+        row.state.paused == (self != ControlRequest::GoOn)
     }
 
     fn append(self, run: RunId, by: &str) -> Append {
         let (by, extra) = (by.to_owned(), Extra::default());
         match self {
-            Wish::Pause => {
+            ControlRequest::Pause => {
                 let paused = Paused { by, interrupted: false, extra };
                 Append::by_anyone(run, Event::Paused(paused))
             }
             // An interruption is stored even if the disk is full.
-            Wish::Interrupt => {
+            ControlRequest::Interrupt => {
                 let paused = Event::Paused(Paused { by, interrupted: true, extra });
                 Append { reserve: Reserve::Use, ..Append::by_anyone(run, paused) }
             }
-            Wish::GoOn => Append::by_anyone(run, Event::Resumed(Resumed { by, extra })),
+            ControlRequest::GoOn => Append::by_anyone(run, Event::Resumed(Resumed { by, extra })),
         }
     }
 }
@@ -231,14 +231,14 @@ impl Runtime {
             }
             let asked = if row.state.stopping { Asked::Before } else { Asked::Now };
             if row.state.stopping || self.ask_for_the_end(run, by, scope).await? {
-                told.push(Told::of(&row, asked));
+                told.push(ControlledRun::of(&row, asked));
             }
             // After the append: the worker that claims the run must find the request in its log.
             self.inner.supervisor.adopt(run);
         }
         let reach = match scope {
-            CancelScope::Run => Reach::All,
-            CancelScope::Turn => Reach::Awaited,
+            CancelScope::Run => SubagentScope::All,
+            CancelScope::Turn => SubagentScope::Awaited,
         };
         told.extend(self.cancel_below(run, by, reach).await?);
         match told.is_empty() {
@@ -273,7 +273,7 @@ impl Runtime {
     /// # Errors
     /// When there is no such run, or no run is left to pause.
     pub async fn pause(&self, run: RunId, by: &str, extent: Extent) -> Result<Receipt, Error> {
-        self.ask(run, by, extent, Wish::Pause).await
+        self.ask(run, by, extent, ControlRequest::Pause).await
     }
 
     /// Interrupts every run that this process executes or was asked to execute, with all its subagents: a pause with
@@ -294,7 +294,7 @@ impl Runtime {
             if row.status == Status::Running && row.work.owner != Some(self.inner.store.worker()) {
                 continue;
             }
-            match self.ask(run, by, Extent::Subtree, Wish::Interrupt).await {
+            match self.ask(run, by, Extent::Subtree, ControlRequest::Interrupt).await {
                 Ok(receipt) => {
                     interrupted.push(run);
                     reached.extend(receipt.told.iter().map(|told| told.run));
@@ -311,7 +311,7 @@ impl Runtime {
     /// # Errors
     /// When there is no such run, or none of these runs is paused.
     pub async fn unpause(&self, run: RunId, by: &str, extent: Extent) -> Result<Receipt, Error> {
-        let receipt = self.ask(run, by, extent, Wish::GoOn).await?;
+        let receipt = self.ask(run, by, extent, ControlRequest::GoOn).await?;
         for told in &receipt.told {
             self.inner.supervisor.adopt(told.run);
         }
@@ -323,14 +323,14 @@ impl Runtime {
         run: RunId,
         by: &str,
         extent: Extent,
-        wish: Wish,
+        wish: ControlRequest,
     ) -> Result<Receipt, Error> {
-        let mut told: Vec<Told> = Vec::new();
+        let mut told: Vec<ControlledRun> = Vec::new();
         loop {
             let row = self.row(run).await?.ok_or(Error::Store(StoreError::NotFound(run)))?;
             let mut rows = vec![row.clone()];
             if extent == Extent::Subtree {
-                rows.extend(self.rows_below(&row, Reach::All).await?);
+                rows.extend(self.rows_below(&row, SubagentScope::All).await?);
             }
             rows.retain(|row| is_open(row) && !row.state.stopping && !wish.is_granted(row));
             rows.retain(|row| told.iter().all(|told| told.run != row.id));
@@ -348,9 +348,14 @@ impl Runtime {
     }
 
     /// Asks one run, unless it has ended meanwhile.
-    async fn ask_one(&self, row: &RunRow, by: &str, wish: Wish) -> Result<Option<Told>, Error> {
+    async fn ask_one(
+        &self,
+        row: &RunRow,
+        by: &str,
+        wish: ControlRequest,
+    ) -> Result<Option<ControlledRun>, Error> {
         match self.inner.store.append(vec![wish.append(row.id, by)]).await {
-            Ok(_) => Ok(Some(Told::of(row, Asked::Now))),
+            Ok(_) => Ok(Some(ControlledRun::of(row, Asked::Now))),
             Err(StoreError::Finished(_) | StoreError::Archived(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -362,10 +367,10 @@ impl Runtime {
         &self,
         run: RunId,
         by: &str,
-        reach: Reach,
-    ) -> Result<Vec<Told>, Error> {
+        reach: SubagentScope,
+    ) -> Result<Vec<ControlledRun>, Error> {
         fail::fail_point!("cascade.begun");
-        let mut told: Vec<Told> = Vec::new();
+        let mut told: Vec<ControlledRun> = Vec::new();
         let mut seen = HashSet::new();
         let Some(row) = self.row(run).await? else { return Ok(told) };
         // A run that was asked to stop starts no children, so this loop ends.
@@ -383,7 +388,7 @@ impl Runtime {
     }
 
     /// Asks a run to stop, unless it was asked before or has ended.
-    async fn ask_to_stop(&self, row: &RunRow, by: &str) -> Result<Told, Error> {
+    async fn ask_to_stop(&self, row: &RunRow, by: &str) -> Result<ControlledRun, Error> {
         self.inner.active.stop(row.id);
         let asked = if row.state.stopping { Asked::Before } else { Asked::Now };
         if asked == Asked::Now {
@@ -396,14 +401,14 @@ impl Runtime {
             }
         }
         self.inner.supervisor.adopt(row.id);
-        Ok(Told::of(row, asked))
+        Ok(ControlledRun::of(row, asked))
     }
 
     /// The subagents of `row` that `reach` selects, parents before their children.
     pub(crate) async fn rows_below(
         &self,
         row: &RunRow,
-        reach: Reach,
+        reach: SubagentScope,
     ) -> Result<Vec<RunRow>, Error> {
         let (kin, limit) = (Kin::TreeOf(row.family.root), usize::MAX >> 1);
         let rows = self.list(&Filter { kin, limit, ..Filter::default() }).await?;
@@ -443,7 +448,7 @@ impl RunHandle {
 
 /// Which subagents of a run are selected.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum SubagentScope {
     /// All subagents.
     All,
     /// The children that it waits for, with all their subagents; not its background children.
@@ -451,12 +456,13 @@ pub(crate) enum Reach {
 }
 
 /// The rows below `run` that `reach` selects. A parent comes before its children, because its id is older.
-pub(crate) fn below(run: RunId, mut rows: Vec<RunRow>, reach: Reach) -> Vec<RunRow> {
+pub(crate) fn below(run: RunId, mut rows: Vec<RunRow>, reach: SubagentScope) -> Vec<RunRow> {
     let mut family = HashSet::from([run]);
     rows.sort_by_key(|row| row.id);
     rows.retain(|row| {
-        let spared =
-            reach == Reach::Awaited && row.family.parent == Some(run) && row.family.background;
+        let spared = reach == SubagentScope::Awaited
+            && row.family.parent == Some(run)
+            && row.family.background;
         let inside = row.family.parent.is_some_and(|parent| family.contains(&parent));
         inside && !spared && family.insert(row.id)
     });
@@ -474,12 +480,12 @@ fn not_now(row: &RunRow, reason: &str) -> Error {
 }
 
 /// Why no run was asked.
-fn refusal(row: &RunRow, wish: Wish) -> &'static str {
+fn refusal(row: &RunRow, wish: ControlRequest) -> &'static str {
     match wish {
         _ if row.state.outcome.is_some() => "has ended",
         _ if row.state.stopping => "has been told to stop",
         _ if row.log.damaged.is_some() => "is damaged",
-        Wish::Pause | Wish::Interrupt => "is paused already",
-        Wish::GoOn => "is not paused",
+        ControlRequest::Pause | ControlRequest::Interrupt => "is paused already",
+        ControlRequest::GoOn => "is not paused",
     }
 }

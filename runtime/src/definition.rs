@@ -12,7 +12,7 @@ mod tolerant;
 mod values;
 
 use crate::front_matter::node::Node;
-use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::problem::{Findings, Position};
 use crate::limits::{parse_duration, parse_size};
 use posse_protocol::{
     AgentName, Announce, Budget, Context, Effort, Isolation, Limits, Mode, SubagentRules, Usd,
@@ -300,7 +300,7 @@ fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 impl<'de> Deserialize<'de> for AgentDefinition {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let (definition, mut findings) = partial(from)?;
-        reading::require(&definition, Place::UNKNOWN, &mut findings);
+        reading::require(&definition, Position::UNKNOWN, &mut findings);
         match findings.first_error() {
             Some(error) => Err(serde::de::Error::custom(&error.reason)),
             None => Ok(definition),
@@ -313,7 +313,7 @@ pub(crate) fn partial<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<(AgentDefinition, Findings), D::Error> {
     let fields: BTreeMap<String, Value> = BTreeMap::deserialize(from)?;
-    let node = Node::of_json(Place::UNKNOWN, Value::Object(fields.into_iter().collect()));
+    let node = Node::of_json(Position::UNKNOWN, Value::Object(fields.into_iter().collect()));
     let mut findings = Findings::default();
     let written = reading::read(&node, Form::Settings, &mut findings);
     match findings.first_error() {

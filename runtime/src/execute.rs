@@ -3,7 +3,7 @@
 use crate::active::Stopping;
 use crate::announcement::{request, stopped_by};
 use crate::authority;
-use crate::control::Reach;
+use crate::control::SubagentScope;
 use crate::delegation::spawn::Spawn;
 use crate::delegation::stagger::{Beginnings, Staggered};
 use crate::delegation::subagents::Subagents;
@@ -170,7 +170,7 @@ impl Executor {
             fail::fail_point!("run.taken_up");
         }
         if assignment.deaths >= QUARANTINE {
-            return self.end(run, &journal, Why::Deaths(assignment.deaths)).await;
+            return self.end(run, &journal, EndReason::Deaths(assignment.deaths)).await;
         }
         if let Some(birth) = assignment.birth {
             first = birth.events.first().cloned();
@@ -421,15 +421,15 @@ impl Executor {
             return;
         };
         // A run that is not reached now is cancelled by its caller, or when it is next claimed.
-        let _ = self.runtime.cancel_below(run, &by, Reach::All).await;
+        let _ = self.runtime.cancel_below(run, &by, SubagentScope::All).await;
     }
 
     /// Ends a run that cannot be executed here, and keeps its partial result.
     async fn fail(&self, run: RunId, journal: &RunJournal, reason: &str) -> Left {
-        self.end(run, journal, Why::Cannot(reason)).await
+        self.end(run, journal, EndReason::Cannot(reason)).await
     }
 
-    async fn end(&self, run: RunId, journal: &RunJournal, why: Why<'_>) -> Left {
+    async fn end(&self, run: RunId, journal: &RunJournal, why: EndReason<'_>) -> Left {
         loop {
             let Ok(records) = journal.read_after(Seq::ZERO).await else {
                 return Left::AtRest;
@@ -474,12 +474,12 @@ impl Executor {
 }
 
 /// The events that end a run that cannot continue: they answer its open calls and keep its partial result.
-fn closing(transcript: &Transcript, why: Why<'_>) -> (Vec<Event>, Outcome) {
+fn closing(transcript: &Transcript, why: EndReason<'_>) -> (Vec<Event>, Outcome) {
     let partial = transcript.last_text().to_owned();
     let outcome = match (transcript.cancelled_by(), why) {
         (Some(by), _) => Outcome::cancelled(by, partial),
-        (None, Why::Cannot(reason)) => Outcome::failed(reason, partial),
-        (None, Why::Deaths(deaths)) => Outcome::quarantined(
+        (None, EndReason::Cannot(reason)) => Outcome::failed(reason, partial),
+        (None, EndReason::Deaths(deaths)) => Outcome::quarantined(
             deaths,
             format!("the process that executed it died {deaths} times in a row"),
             partial,
@@ -506,7 +506,7 @@ fn closing(transcript: &Transcript, why: Why<'_>) -> (Vec<Event>, Outcome) {
 
 /// Why the executor ends a run.
 #[derive(Clone, Copy)]
-enum Why<'a> {
+enum EndReason<'a> {
     /// It cannot be executed here.
     Cannot(&'a str),
     /// This many processes in a row died while they executed it.

@@ -2,7 +2,7 @@
 //! names no database.
 //!
 //! Nothing outlives its users. Dropping a handle of an unfinished run spawns a task that cancels
-//! the run. Dropping the last share of a household spawns a task that shuts its runtime down.
+//! the run. Dropping the last share of a shared_home spawns a task that shuts its runtime down.
 
 use crate::agents::AgentCatalog;
 use crate::error::Error;
@@ -73,7 +73,7 @@ impl Home {
     }
 
     /// Opens a runtime that knows only `agents`. Of several agents with one name, the last wins.
-    pub(crate) async fn open(&self, agents: Vec<AgentSpec>) -> Result<Arc<Household>, Error> {
+    pub(crate) async fn open(&self, agents: Vec<AgentSpec>) -> Result<Arc<SharedHome>, Error> {
         // A runtime that knows only some agents cannot continue runs that may call others.
         let mut config = self.config();
         config.scheduling.recovery = Recovery::Wait;
@@ -88,7 +88,7 @@ impl Home {
         agents.into_iter().for_each(|agent| catalog.set(agent));
         config.definitions.agents = catalog.into();
         let runtime = Runtime::open(config).await?;
-        Ok(Arc::new(Household { runtime, folder, tasks: Handle::current(), own: true }))
+        Ok(Arc::new(SharedHome { runtime, folder, tasks: Handle::current(), own: true }))
     }
 }
 
@@ -102,19 +102,19 @@ fn temporary_folder() -> Result<TempDir, Error> {
 }
 
 /// A home in use, shared by all its runs.
-pub(crate) struct Household {
+pub(crate) struct SharedHome {
     pub(crate) runtime: Runtime,
     folder: Option<TempDir>,
     /// Runs the cleanup after a drop, which cannot wait.
     tasks: Handle,
-    /// True when the runtime is shut down with the household.
+    /// True when the runtime is shut down with the shared_home.
     own: bool,
 }
 
-impl Household {
-    /// A household in the host's own runtime, which continues without it.
+impl SharedHome {
+    /// A shared_home in the host's own runtime, which continues without it.
     pub(crate) fn of(runtime: Runtime) -> Arc<Self> {
-        Arc::new(Household { runtime, folder: None, tasks: Handle::current(), own: false })
+        Arc::new(SharedHome { runtime, folder: None, tasks: Handle::current(), own: false })
     }
 
     /// Gives up a share. The last one waits for the shutdown and removes the folder.
@@ -129,7 +129,7 @@ impl Household {
     }
 }
 
-impl Drop for Household {
+impl Drop for SharedHome {
     fn drop(&mut self) {
         if !self.own {
             return;
@@ -152,14 +152,14 @@ const BEING_STORED: Duration = Duration::from_millis(5);
 
 /// A handle that cancels its run when it is dropped.
 pub(crate) struct Hold {
-    household: Option<Arc<Household>>,
+    shared_home: Option<Arc<SharedHome>>,
     run: RunHandle,
 }
 
 impl Hold {
     /// Holds `run`, which may not have started yet.
-    pub(crate) fn new(household: Arc<Household>, run: RunHandle) -> Self {
-        Hold { household: Some(household), run }
+    pub(crate) fn new(shared_home: Arc<SharedHome>, run: RunHandle) -> Self {
+        Hold { shared_home: Some(shared_home), run }
     }
 
     /// The run.
@@ -167,23 +167,23 @@ impl Hold {
         &self.run
     }
 
-    /// Releases a run that has ended or never started, and the share of the household.
+    /// Releases a run that has ended or never started, and the share of the shared_home.
     pub(crate) async fn release(mut self) {
-        if let Some(household) = self.household.take() {
-            household.leave().await;
+        if let Some(shared_home) = self.shared_home.take() {
+            shared_home.leave().await;
         }
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let Some(household) = self.household.take() else { return };
+        let Some(shared_home) = self.shared_home.take() else { return };
         let run = self.run.clone();
-        let tasks = household.tasks.clone();
+        let tasks = shared_home.tasks.clone();
         tasks.spawn(async move {
             // The run may have ended already; then there is nothing to do.
-            let _ = tokio::time::timeout(STOPPING, stop(&household.runtime, &run)).await;
-            household.leave().await;
+            let _ = tokio::time::timeout(STOPPING, stop(&shared_home.runtime, &run)).await;
+            shared_home.leave().await;
         });
     }
 }

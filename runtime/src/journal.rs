@@ -3,7 +3,7 @@
 use crate::active::Stopping;
 use crate::announcement::{Announcement, RunSummary};
 use crate::announcement::{request, stopped_by};
-use crate::budget::Purse;
+use crate::budget::BudgetCheck;
 use crate::feed::Feed;
 use crate::stall::Pulse;
 use crate::webhooks::Hooks;
@@ -36,7 +36,7 @@ pub(crate) struct RunJournal {
     birth: Mutex<Option<FirstEvents>>,
     /// A summary of the events so far: who gets the result, and what the run used.
     account: Mutex<RunSummary>,
-    purse: Purse,
+    budget_check: BudgetCheck,
     /// The webhooks to notify of the end.
     hooks: Arc<Hooks>,
     /// Notified of everything that is stored.
@@ -108,7 +108,7 @@ impl RunJournal {
     ) -> Self {
         let tail = store.watch(run);
         let (fresh, birth, account) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let purse = Purse::default();
+        let budget_check = BudgetCheck::default();
         let worktree = Mutex::default();
         RunJournal {
             store,
@@ -119,7 +119,7 @@ impl RunJournal {
             fresh,
             birth,
             account,
-            purse,
+            budget_check,
             hooks,
             pulse,
             feed,
@@ -382,7 +382,7 @@ impl RunJournal {
         }
         let mut account = self.account();
         for record in records {
-            self.purse.observe(&record.event);
+            self.budget_check.observe(&record.event);
             account.observe(record.seq, &record.event);
         }
     }
@@ -415,7 +415,7 @@ impl RunJournal {
         if self.is_unborn() {
             self.hand_over(Vec::new(), None, Ownership::Mine).await?;
         }
-        self.purse.allowance(&*self.store, self.run).await
+        self.budget_check.allowance(&*self.store, self.run).await
     }
 
     async fn wait_for_space(&self) {
@@ -479,7 +479,7 @@ impl Journal for RunJournal {
     }
 
     async fn allowance(&self) -> Result<Allowance, JournalError> {
-        if !self.purse.is_limited() {
+        if !self.budget_check.is_limited() {
             return Ok(Allowance::default());
         }
         // Boxed: this is called before every step, and most runs have no budget.

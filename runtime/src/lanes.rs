@@ -17,7 +17,7 @@ use posse_protocol::RunId;
 use posse_store::{Passed, Queued};
 use running::Running;
 use std::collections::HashMap;
-use waiting::{Standing, Waiting};
+use waiting::{RootShare, Waiting};
 
 /// After how many deaths in a row of its processes a run is a suspect.
 const SUSPECT: u32 = 3;
@@ -128,9 +128,9 @@ impl Lanes {
         self.waiting.restand(run.root, self.standing(run.root));
     }
 
-    fn standing(&self, root: RunId) -> Standing {
+    fn standing(&self, root: RunId) -> RootShare {
         let served = self.served.get(&root).copied().unwrap_or(0);
-        Standing { running: self.running.of_root(root), served }
+        RootShare { running: self.running.of_root(root), served }
     }
 
     fn forget_if_gone(&mut self, root: RunId) {

@@ -92,11 +92,11 @@ mod worktree;
 
 pub use agents::{AgentCatalog, LiveCatalog};
 pub use approvals::Question;
-pub use archive::{Prune, Remnant, Sweep};
+pub use archive::{LeftoverWorktree, Prune, Sweep};
 pub use builder::Builder;
 pub use built_in::built_in_models;
 pub use config::Lifecycle;
-pub use control::{Asked, Extent, Receipt, Told};
+pub use control::{Asked, ControlledRun, Extent, Receipt};
 pub use error::{Error, ErrorKind};
 pub use feed::Update;
 pub use handle::{Events, RunHandle};
@@ -125,7 +125,7 @@ pub use runtime_config::{
 };
 pub use selection::{NamedBy, Selection};
 pub use skills::{LiveSkills, SkillCatalog};
-pub use start::Begun;
+pub use start::StartResult;
 pub use surroundings::{ByFolder, Surroundings};
 pub use tree::{Page, TreeEvents};
 pub use verify::{Damage, Verified};

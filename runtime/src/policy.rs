@@ -35,11 +35,11 @@ pub(crate) use rule::{EDIT, READ, WRITING};
 
 use crate::tool_facts::filter::parts;
 use crate::tool_facts::{ToolFacts, find, is_of_the_run};
-use mode::Word;
+use mode::ModeDecision;
 use path::Worktree;
-use posse_agent::{Guard, Ruling, Standing};
+use posse_agent::{AddedRules, Guard, Ruling};
 use posse_protocol::{Effect, Grant, Mode, Permissions, Profile, ToolCall, ToolSpec};
-use set::{Doubt, Meant, Purpose, Rules};
+use set::{PossibleMatch, Purpose, RuleMatch, Rules};
 use std::collections::HashMap;
 use std::sync::Arc;
 use subject::{Subject, Target};
@@ -153,7 +153,7 @@ impl Policy {
     }
 
     /// True when a rule can apply to calls of `tool`, so that their subject matters.
-    fn has_rules_about(&self, tool: &str, standing: &Standing) -> bool {
+    fn has_rules_about(&self, tool: &str, standing: &AddedRules) -> bool {
         let mut sets = [&self.deny, &self.ask, &self.allow].into_iter().chain(&self.scopes);
         sets.any(|rules| rules.are_about(tool))
             || !standing.approved.is_empty()
@@ -167,7 +167,12 @@ impl Policy {
     }
 
     /// Returns the denial or the scope that excludes this call, if there is one.
-    fn outside(&self, facts: &ToolFacts, subject: &Subject, standing: &Standing) -> Option<Ruling> {
+    fn outside(
+        &self,
+        facts: &ToolFacts,
+        subject: &Subject,
+        standing: &AddedRules,
+    ) -> Option<Ruling> {
         let tool = facts.name.as_str();
         if let Subject::Path(target) = subject
             && self.is_own(target, tool)
@@ -228,8 +233,8 @@ impl Policy {
     }
 
     /// Returns the ruling for a call that a rule of `list` may match.
-    fn ask_about(&self, list: &str, tool: &str, doubt: &Doubt) -> Ruling {
-        let Doubt { rule, why, words } = doubt;
+    fn ask_about(&self, list: &str, tool: &str, doubt: &PossibleMatch) -> Ruling {
+        let PossibleMatch { rule, why, words } = doubt;
         let by = format!("the rule {list} {rule} may mean it: {why}");
         if self.attended || words.is_empty() {
             return self.ask(by, None);
@@ -269,10 +274,10 @@ const GRANT: &str = "the grant";
 const SKILL: &str = "the tools of a skill in use";
 
 impl Guard for Policy {
-    fn judge(&self, call: &ToolCall, spec: &ToolSpec, standing: &Standing) -> Ruling {
+    fn judge(&self, call: &ToolCall, spec: &ToolSpec, standing: &AddedRules) -> Ruling {
         let tool = spec.name.as_str();
         let word = mode::word(self.mode, self.profile, spec);
-        let may_look = word != Word::Allow && self.may_look(spec);
+        let may_look = word != ModeDecision::Allow && self.may_look(spec);
         let subject = match may_look || self.has_rules_about(tool, standing) {
             true => Subject::of(call, spec, &self.workspace),
             false => Subject::Other,
@@ -285,20 +290,20 @@ impl Guard for Policy {
         };
         let allowed = [&self.allow, &approved];
         let denied = self.deny.may_mean(tool, &subject, &allowed);
-        if let Meant::By(rule) = denied {
+        if let RuleMatch::By(rule) = denied {
             let reason = format!("the rule `{rule}` denies this; do without it");
             return Ruling::Deny { by: format!("the rule deny {rule}"), reason };
         }
         if let Some(refused) = self.outside(spec, &subject, standing) {
             return refused;
         }
-        if let Meant::Maybe(doubt) = denied {
+        if let RuleMatch::Maybe(doubt) = denied {
             return self.ask_about("deny", tool, &doubt);
         }
         match self.ask.may_mean(tool, &subject, &allowed) {
-            Meant::By(rule) => return self.ask(format!("the rule ask {rule}"), None),
-            Meant::Maybe(doubt) => return self.ask_about("ask", tool, &doubt),
-            Meant::No => {}
+            RuleMatch::By(rule) => return self.ask(format!("the rule ask {rule}"), None),
+            RuleMatch::Maybe(doubt) => return self.ask_about("ask", tool, &doubt),
+            RuleMatch::No => {}
         }
         let near = match Rules::allow_any(&allowed, tool, &subject) {
             Ok(Some(rule)) => return Ruling::Allow { by: format!("the rule allow {rule}") },
@@ -313,13 +318,13 @@ impl Guard for Policy {
         }
         let by = format!("the mode {}", self.mode);
         match word {
-            Word::Allow => Ruling::Allow { by },
-            Word::Ask => {
+            ModeDecision::Allow => Ruling::Allow { by },
+            ModeDecision::Ask => {
                 let rule = suggestion::rule(self, call, spec, &subject);
                 let by = near.map_or(by.clone(), |why| format!("{by}; {why}"));
                 self.ask(by, rule)
             }
-            Word::Deny => {
+            ModeDecision::Deny => {
                 let why = near.map_or_else(String::new, |why| format!(" ({why})"));
                 let what = match spec.effect {
                     Effect::Network => "talks to other machines",

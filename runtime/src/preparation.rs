@@ -20,7 +20,7 @@ use crate::skills::tool as skill_tool;
 use crate::tool_facts::filter;
 use crate::tool_facts::{TASK, TOOLS_PAGE, ToolFacts, built_in_tools, granted_tools, of_source};
 use crate::toolset::RunFolders;
-use crate::trust::{self, Standing};
+use crate::trust::{self, TrustStatus};
 use posse_protocol::{
     AgentName, AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant,
     Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, Profile, RunId, RunSpec,
@@ -347,7 +347,7 @@ fn author(agents: &AgentCatalog, agent: &AgentSpec) -> Author {
 
 /// Returns the project that defines the agent `name`, if that is trusted.
 fn trusted_project(agents: &AgentCatalog, name: &AgentName) -> Option<String> {
-    let entry = agents.entry(name).filter(|entry| entry.standing == Some(Standing::Trusted))?;
+    let entry = agents.entry(name).filter(|entry| entry.standing == Some(TrustStatus::Trusted))?;
     let Source::Project { path } = &entry.source else { return None };
     Some(trust::folder_of(path).display().to_string())
 }

@@ -15,9 +15,9 @@ pub(crate) use options::{USUAL, is_main, leader};
 use crate::error::Error;
 use crate::feed::Update;
 use crate::handle::{Events, RunHandle};
-use crate::home::{Hold, Household};
+use crate::home::{Hold, SharedHome};
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
-use message::Teller;
+use message::MessageBuilder;
 use options::Agents;
 use posse_protocol::{Event, Outcome, Record, RunId, RunSpec, Seq};
 use std::collections::VecDeque;
@@ -69,10 +69,10 @@ pub async fn query(prompt: impl Into<String>, options: QueryOptions) -> Result<Q
         return Err(Error::InvalidInput("the prompt is empty; say what to do".to_owned()));
     }
     let Agents { all, warnings } = options.agents()?;
-    let household = options.home.open(all).await?;
+    let shared_home = options.home.open(all).await?;
     match options.resume {
-        Some(run) => Query::resume(household, run, prompt, warnings).await,
-        None => Query::start(household, options.spec(prompt)?, warnings).await,
+        Some(run) => Query::resume(shared_home, run, prompt, warnings).await,
+        None => Query::start(shared_home, options.spec(prompt)?, warnings).await,
     }
 }
 
@@ -109,17 +109,17 @@ impl Query {
         Err(Error::NotNow { run: self.run, reason: "has told its result before".to_owned() })
     }
 
-    /// Starts a run of `spec` in the runtime of `household`.
+    /// Starts a run of `spec` in the runtime of `shared_home`.
     pub(crate) async fn start(
-        household: Arc<Household>,
+        shared_home: Arc<SharedHome>,
         spec: RunSpec,
         warnings: Vec<String>,
     ) -> Result<Self, Error> {
-        let runtime = household.runtime.clone();
+        let runtime = shared_home.runtime.clone();
         let run = runtime.handle(RunId::new());
         let events = run.events(Seq::ZERO);
         // The hold exists before the run: if the caller drops this future, no run is left behind.
-        let hold = Hold::new(household, run.clone());
+        let hold = Hold::new(shared_home, run.clone());
         match runtime.begin_below(run.id(), spec, None).await {
             Ok(_) => Ok(Query::of(Flow::new(hold, events, warnings))),
             Err(error) => {
@@ -131,21 +131,21 @@ impl Query {
 
     /// Sends `prompt` to a run of an earlier query.
     async fn resume(
-        household: Arc<Household>,
+        shared_home: Arc<SharedHome>,
         run: RunId,
         prompt: String,
         warnings: Vec<String>,
     ) -> Result<Self, Error> {
-        let runtime = household.runtime.clone();
+        let runtime = shared_home.runtime.clone();
         let run = runtime.handle(run);
         let (started, last) = match before(&run).await {
             Ok(before) => before,
             Err(error) => {
-                household.leave().await;
+                shared_home.leave().await;
                 return Err(error);
             }
         };
-        let hold = Hold::new(household, run.clone());
+        let hold = Hold::new(shared_home, run.clone());
         let mut flow = Flow::new(hold, run.events(last), warnings);
         flow.ready.extend(flow.teller.tell(started));
         match runtime.send(run.id(), prompt).await {
@@ -198,7 +198,7 @@ async fn before(run: &RunHandle) -> Result<(Event, Seq), Error> {
 struct Flow {
     hold: Hold,
     events: Events,
-    teller: Teller,
+    teller: MessageBuilder,
     /// Messages to deliver before reading more events.
     ready: VecDeque<Message>,
     began: Instant,
@@ -206,7 +206,7 @@ struct Flow {
 
 impl Flow {
     fn new(hold: Hold, events: Events, warnings: Vec<String>) -> Self {
-        let teller = Teller::new(hold.run().id(), warnings);
+        let teller = MessageBuilder::new(hold.run().id(), warnings);
         Flow { hold, events, teller, ready: VecDeque::new(), began: Instant::now() }
     }
 

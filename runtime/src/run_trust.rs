@@ -3,7 +3,7 @@
 use crate::agents::AgentCatalog;
 use crate::error::Error;
 use crate::runtime::Runtime;
-use crate::trust::{Brought, Standing};
+use crate::trust::{FilesToTrust, TrustStatus};
 use posse_protocol::{Event, RunId, RunStarted, Seq};
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Runtime {
         let folder = started.project.as_deref().unwrap_or_default();
         let why = match (started.trusted.contains_key(folder), standing) {
             (true, _) => "changed since the run was started with `--trust`".to_owned(),
-            (false, Standing::Unknown) => "not trusted any more".to_owned(),
+            (false, TrustStatus::Unknown) => "not trusted any more".to_owned(),
             (false, standing) => standing.to_string(),
         };
         Ok(Some(format!(
@@ -49,11 +49,12 @@ impl Runtime {
 
     /// Returns the standing of the folder that defines the agent of `started`, unless it is trusted. Trust given to
     /// this run lasts for its whole life, while the content of the folder is the same.
-    pub(crate) fn distrust(&self, started: &RunStarted) -> Option<Standing> {
+    pub(crate) fn distrust(&self, started: &RunStarted) -> Option<TrustStatus> {
         let project = started.project.as_deref()?;
         let folder = Path::new(project);
         if let Some(digest) = started.trusted.get(project)
-            && Brought::by(folder).is_ok_and(|now| now.is_some_and(|now| now.digest == *digest))
+            && FilesToTrust::by(folder)
+                .is_ok_and(|now| now.is_some_and(|now| now.digest == *digest))
         {
             return None;
         }

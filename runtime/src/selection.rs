@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::runtime_config::RuntimeConfig;
-use posse_model::{Models, ResolveError, Why};
+use posse_model::{ChoiceReason, Models, ResolveError};
 use posse_protocol::{AgentSpec, Event, RunId, RunSpec, RunStarted, Seq};
 use posse_store::Store;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub enum NamedBy {
     /// In the configuration of the runtime.
     Config,
     /// Nowhere: the runtime chose it, for this reason.
-    Choice(Why),
+    Choice(ChoiceReason),
 }
 
 impl Runtime {

@@ -20,7 +20,7 @@ pub use source::{Source, Sources};
 
 use crate::agents::{AgentCatalog, Level, Problem};
 use crate::tool_facts::filter;
-use crate::trust::Standing;
+use crate::trust::TrustStatus;
 use posse_protocol::SkillRules;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -89,7 +89,7 @@ pub struct Entry {
     /// The settings deny it.
     pub is_denied: bool,
     /// The trust in the folder that contains it; `None` for a skill of the user.
-    pub standing: Option<Standing>,
+    pub standing: Option<TrustStatus>,
 }
 
 impl Entry {

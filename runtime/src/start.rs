@@ -11,25 +11,25 @@ use posse_store::{Ownership, StoreError};
 
 /// The result of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begun {
+pub enum StartResult {
     /// The run is new.
     New(RunId),
     /// The key of the start belongs to an earlier run.
     Found(RunId),
 }
 
-impl Begun {
+impl StartResult {
     /// Returns the run.
     pub fn run(self) -> RunId {
         match self {
-            Begun::New(run) | Begun::Found(run) => run,
+            StartResult::New(run) | StartResult::Found(run) => run,
         }
     }
 
     fn of(run: RunId, stored: Result<(), StoreError>) -> Result<Self, Error> {
         match stored {
-            Ok(()) => Ok(Begun::New(run)),
-            Err(StoreError::KeyTaken { run, .. }) => Ok(Begun::Found(run)),
+            Ok(()) => Ok(StartResult::New(run)),
+            Err(StoreError::KeyTaken { run, .. }) => Ok(StartResult::Found(run)),
             Err(error) => Err(error.into()),
         }
     }
@@ -49,25 +49,25 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::start`].
-    pub async fn start_and_watch(&self, spec: RunSpec) -> Result<(Begun, Events), Error> {
+    pub async fn start_and_watch(&self, spec: RunSpec) -> Result<(StartResult, Events), Error> {
         let run = RunId::new();
         let events = self.handle(run).events(Seq::ZERO);
         let begun = self.begin(run, spec).await?;
         let events = match begun {
-            Begun::New(_) => events,
-            Begun::Found(run) => self.handle(run).events(Seq::ZERO),
+            StartResult::New(_) => events,
+            StartResult::Found(run) => self.handle(run).events(Seq::ZERO),
         };
         Ok((begun, events))
     }
 
-    async fn begin(&self, run: RunId, spec: RunSpec) -> Result<Begun, Error> {
+    async fn begin(&self, run: RunId, spec: RunSpec) -> Result<StartResult, Error> {
         let above = match &spec.parent {
             // Boxed, here and in the preparation of a run: most starts do not need this future.
             Some(caller) => Some(Box::pin(self.above(caller)).await?),
             None => None,
         };
         let begun = self.begin_below(run, spec, above.as_ref()).await?;
-        if let Begun::Found(run) = begun {
+        if let StartResult::Found(run) = begun {
             // The second start resumes the run, even if unfinished runs wait to be resumed.
             self.resume(run);
         }
@@ -80,7 +80,7 @@ impl Runtime {
         run: RunId,
         spec: RunSpec,
         above: Option<&Above>,
-    ) -> Result<Begun, Error> {
+    ) -> Result<StartResult, Error> {
         // The semaphore is never closed.
         let _turn = self.inner.starting.acquire().await;
         // Boxed once the permit is there: the futures of callers, which wait for this and then for the end of the run,
@@ -93,14 +93,14 @@ impl Runtime {
         run: RunId,
         spec: RunSpec,
         above: Option<&Above>,
-    ) -> Result<Begun, Error> {
+    ) -> Result<StartResult, Error> {
         let mut prepared = self.prepare(run, &spec, above).await?;
         prepared.started.grant.scratch = self.config().scratch_of(run);
         let (agent, label) = (&prepared.started.agent.name, &prepared.started.label);
         let beside = above.map(|above| above.beside(run, agent, label, false));
         let launched =
             self.inner.supervisor.launch(run, prepared.events(), beside.unwrap_or_default()).await;
-        Begun::of(run, launched)
+        StartResult::of(run, launched)
     }
 
     /// Stores a run without a parent and leaves its execution to another worker: to a runtime that continues unfinished
@@ -108,7 +108,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::start`].
-    pub async fn enqueue(&self, spec: RunSpec) -> Result<Begun, Error> {
+    pub async fn enqueue(&self, spec: RunSpec) -> Result<StartResult, Error> {
         if spec.parent.is_some() {
             let why = "a run with a caller is started, not left to others".to_owned();
             return Err(Error::InvalidInput(why));
@@ -121,6 +121,6 @@ impl Runtime {
             None => Ownership::Waiting,
         };
         let stored = create(&*self.inner.store, run, prepared.events(), Vec::new(), then).await;
-        Begun::of(run, stored.map(|_| ()))
+        StartResult::of(run, stored.map(|_| ()))
     }
 }

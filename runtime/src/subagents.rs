@@ -16,7 +16,7 @@ pub use subagent::Subagent;
 
 use crate::agents::Source;
 use crate::error::Error;
-use crate::home::{Home, Household};
+use crate::home::{Home, SharedHome};
 use crate::query::{MAIN, Message, Query, USUAL, leader};
 use crate::runtime::Runtime;
 use posse_protocol::{AgentName, AgentSpec, InvalidName, RunSpec};
@@ -56,15 +56,15 @@ use tokio::sync::OnceCell;
 /// ```
 pub struct SubagentExecutor {
     strategy: DelegationStrategy,
-    place: Place,
+    place: ExecutedIn,
     workspace: PathBuf,
     /// In the order in which they were registered.
     subagents: Vec<AgentSpec>,
-    household: OnceCell<Arc<Household>>,
+    shared_home: OnceCell<Arc<SharedHome>>,
 }
 
 /// Where subagents are executed.
-enum Place {
+enum ExecutedIn {
     /// In a runtime that is opened on demand and has no other agents.
     Home(Home),
     /// In the runtime of the host.
@@ -79,10 +79,10 @@ impl SubagentExecutor {
     pub fn new(strategy: DelegationStrategy) -> Self {
         SubagentExecutor {
             strategy,
-            place: Place::Home(Home::default()),
+            place: ExecutedIn::Home(Home::default()),
             workspace: PathBuf::from("."),
             subagents: Vec::new(),
-            household: OnceCell::new(),
+            shared_home: OnceCell::new(),
         }
     }
 
@@ -90,7 +90,7 @@ impl SubagentExecutor {
     /// shares. Each registered subagent becomes an agent of that runtime: it stays there, and other runs may call it
     /// too.
     pub fn with_runtime(runtime: Runtime, strategy: DelegationStrategy) -> Self {
-        let place = Place::Runtime(runtime);
+        let place = ExecutedIn::Runtime(runtime);
         SubagentExecutor { place, ..SubagentExecutor::new(strategy) }
     }
 
@@ -119,8 +119,8 @@ impl SubagentExecutor {
     /// ```
     #[must_use]
     pub fn with_home(self, home: impl Into<Home>) -> Self {
-        let place = Place::Home(home.into());
-        SubagentExecutor { place, household: OnceCell::new(), ..self }
+        let place = ExecutedIn::Home(home.into());
+        SubagentExecutor { place, shared_home: OnceCell::new(), ..self }
     }
 
     /// Sets the workspace.
@@ -139,10 +139,10 @@ impl SubagentExecutor {
             return Err(SubagentError::AlreadyExists(subagent.name));
         }
         match &self.place {
-            Place::Runtime(runtime) => introduce(runtime, &agent)?,
-            Place::Home(home) => {
-                if let Some(household) = self.household.get() {
-                    let known = &household.runtime.config().definitions.agents;
+            ExecutedIn::Runtime(runtime) => introduce(runtime, &agent)?,
+            ExecutedIn::Home(home) => {
+                if let Some(shared_home) = self.shared_home.get() {
+                    let known = &shared_home.runtime.config().definitions.agents;
                     let all = self.subagents.iter().chain([&agent]);
                     known.set(SubagentExecutor::main(home, all)?);
                     known.set(agent.clone());
@@ -196,8 +196,8 @@ impl SubagentExecutor {
     /// When the prompt is empty or the run cannot start.
     pub async fn query(&self, prompt: &str) -> Result<Query, SubagentError> {
         let main = match &self.place {
-            Place::Home(_) => MAIN,
-            Place::Runtime(_) => USUAL,
+            ExecutedIn::Home(_) => MAIN,
+            ExecutedIn::Runtime(_) => USUAL,
         };
         let main = main.parse();
         let main = main.map_err(|error: InvalidName| Error::InvalidInput(error.to_string()))?;
@@ -221,8 +221,8 @@ impl SubagentExecutor {
 
     /// Shuts everything down and waits for that. Queries in progress continue; the last one shuts down the rest.
     pub async fn shutdown(self) {
-        if let Some(household) = self.household.into_inner() {
-            household.leave().await;
+        if let Some(shared_home) = self.shared_home.into_inner() {
+            shared_home.leave().await;
         }
     }
 
@@ -236,18 +236,18 @@ impl SubagentExecutor {
                 "the input of `{agent}` is empty; say what to do"
             )));
         }
-        let household = self.household.get_or_try_init(|| self.open()).await?;
+        let shared_home = self.shared_home.get_or_try_init(|| self.open()).await?;
         let spec = RunSpec {
             strategy: Some(self.strategy),
             ..RunSpec::new(agent, input, &self.workspace)
         };
-        Ok(Query::start(household.clone(), spec, Vec::new()).await?)
+        Ok(Query::start(shared_home.clone(), spec, Vec::new()).await?)
     }
 
-    async fn open(&self) -> Result<Arc<Household>, SubagentError> {
+    async fn open(&self) -> Result<Arc<SharedHome>, SubagentError> {
         let home = match &self.place {
-            Place::Home(home) => home,
-            Place::Runtime(runtime) => return Ok(Household::of(runtime.clone())),
+            ExecutedIn::Home(home) => home,
+            ExecutedIn::Runtime(runtime) => return Ok(SharedHome::of(runtime.clone())),
         };
         let mut agents = self.subagents.clone();
         agents.push(SubagentExecutor::main(home, self.subagents.iter())?);

@@ -9,7 +9,7 @@ mod brought;
 mod log;
 mod verdict;
 
-pub use brought::Brought;
+pub use brought::FilesToTrust;
 pub use log::{Act, Decision, TrustError, TrustLog};
 pub(crate) use verdict::{Verdict, Verdicts};
 
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// The trust in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum TrustStatus {
     /// The user trusts it with its current content.
     Trusted,
     /// The user has not decided.
@@ -32,20 +32,20 @@ pub enum Standing {
     Unsure(String),
 }
 
-impl Standing {
+impl TrustStatus {
     /// True when its agents may do more than read.
     pub fn is_trusted(&self) -> bool {
-        *self == Standing::Trusted
+        *self == TrustStatus::Trusted
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for TrustStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Standing::Trusted => f.write_str("trusted"),
-            Standing::Unknown => f.write_str("not trusted"),
-            Standing::Changed => f.write_str("changed since it was trusted"),
-            Standing::Unsure(why) => write!(f, "not trusted: {why}"),
+            TrustStatus::Trusted => f.write_str("trusted"),
+            TrustStatus::Unknown => f.write_str("not trusted"),
+            TrustStatus::Changed => f.write_str("changed since it was trusted"),
+            TrustStatus::Unsure(why) => write!(f, "not trusted: {why}"),
         }
     }
 }
@@ -84,17 +84,17 @@ impl fmt::Display for Change {
 
 /// The folders that the user trusts: from the log, and for one command only. By default none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trustees {
+pub struct TrustedFolders {
     /// The log of decisions, which need not exist.
     pub log: Option<PathBuf>,
     /// Folders that are trusted for one command, with the hash of their content at that time.
     once: BTreeMap<PathBuf, String>,
 }
 
-impl Trustees {
+impl TrustedFolders {
     /// Returns the folders that the log at `path` names.
     pub fn of_log(path: impl Into<PathBuf>) -> Self {
-        Trustees { log: Some(path.into()), once: BTreeMap::new() }
+        TrustedFolders { log: Some(path.into()), once: BTreeMap::new() }
     }
 
     /// Adds `folder` with all folders above it in its repository, as they are now. Nothing is recorded.
@@ -102,7 +102,7 @@ impl Trustees {
     /// # Errors
     /// When their content cannot be read completely, with the reason.
     pub fn and_for_now(mut self, folder: &Path) -> Result<Self, String> {
-        for brought in Brought::around(folder)? {
+        for brought in FilesToTrust::around(folder)? {
             self.once.insert(brought.folder, brought.digest);
         }
         Ok(self)
@@ -127,7 +127,7 @@ impl Trustees {
     }
 
     /// Returns the current trust in `folder`, a canonical path.
-    pub fn standing(&self, folder: &Path) -> Standing {
+    pub fn standing(&self, folder: &Path) -> TrustStatus {
         self.verdict(folder).standing
     }
 

@@ -6,7 +6,7 @@ use crate::runtime::Runtime;
 use crate::webhooks::mismatch;
 use posse_agent::Transcript;
 use posse_protocol::{Event, Record, RunId, Seq};
-use posse_store::{DeliveryFilter, Filter, Flaw, Projection, Reckoning, RunRow, StoreError};
+use posse_store::{CostCheck, DeliveryFilter, Filter, Flaw, Projection, RunRow, StoreError};
 use std::collections::HashMap;
 
 /// The result of checking one run.
@@ -48,7 +48,7 @@ impl Runtime {
         let mut ends = HashMap::new();
         let mut log = Projection::new(row.id);
         let mut transcript = Transcript::default();
-        let mut ledger = Reckoning::new(row.id, self.inner.store.ledger(row.id).await?);
+        let mut ledger = CostCheck::new(row.id, self.inner.store.ledger(row.id).await?);
         let mut seen = Seq::ZERO;
         loop {
             let page = match self.read(row.id, seen, PAGE).await {

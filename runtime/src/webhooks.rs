@@ -16,7 +16,7 @@ pub use attempt::{Answered, Trial};
 pub use backoff::SCHEDULE;
 pub use hook::{EventKind, HookError, Runs, TIMEOUT, Webhook};
 pub use posse_store::{Delivery, DeliveryFilter, DeliveryState, Revival};
-pub use posse_tools::egress::Reach;
+pub use posse_tools::egress::AddressPolicy;
 pub use secret::{InvalidSecret, SigningKey};
 
 pub(crate) use notice::mismatch;

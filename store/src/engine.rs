@@ -15,7 +15,7 @@ mod reads;
 mod recent;
 mod work;
 
-pub(crate) use cells::{Bind, Cells, Given, number, to_sql};
+pub(crate) use cells::{Bind, BoundText, Cells, number, to_sql};
 pub(crate) use codec::{
     bind_call, bind_event, bind_moving, bind_nothing, bind_run, event_row, is_erased, ledger_row,
     queued_row, run_row, spending_row, tail_row,

@@ -15,6 +15,7 @@ mod budget;
 mod chain;
 mod clock;
 pub mod conformance;
+mod cost_check;
 mod delivery;
 mod engine;
 mod error;
@@ -24,7 +25,6 @@ mod memory;
 mod postgres;
 mod projection;
 mod queue;
-mod reckoning;
 mod row;
 mod selection;
 mod spending;
@@ -38,6 +38,7 @@ pub use append::{Append, Appended, Draft, Guard, Ownership, Reserve, Scrub};
 pub use budget::shares;
 pub use chain::{StoredEvent, Tail, check as check_log};
 pub use clock::{Clock, MachineClock};
+pub use cost_check::CostCheck;
 pub use delivery::{
     Delivery, DeliveryFilter, DeliveryState, Notice, Outbox, Revival, Settled, Settlement,
 };
@@ -45,10 +46,9 @@ pub use error::StoreError;
 pub use filter::{Background, Filter, Kin, Label, Unfinished};
 pub use leftover::{Leftover, Leftovers};
 pub use memory::{Memory, MemoryStore};
-pub use postgres::{Bell, PostgresOptions, PostgresStore, ServerIdentity};
+pub use postgres::{Notifications, PostgresOptions, PostgresStore, ServerIdentity};
 pub use projection::Projection;
 pub use queue::{Claimed, Look, Passed, Queue, Queued, Wanted};
-pub use reckoning::Reckoning;
 pub use row::{
     Columns, NO_PROGRESS, OpenCall, RunAbout, RunFamily, RunFunds, RunLog, RunRow, RunSpending,
     RunState, RunWork, Spent, deaths_in_a_row,

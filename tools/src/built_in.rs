@@ -3,8 +3,8 @@
 use crate::confine::{Confinement, FileRules};
 use crate::launch::Launcher;
 use crate::path_rules::PathRules;
-use crate::place::RunFiles;
 use crate::read_only::ReadOnly;
+use crate::run_path::RunFiles;
 use crate::scratch::Scratch;
 use crate::workspace::Workspace;
 use posse_agent::Tool;

@@ -4,9 +4,9 @@
 use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::path_rules::Usage;
-use crate::place::{Place, RunFiles, read_up_to};
 use crate::read::WHOLE_FILE_BYTES;
 use crate::replace::{Existing, Target};
+use crate::run_path::{RunFiles, RunPath, read_up_to};
 use crate::seen::Knowledge;
 use crate::{blocking, kind, text};
 use posse_agent::{SeenFiles, ToolContext};
@@ -50,16 +50,16 @@ fn not_known(files: &Arc<RunFiles>, path: &str, seen: &SeenFiles) -> Option<Stri
 }
 
 /// Facts about the run that a change depends on.
-pub(crate) struct Knows {
+pub(crate) struct RunFacts {
     /// How many bytes the run may still write to disks, if that is limited.
     pub writable: Option<u64>,
     /// The files that the run has read or written.
     pub seen: SeenFiles,
 }
 
-impl Knows {
+impl RunFacts {
     pub(crate) fn of(context: &ToolContext) -> Self {
-        Knows { writable: context.writable_bytes, seen: context.seen.clone() }
+        RunFacts { writable: context.writable_bytes, seen: context.seen.clone() }
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn require_room(content: &[u8], writable: Option<u64>) -> Result<(), 
 
 /// Returns an error unless the run has seen the content that it is about to replace.
 pub(crate) fn require_knowledge(
-    place: &Place,
+    place: &RunPath,
     existing: &[u8],
     seen: &SeenFiles,
 ) -> Result<(), Failure> {
@@ -96,7 +96,7 @@ pub(crate) fn require_knowledge(
 
 /// Writes `content`.
 pub(crate) fn store(
-    place: &Place,
+    place: &RunPath,
     target: &Target,
     content: &[u8],
     existing: Option<&Existing>,

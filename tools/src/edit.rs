@@ -6,13 +6,13 @@ use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::built_in::BuiltIn;
 use crate::change::{
-    Knows, content, difference, one_line, refusal, require_knowledge, require_room, store,
+    RunFacts, content, difference, one_line, refusal, require_knowledge, require_room, store,
     whole_difference,
 };
 use crate::failure::{Failure, answer};
 use crate::path_rules::Usage;
-use crate::place::RunFiles;
 use crate::replace::Target;
+use crate::run_path::RunFiles;
 use crate::text::{self, Unencodable};
 use async_trait::async_trait;
 use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
@@ -74,7 +74,7 @@ impl Tool for Edit {
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
-        let (files, knows) = (self.files.clone(), Knows::of(context));
+        let (files, knows) = (self.files.clone(), RunFacts::of(context));
         answer(blocking::to_the_end(move || edit(&files, input, &knows)).await)
     }
 }
@@ -102,7 +102,7 @@ fn preview(files: &Arc<RunFiles>, path: &str, old: &str, new: &str, all: bool) -
     }
 }
 
-fn edit(files: &Arc<RunFiles>, input: Value, knows: &Knows) -> Result<ToolOutput, Failure> {
+fn edit(files: &Arc<RunFiles>, input: Value, knows: &RunFacts) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
     let place = files.place(arguments.text("file_path"))?;
     let path = place.show();

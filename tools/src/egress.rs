@@ -25,7 +25,7 @@ use url::{Host, Url};
 
 /// Which addresses a request may go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Reach {
+pub enum AddressPolicy {
     /// Addresses of the public internet, with TLS.
     #[default]
     Public,
@@ -76,7 +76,7 @@ type Lookup = Arc<dyn Fn(String) -> Found + Send + Sync>;
 #[derive(Clone)]
 pub struct Egress {
     lookup: Lookup,
-    clients: Arc<Mutex<HashMap<(Reach, Scheme), Client>>>,
+    clients: Arc<Mutex<HashMap<(AddressPolicy, Scheme), Client>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,7 +117,7 @@ impl Egress {
     pub async fn post(
         &self,
         url: &Url,
-        reach: Reach,
+        reach: AddressPolicy,
         headers: &[(&'static str, String)],
         body: Vec<u8>,
         timeout: Duration,
@@ -143,7 +143,7 @@ impl Egress {
         Ok(Reply { status: sent.status().as_u16(), retry_after: retry_after.map(str::to_owned) })
     }
 
-    fn client(&self, reach: Reach, scheme: Scheme) -> Result<Client, String> {
+    fn client(&self, reach: AddressPolicy, scheme: Scheme) -> Result<Client, String> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&(reach, scheme)) {
             return Ok(client.clone());
@@ -159,15 +159,15 @@ impl Egress {
 ///
 /// # Errors
 /// If the URL is not allowed with this reach, whatever address its name has.
-pub fn judge(url: &Url, reach: Reach) -> Result<(), EgressError> {
+pub fn judge(url: &Url, reach: AddressPolicy) -> Result<(), EgressError> {
     check(url, reach).map(|_| ())
 }
 
-fn check(url: &Url, reach: Reach) -> Result<Scheme, EgressError> {
+fn check(url: &Url, reach: AddressPolicy) -> Result<Scheme, EgressError> {
     let scheme = match (url.scheme(), reach) {
         ("https", _) => Scheme::Secure,
-        ("http", Reach::Private) => Scheme::Plain,
-        ("http", Reach::Public) => {
+        ("http", AddressPolicy::Private) => Scheme::Plain,
+        ("http", AddressPolicy::Public) => {
             return Err(EgressError::Unusable(
                 "it is not https, without which only this machine may be spoken to",
             ));
@@ -188,14 +188,19 @@ fn check(url: &Url, reach: Reach) -> Result<Scheme, EgressError> {
 }
 
 /// Returns an error if `address`, which belongs to `host`, is not allowed.
-fn permit(host: &str, address: IpAddr, reach: Reach, scheme: Scheme) -> Result<(), EgressError> {
+fn permit(
+    host: &str,
+    address: IpAddr,
+    reach: AddressPolicy,
+    scheme: Scheme,
+) -> Result<(), EgressError> {
     let reason = match (class_of(address), reach, scheme) {
-        (Class::Loopback, Reach::Private, _) => return Ok(()),
-        (Class::Private, Reach::Private, Scheme::Secure) => return Ok(()),
+        (Class::Loopback, AddressPolicy::Private, _) => return Ok(()),
+        (Class::Private, AddressPolicy::Private, Scheme::Secure) => return Ok(()),
         (Class::Public, _, Scheme::Secure) => return Ok(()),
         (Class::Never, _, _) => "is a reserved address, or one for the machines of a provider",
-        (Class::Loopback, Reach::Public, _) => "is this machine",
-        (Class::Private, Reach::Public, _) => "is in a private network",
+        (Class::Loopback, AddressPolicy::Public, _) => "is this machine",
+        (Class::Private, AddressPolicy::Public, _) => "is in a private network",
         (Class::Private | Class::Public, _, Scheme::Plain) => "is not this machine: use https",
     };
     Err(EgressError::Refused { host: host.to_owned(), address, reason })
@@ -204,7 +209,7 @@ fn permit(host: &str, address: IpAddr, reach: Reach, scheme: Scheme) -> Result<(
 /// A resolver that returns only allowed addresses.
 struct Guard {
     lookup: Lookup,
-    reach: Reach,
+    reach: AddressPolicy,
     scheme: Scheme,
 }
 
@@ -297,7 +302,7 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(20);
 
-    async fn post(egress: &Egress, url: &str, reach: Reach) -> Result<Reply, EgressError> {
+    async fn post(egress: &Egress, url: &str, reach: AddressPolicy) -> Result<Reply, EgressError> {
         let url = Url::parse(url).unwrap();
         egress.post(&url, reach, &[("webhook-id", "x".to_owned())], b"{}".to_vec(), SOON).await
     }
@@ -366,7 +371,7 @@ mod tests {
             "localhost",
         ];
         for host in hosts {
-            let refused = post(&egress, &format!("https://{host}:9/"), Reach::Public).await;
+            let refused = post(&egress, &format!("https://{host}:9/"), AddressPolicy::Public).await;
             assert!(matches!(refused, Err(EgressError::Refused { .. })), "{host}: {refused:?}");
         }
     }
@@ -375,7 +380,7 @@ mod tests {
     async fn metadata_and_link_local_addresses_are_refused_even_where_private_ones_are_allowed() {
         let egress = Egress::default();
         for host in ["169.254.169.254", "[fd00:ec2::254]", "100.100.100.200", "[fe80::1]"] {
-            let refused = post(&egress, &format!("https://{host}/"), Reach::Private).await;
+            let refused = post(&egress, &format!("https://{host}/"), AddressPolicy::Private).await;
             assert!(matches!(refused, Err(EgressError::Refused { .. })), "{host}: {refused:?}");
         }
     }
@@ -386,18 +391,18 @@ mod tests {
         let egress = Egress::default();
         for host in ["127.0.0.1", "localhost"] {
             let url = format!("http://{host}:{port}/");
-            let refused = post(&egress, &url, Reach::Public).await;
+            let refused = post(&egress, &url, AddressPolicy::Public).await;
             assert!(matches!(refused, Err(EgressError::Unusable(_))), "{refused:?}");
         }
         assert_eq!(count.load(Ordering::SeqCst), 0);
         let url = format!("http://127.0.0.1:{port}/");
-        assert_eq!(post(&egress, &url, Reach::Private).await.unwrap().status, 204);
+        assert_eq!(post(&egress, &url, AddressPolicy::Private).await.unwrap().status, 204);
         for host in ["10.0.0.1", "1.1.1.1"] {
-            let refused = post(&egress, &format!("http://{host}/"), Reach::Private).await;
+            let refused = post(&egress, &format!("http://{host}/"), AddressPolicy::Private).await;
             assert!(matches!(refused, Err(EgressError::Refused { .. })), "{refused:?}");
         }
         for url in ["ftp://example.com/", "https://user:pw@example.com/"] {
-            let refused = post(&egress, url, Reach::Private).await;
+            let refused = post(&egress, url, AddressPolicy::Private).await;
             assert!(matches!(refused, Err(EgressError::Unusable(_))), "{refused:?}");
         }
     }
@@ -406,7 +411,7 @@ mod tests {
     async fn a49_a_name_that_points_inside_is_refused_and_so_is_one_of_which_a_part_does() {
         for addresses in [vec!["10.0.0.1"], vec!["1.1.1.1", "127.0.0.1"], vec!["::ffff:10.0.0.1"]] {
             let (egress, asked) = changing(vec![addresses.clone()]);
-            let refused = post(&egress, "https://example.com/", Reach::Public).await;
+            let refused = post(&egress, "https://example.com/", AddressPolicy::Public).await;
             let Err(EgressError::Refused { host, .. }) = &refused else {
                 panic!("{addresses:?}: {refused:?}");
             };
@@ -421,11 +426,11 @@ mod tests {
         // Code that resolves twice would check the first answer and connect to the second.
         let (egress, asked) = changing(vec![vec!["127.0.0.1"], vec!["127.0.0.2"]]);
         let url = format!("http://hook.test:{port}/");
-        assert_eq!(post(&egress, &url, Reach::Private).await.unwrap().status, 204);
+        assert_eq!(post(&egress, &url, AddressPolicy::Private).await.unwrap().status, 204);
         assert_eq!((asked.load(Ordering::SeqCst), count.load(Ordering::SeqCst)), (1, 1));
         let (egress, _) = changing(vec![vec!["1.1.1.1"], vec!["127.0.0.1"]]);
         let url = format!("http://hook.test:{port}/");
-        let refused = post(&egress, &url, Reach::Private).await;
+        let refused = post(&egress, &url, AddressPolicy::Private).await;
         assert!(matches!(refused, Err(EgressError::Refused { .. })), "{refused:?}");
         assert_eq!(count.load(Ordering::SeqCst), 1);
     }
@@ -436,7 +441,10 @@ mod tests {
         let moved = format!("HTTP/1.1 307 Moved\r\nlocation: http://127.0.0.1:{inner}/\r\n\r\n");
         let (port, _, _serving) = server(moved.leak()).await;
         let url = format!("http://127.0.0.1:{port}/");
-        assert_eq!(post(&Egress::default(), &url, Reach::Private).await.unwrap().status, 307);
+        assert_eq!(
+            post(&Egress::default(), &url, AddressPolicy::Private).await.unwrap().status,
+            307
+        );
         assert_eq!(untouched.load(Ordering::SeqCst), 0);
     }
 
@@ -446,7 +454,8 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         drop(listener);
         let url = format!("http://127.0.0.1:{port}/token-in-the-path?and=query");
-        let error = post(&Egress::default(), &url, Reach::Private).await.unwrap_err().to_string();
+        let error =
+            post(&Egress::default(), &url, AddressPolicy::Private).await.unwrap_err().to_string();
         assert!(error.contains(&format!("127.0.0.1:{port}: ")), "{error}");
         assert!(!error.contains("token") && !error.contains("query"), "{error}");
     }

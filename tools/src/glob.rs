@@ -6,7 +6,7 @@ use crate::built_in::BuiltIn;
 use crate::failure::{Failure, answer};
 use crate::path_rules::Usage;
 use crate::pattern::Pattern;
-use crate::place::{Place, RunFiles};
+use crate::run_path::{RunFiles, RunPath};
 use crate::walk::{self, Files};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
@@ -94,7 +94,7 @@ fn glob(
 
 /// Returns true if the path also exists beneath the handle, not only where the walk was led, and if the
 /// rules allow naming it.
-fn exists(folder: &Place, path: &Path) -> bool {
+fn exists(folder: &RunPath, path: &Path) -> bool {
     folder.dir().symlink_metadata(path).is_ok_and(|found| found.is_file())
         && folder.found(path.to_owned()).check_name(Usage::Read).is_ok()
 }

@@ -6,7 +6,7 @@ use crate::built_in::BuiltIn;
 use crate::failure::{Failure, PathError, answer};
 use crate::path_rules::Usage;
 use crate::pattern::Pattern;
-use crate::place::{Place, RunFiles};
+use crate::run_path::{RunFiles, RunPath};
 use crate::walk::{self, Files};
 use async_trait::async_trait;
 use grep_matcher::LineTerminator;
@@ -155,7 +155,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Searches one file. Returns false if there is no room for more results.
-    fn file(&mut self, place: &Place, file: File) -> bool {
+    fn file(&mut self, place: &RunPath, file: File) -> bool {
         let reader = Interruptible { file, cancel: self.cancel };
         let path = place.show();
         let mut found = Found::new(&path, self.mode, &mut self.results);

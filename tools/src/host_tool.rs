@@ -6,7 +6,7 @@
 
 use crate::failure::{Failure, PathError, answer};
 use crate::path_rules::Usage;
-use crate::place::{Root, RunFiles};
+use crate::run_path::{Root, RunFiles};
 use async_trait::async_trait;
 use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
 use posse_protocol::{About, ToolSpec};

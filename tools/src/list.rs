@@ -6,7 +6,7 @@ use crate::built_in::BuiltIn;
 use crate::confine::{marks_placeholder, may_be_held};
 use crate::failure::{Failure, answer};
 use crate::path_rules::Usage;
-use crate::place::{Root, RunFiles};
+use crate::run_path::{Root, RunFiles};
 use async_trait::async_trait;
 use cap_std::fs::{DirEntry, MetadataExt};
 use posse_agent::{Answer, Tool, ToolContext};

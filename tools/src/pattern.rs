@@ -2,7 +2,7 @@
 //! of folders, `{a,b}` either of the two.
 
 use crate::failure::Failure;
-use crate::place::{Place, Root, RunFiles};
+use crate::run_path::{Root, RunFiles, RunPath};
 use globset::{GlobBuilder, GlobMatcher};
 use std::path::Path;
 
@@ -67,7 +67,7 @@ impl Pattern {
 
     /// Returns true if the pattern selects `path`, which a search of `searched` found. `path` is
     /// relative to the root of `searched`.
-    pub(crate) fn wants(&self, searched: &Place, path: &Path) -> bool {
+    pub(crate) fn wants(&self, searched: &RunPath, path: &Path) -> bool {
         let matches = match self.base {
             Base::Searched => {
                 self.matcher.is_match(path.strip_prefix(searched.path()).unwrap_or(path))

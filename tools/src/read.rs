@@ -4,7 +4,7 @@ use crate::arguments::{Arguments, spec};
 use crate::built_in::BuiltIn;
 use crate::failure::{Failure, answer};
 use crate::path_rules::Usage;
-use crate::place::{Place, RunFiles, read_up_to};
+use crate::run_path::{RunFiles, RunPath, read_up_to};
 use crate::{blocking, kind, text};
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -104,7 +104,12 @@ impl Read {
 }
 
 /// Reads the whole file, records that the run has seen it, and shows the lines in the window.
-fn whole(place: &Place, mut file: File, size: u64, window: Window) -> Result<ToolOutput, Failure> {
+fn whole(
+    place: &RunPath,
+    mut file: File,
+    size: u64,
+    window: Window,
+) -> Result<ToolOutput, Failure> {
     let bytes = read_up_to(&mut file, size, WHOLE_FILE_BYTES + 1)
         .map_err(|error| Failure::from(place.explain(error)))?;
     if bytes.len() > WHOLE_FILE_BYTES {
@@ -114,7 +119,7 @@ fn whole(place: &Place, mut file: File, size: u64, window: Window) -> Result<Too
 }
 
 /// What the model sees of a file with the content `bytes`.
-fn shown(place: &Place, bytes: &[u8], window: Window) -> Result<ToolOutput, Failure> {
+fn shown(place: &RunPath, bytes: &[u8], window: Window) -> Result<ToolOutput, Failure> {
     if bytes.is_empty() {
         return Ok(ToolOutput::text(format!("[{} is empty]", place.show())));
     }
@@ -158,7 +163,7 @@ fn shown(place: &Place, bytes: &[u8], window: Window) -> Result<ToolOutput, Fail
 
 /// Shows the lines in the window of a file that is too large to hold in memory.
 fn piece(
-    place: &Place,
+    place: &RunPath,
     file: File,
     size: u64,
     window: Window,
@@ -270,7 +275,7 @@ impl Page {
     }
 }
 
-fn image(place: &Place, bytes: &[u8], media_type: &str) -> ToolOutput {
+fn image(place: &RunPath, bytes: &[u8], media_type: &str) -> ToolOutput {
     if bytes.len() > SENT_BYTES {
         let (path, size) = (place.show(), kind::size(bytes.len() as u64));
         return ToolOutput::text(format!(
@@ -282,7 +287,7 @@ fn image(place: &Place, bytes: &[u8], media_type: &str) -> ToolOutput {
     sent(Part::Image { media_type: media_type.to_owned(), data })
 }
 
-fn pdf(place: &Place, bytes: &[u8]) -> ToolOutput {
+fn pdf(place: &RunPath, bytes: &[u8]) -> ToolOutput {
     if bytes.len() > SENT_BYTES {
         let (path, size) = (place.show(), kind::size(bytes.len() as u64));
         return ToolOutput::text(format!(
@@ -299,7 +304,7 @@ fn sent(part: Part) -> ToolOutput {
     ToolOutput { parts: vec![part], ..ToolOutput::text("") }
 }
 
-fn not_text(place: &Place, beginning: &[u8], size: u64) -> String {
+fn not_text(place: &RunPath, beginning: &[u8], size: u64) -> String {
     let (path, size, kind) = (place.show(), kind::size(size), kind::describe(beginning));
     format!("[{path} is a binary file of {size}: {kind}. It cannot be shown as text.]")
 }

@@ -5,8 +5,8 @@
 
 use crate::failure::PathError;
 use crate::path_rules::Usage;
-use crate::place::{Place, nonblocking, read_up_to};
 use crate::read::WHOLE_FILE_BYTES;
+use crate::run_path::{RunPath, nonblocking, read_up_to};
 use crate::{kind, linux};
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{Gid, Mode, OFlags, Uid};
@@ -24,7 +24,7 @@ const NEW_FILE_MODE: u32 = 0o644;
 pub(crate) struct Target {
     folder: Dir,
     name: OsString,
-    place: Place,
+    place: RunPath,
 }
 
 /// The file that exists there now.
@@ -44,7 +44,7 @@ impl Existing {
 impl Target {
     /// Finds the folder of `place`, and creates it if it is missing. Follows a link to its target, if
     /// that is below the same root.
-    pub(crate) fn find(asked: &Place) -> Result<Target, PathError> {
+    pub(crate) fn find(asked: &RunPath) -> Result<Target, PathError> {
         asked.require_writable()?;
         let dir = asked.dir();
         let is_link = dir.symlink_metadata(asked.path()).is_ok_and(|found| found.is_symlink());

@@ -3,7 +3,7 @@
 use crate::blocking;
 use crate::confine::{Confinement, folds_case};
 use crate::failure::Failure;
-use crate::place::RunFiles;
+use crate::run_path::RunFiles;
 use crate::unseen::{fixed, unseen};
 use posse_protocol::Profile;
 use std::collections::HashSet;

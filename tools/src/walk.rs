@@ -8,7 +8,7 @@
 use crate::failure::{Failure, PathError};
 use crate::path_rules::Usage;
 use crate::pattern::Pattern;
-use crate::place::{Place, Root, RunFiles};
+use crate::run_path::{Root, RunFiles, RunPath};
 use ignore::types::Types;
 use ignore::{DirEntry, Walk, WalkBuilder};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(crate) struct Files<'a> {
 impl<'a> Files<'a> {
     /// Walks `folder`, which must come from [`folder`].
     pub(crate) fn below(
-        folder: &'a Place,
+        folder: &'a RunPath,
         types: Option<Types>,
         cancel: &'a CancellationToken,
     ) -> Result<Self, Failure> {
@@ -108,7 +108,7 @@ pub(crate) fn start(
     files: &Arc<RunFiles>,
     path: Option<&str>,
     pattern: Option<&Pattern>,
-) -> Result<Place, PathError> {
+) -> Result<RunPath, PathError> {
     match path {
         Some(path) => files.place(path),
         None => {
@@ -119,7 +119,7 @@ pub(crate) fn start(
 }
 
 /// The canonical folder of a search. It is opened by handle, so that a folder outside is refused here.
-pub(crate) fn folder(place: &Place) -> Result<Place, PathError> {
+pub(crate) fn folder(place: &RunPath) -> Result<RunPath, PathError> {
     place.open_folder(Usage::Walk)?;
     let canonical = place.canonical()?;
     let is_root = canonical.path() == Path::new(".");

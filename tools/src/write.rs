@@ -3,12 +3,12 @@
 use crate::arguments::{Arguments, spec};
 use crate::built_in::BuiltIn;
 use crate::change::{
-    Knows, content, difference, one_line, refusal, require_knowledge, require_room, store,
+    RunFacts, content, difference, one_line, refusal, require_knowledge, require_room, store,
     whole_difference,
 };
 use crate::failure::{Failure, answer};
-use crate::place::RunFiles;
 use crate::replace::Target;
+use crate::run_path::RunFiles;
 use crate::text;
 use crate::{blocking, kind};
 use async_trait::async_trait;
@@ -69,12 +69,12 @@ impl Tool for Write {
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
-        let (files, knows) = (self.files.clone(), Knows::of(context));
+        let (files, knows) = (self.files.clone(), RunFacts::of(context));
         answer(blocking::to_the_end(move || write(&files, input, &knows)).await)
     }
 }
 
-fn write(files: &Arc<RunFiles>, input: Value, knows: &Knows) -> Result<ToolOutput, Failure> {
+fn write(files: &Arc<RunFiles>, input: Value, knows: &RunFacts) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
     let place = files.place(arguments.text("file_path"))?;
     let content = arguments.text("content").as_bytes();

@@ -22,7 +22,7 @@ pub async fn run(common: Common, verb: AgentsVerb) -> Result<Code, Failure> {
         AgentsVerb::Show { name, options, .. } => show::run(&common, &name, &options),
         AgentsVerb::Check { paths, options } => check::run(&common, &paths, &options),
         AgentsVerb::New { name, user, cwd } => {
-            let place = if user { new::Place::User } else { new::Place::Project(cwd) };
+            let place = if user { new::AgentFolder::User } else { new::AgentFolder::Project(cwd) };
             new::run(&common, &name, &place)
         }
         AgentsVerb::Run { name, mut options } => {

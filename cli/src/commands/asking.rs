@@ -3,7 +3,7 @@
 mod glance;
 mod prompt;
 
-pub use prompt::{Prompt, Said, agrees};
+pub use prompt::{Prompt, PromptAnswer, agrees};
 
 use super::Common;
 use crate::clean::{clean_line, exact};
@@ -69,7 +69,9 @@ impl Asker {
         answer: Approval,
     ) -> Result<(), Failure> {
         let settings = self.settings.as_deref();
-        if let Given::TooLate(why) = give(runtime, question, answer, settings, self.goes).await? {
+        if let AnswerResult::TooLate(why) =
+            give(runtime, question, answer, settings, self.goes).await?
+        {
             print::note(format!("  {why}"));
         }
         Ok(())
@@ -140,7 +142,7 @@ pub fn waits_for_answer(run: RunId, question: &Question) -> Failure {
 
 /// What happened to an answer.
 #[must_use]
-pub enum Given {
+pub enum AnswerResult {
     /// It is stored and counts.
     Taken,
     /// Another answer came first, or the run was stopped meanwhile.
@@ -163,7 +165,7 @@ pub async fn give(
     answer: Approval,
     settings: Option<&std::path::Path>,
     who: ContinuedBy,
-) -> Result<Given, Failure> {
+) -> Result<AnswerResult, Failure> {
     let answer = match answer {
         Approval::Always { rule } => match settings.map(|file| (file, allow_always(file, &rule))) {
             Some((file, Ok(()))) => {
@@ -186,7 +188,7 @@ pub async fn give(
         Approval::Always { rule } => (Some(rule.clone()), true),
         Approval::Once | Approval::Denied { .. } => (None, false),
     };
-    if let given @ Given::TooLate(_) = decide(runtime, question, answer, who).await? {
+    if let given @ AnswerResult::TooLate(_) = decide(runtime, question, answer, who).await? {
         return Ok(given);
     }
     // The rule also answers the other open questions that it covers.
@@ -200,7 +202,7 @@ pub async fn give(
             let _faster = decide(runtime, other, Approval::Once, who).await?;
         }
     }
-    Ok(Given::Taken)
+    Ok(AnswerResult::Taken)
 }
 
 async fn decide(
@@ -208,7 +210,7 @@ async fn decide(
     question: &Question,
     answer: Approval,
     who: ContinuedBy,
-) -> Result<Given, Failure> {
+) -> Result<AnswerResult, Failure> {
     let asked = &question.asked;
     let (run, call, digest) = (question.run, asked.call.clone(), &asked.digest);
     let decided = match who {
@@ -216,8 +218,8 @@ async fn decide(
         ContinuedBy::Elsewhere => runtime.post_decision(run, call, digest, answer, PERSON).await,
     };
     match decided {
-        Err(posse::Error::InvalidInput(why)) => Ok(Given::TooLate(clean_line(&why, 400))),
-        other => Ok(other.map(|()| Given::Taken)?),
+        Err(posse::Error::InvalidInput(why)) => Ok(AnswerResult::TooLate(clean_line(&why, 400))),
+        other => Ok(other.map(|()| AnswerResult::Taken)?),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::exit::{Code, Failure};
 use crate::family;
 use crate::print;
 use posse::views::Tree;
-use posse::{Begun, RunId, RunSpec, Runtime};
+use posse::{RunId, RunSpec, Runtime, StartResult};
 use serde_json::json;
 
 /// The process that will execute the run.
@@ -62,11 +62,11 @@ async fn store(runtime: &Runtime, spec: RunSpec, taker: &Executor) -> Result<Sto
         let _ = daemon.ask(&Ask::Look).await;
     }
     let run = match begun {
-        Begun::New(run) => {
+        StartResult::New(run) => {
             let (model, word) = (selection.model, "queued".to_owned());
             return Ok(Stored { run, model, word, found: false });
         }
-        Begun::Found(run) => run,
+        StartResult::Found(run) => run,
     };
     let row = runtime.find(&run.to_string()).await?;
     let standing = Tree::of(runtime, &row).await?.standing(&row);

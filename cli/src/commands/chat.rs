@@ -8,7 +8,7 @@ mod recap;
 mod words;
 
 use super::cassette::CommandCassette;
-use super::follow::{Followed, FollowedRun, Form, News, Until, Viewer};
+use super::follow::{Arrival, Followed, FollowedRun, Form, Until, Viewer};
 
 use super::run::wait_for_below;
 use super::{Common, again, folder, reason, spec};
@@ -254,10 +254,10 @@ async fn converse(
                     next = lines.next(&mut viewer.signals) => next?,
                     told = session.told() => {
                         let what = match told? {
-                            News::Recorded => continue,
-                            News::End => "a task in the background has ended; Enter shows what comes of it",
-                            News::Message => "this chat got a message from elsewhere; Enter shows what comes of it",
-                            News::Question => "a task in the background asks you something; Enter shows the question",
+                            Arrival::Recorded => continue,
+                            Arrival::End => "a task in the background has ended; Enter shows what comes of it",
+                            Arrival::Message => "this chat got a message from elsewhere; Enter shows what comes of it",
+                            Arrival::Question => "a task in the background asks you something; Enter shows the question",
                         };
                         if lines::is_interactive() && !std::mem::replace(&mut waiting, true) {
                             lines.say(&format!("◇ {what}"));

@@ -7,10 +7,10 @@ use super::Common;
 use super::asking::Asker;
 use super::rest::at_rest;
 use super::runs::PAGE;
-use super::typing::{Typing, Wish};
+use super::typing::{KeyRequest, Typing};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
-use crate::print::{self, Tell};
+use crate::print::{self, FailureFormat};
 use crate::screen::{Screen, Volume};
 use crate::signals::{Signal, Signals};
 use crate::spending::{UNKNOWN, is_unpriced};
@@ -84,7 +84,7 @@ pub struct FollowedRun {
 }
 
 /// What reached an idle run.
-pub enum News {
+pub enum Arrival {
     /// A child has ended.
     End,
     /// A child has ended, and the run hears of it when it next works.
@@ -96,7 +96,7 @@ pub enum News {
 }
 
 /// The positions up to which a run and its active subagents were shown.
-pub struct Recalled {
+pub struct ShownPositions {
     after: Seq,
     below: Vec<(RunId, Seq)>,
 }
@@ -115,7 +115,7 @@ impl FollowedRun {
     }
 
     /// Follows `run` from the position where it was recalled.
-    pub fn again(run: RunHandle, recalled: Recalled) -> Self {
+    pub fn again(run: RunHandle, recalled: ShownPositions) -> Self {
         let mut events = run.tree_events(recalled.after);
         recalled.below.into_iter().for_each(|(run, after)| events.include(run, after));
         FollowedRun {
@@ -139,7 +139,7 @@ impl FollowedRun {
     /// Waits until the run, which is not followed now, gets a message, or until a subagent asks a
     /// question. The next call of [`Viewer::follow`] shows all updates. The future may
     /// be dropped while it waits.
-    pub async fn told(&mut self) -> Result<News, Failure> {
+    pub async fn told(&mut self) -> Result<Arrival, Failure> {
         loop {
             let Some(update) = self.events.next().await else {
                 return std::future::pending().await;
@@ -147,7 +147,7 @@ impl FollowedRun {
             let (about, update) = update?;
             let Update::Event(record) = &update else { continue };
             let told = match &record.event {
-                event if is_question(event) => Some(News::Question),
+                event if is_question(event) => Some(Arrival::Question),
                 event => told_by(event).filter(|_| about == self.run.id()),
             };
             self.ahead.push_back((about, update));
@@ -194,7 +194,7 @@ struct DeltaLine<'a> {
 pub struct Viewer {
     pub form: Form,
     /// The format of failures.
-    tell: Tell,
+    tell: FailureFormat,
     pub screen: Screen,
     pub signals: Signals,
     /// Asks the person at the terminal, if there is one.
@@ -225,7 +225,7 @@ impl Viewer {
         let asker = Asker::at_terminal(common).filter(|_| form == Form::Screen);
         Ok(Viewer {
             form,
-            tell: Tell::as_json(common.global.json),
+            tell: FailureFormat::as_json(common.global.json),
             screen,
             signals: Signals::listen()?,
             asker,
@@ -327,14 +327,18 @@ impl Viewer {
 
     /// Loads the past events of `row` and its active subagents into the screen, so that later events
     /// can refer to them.
-    pub async fn recall(&mut self, runtime: &Runtime, row: &RunRow) -> Result<Recalled, Failure> {
+    pub async fn recall(
+        &mut self,
+        runtime: &Runtime,
+        row: &RunRow,
+    ) -> Result<ShownPositions, Failure> {
         self.screen.attend(row.id);
         if is_unpriced(runtime, &row.about.model) {
             self.screen.know_no_price();
         }
         self.warn_of_distrust(runtime, row.id).await?;
         let tree = runtime.handle(row.id).tree().await?;
-        self.screen.life().begin(&tree);
+        self.screen.totals().begin(&tree);
         // Runs that were told to stop work no more.
         let is_active = |below: &&RunRow| is_open(below) && !below.state.stopping;
         let below = tree.iter().filter(|below| below.id != row.id);
@@ -363,7 +367,7 @@ impl Viewer {
             .await?;
         }
         let below = open.iter().map(|below| (below.id, below.log.last_seq)).collect();
-        Ok(Recalled { after: row.log.last_seq, below })
+        Ok(ShownPositions { after: row.log.last_seq, below })
     }
 
     /// Shows a run until then, or until a signal arrives. May be called again to continue.
@@ -422,7 +426,7 @@ impl Viewer {
                     return Ok(Followed::Signal(signal));
                 }
                 key = self.typing.key() => {
-                    if self.typing.take(key) == Wish::Stop {
+                    if self.typing.take(key) == KeyRequest::Stop {
                         return Ok(Followed::Signal(Signal::Interrupt));
                     }
                     let lines = self.typing.lines(self.screen.paint());
@@ -465,7 +469,7 @@ impl Viewer {
             if let Some(outcome) = self.show(followee, about, &update)? {
                 self.settle(&run).await?;
                 if followee.is_old && self.form == Form::Screen {
-                    self.screen.life().sum_up(&run.tree().await?, run.id());
+                    self.screen.totals().sum_up(&run.tree().await?, run.id());
                 }
                 self.look_who_executes(followee).await?;
                 if !went_on(runtime, &update).await? {
@@ -652,12 +656,12 @@ async fn went_on(runtime: &Runtime, update: &Update) -> Result<bool, Failure> {
 }
 
 /// What `event` means for an idle run.
-fn told_by(event: &Event) -> Option<News> {
+fn told_by(event: &Event) -> Option<Arrival> {
     let Event::MessageReceived(received) = event else { return None };
     match received.from {
-        Sender::Child(_) if received.is_only_recorded() => Some(News::Recorded),
-        Sender::Child(_) => Some(News::End),
-        Sender::User => Some(News::Message),
+        Sender::Child(_) if received.is_only_recorded() => Some(Arrival::Recorded),
+        Sender::Child(_) => Some(Arrival::End),
+        Sender::User => Some(Arrival::Message),
         _ => None,
     }
 }

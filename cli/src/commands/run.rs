@@ -15,7 +15,7 @@ use posse::config::{AutoResume, Config};
 use posse::is_open;
 use posse::store::{Filter, Unfinished};
 use posse::views::is_empty_chat;
-use posse::{Begun, Extent, RunId, RunRow, RunSpec, Runtime, Status};
+use posse::{Extent, RunId, RunRow, RunSpec, Runtime, StartResult, Status};
 use serde_json::Value;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         // Start the run first. The person waits for it, and not for the check of other runs.
         let (begun, events) = runtime.start_and_watch(spec).await?;
         let others = take_up(&runtime, &config, &folder, begun.run(), &mut viewer).await?;
-        if let Begun::Found(run) = begun {
+        if let StartResult::Found(run) = begun {
             find_again(&runtime, run, &mut viewer).await?;
         }
         tell_interrupted(&common, &runtime, &folder, begun.run(), &mut viewer).await?;

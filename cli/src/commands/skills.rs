@@ -10,7 +10,7 @@ use crate::table::{Column, Table};
 use posse::agents::{Level, Problem};
 use posse::protocol::near;
 use posse::skills::{Entry, Skill, Source, Sources};
-use posse::trust::Standing;
+use posse::trust::TrustStatus;
 use posse::{LiveSkills, SkillCatalog};
 use serde::Serialize;
 use serde_json::json;
@@ -100,7 +100,7 @@ struct EntryView<'a> {
     denied: bool,
     /// The trust status of the folder that it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
-    standing: Option<&'a Standing>,
+    standing: Option<&'a TrustStatus>,
     shadowed_by: Option<&'a Source>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skill: Option<&'a Skill>,

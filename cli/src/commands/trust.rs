@@ -10,7 +10,7 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::table::{Column, Table};
 use crate::{format, print};
-use posse::trust::{Act, Brought, Standing, TrustError, TrustLog};
+use posse::trust::{Act, FilesToTrust, TrustError, TrustLog, TrustStatus};
 use review::Review;
 use serde::Serialize;
 use serde_json::json;
@@ -49,10 +49,10 @@ impl Common {
 fn trust(common: &Common, options: &TrustOptions) -> Result<Code, Failure> {
     let folder = folder(options.folder.as_ref())?;
     let log = common.trust_log()?;
-    let found = Brought::around(&folder)
+    let found = FilesToTrust::around(&folder)
         .map_err(|why| Failure::usage(format!("{} cannot be trusted: {why}", folder.display())))?;
     log.decisions()?;
-    let new: Vec<&Brought> = found
+    let new: Vec<&FilesToTrust> = found
         .iter()
         .filter(|brought| !common.trust.standing(&brought.folder).is_trusted())
         .collect();
@@ -98,7 +98,7 @@ fn asked(common: &Common, review: &Review) -> Result<bool, Failure> {
 #[derive(Serialize)]
 struct Listed {
     folder: PathBuf,
-    standing: Standing,
+    standing: TrustStatus,
     at: String,
     digest: String,
     brought: Vec<String>,

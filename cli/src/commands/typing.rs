@@ -27,7 +27,7 @@ pub struct Draft {
 
 /// What a key asks for in addition.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum KeyRequest {
     Nothing,
     /// Stop the turn.
     Stop,
@@ -62,7 +62,7 @@ impl Typing {
         std::future::pending().await
     }
 
-    pub fn take(&mut self, key: Key) -> Wish {
+    pub fn take(&mut self, key: Key) -> KeyRequest {
         self.draft.take(key)
     }
 
@@ -91,13 +91,13 @@ impl Typing {
 }
 
 impl Draft {
-    fn take(&mut self, key: Key) -> Wish {
+    fn take(&mut self, key: Key) -> KeyRequest {
         match key {
             Key::Text(text) => self.text.push_str(&text),
             Key::NewLine => self.text.push('\n'),
             Key::Enter if self.text.trim() == "/cancel" => {
                 self.text.clear();
-                return Wish::Stop;
+                return KeyRequest::Stop;
             }
             Key::Enter => self.enter(),
             Key::Backspace => {
@@ -112,10 +112,10 @@ impl Draft {
             Key::Up | Key::Clear if self.text.is_empty() => {
                 self.text = self.queued.pop_back().unwrap_or_default();
             }
-            Key::Escape => return Wish::Stop,
+            Key::Escape => return KeyRequest::Stop,
             Key::Up | Key::Down | Key::Clear | Key::End | Key::Other => {}
         }
-        Wish::Nothing
+        KeyRequest::Nothing
     }
 
     fn enter(&mut self) {
@@ -199,7 +199,7 @@ mod tests {
         draft.take(Key::LastWord);
         draft.take(Key::Backspace);
         assert_eq!(draft.text, "first");
-        assert_eq!(draft.take(Key::Escape), Wish::Stop);
+        assert_eq!(draft.take(Key::Escape), KeyRequest::Stop);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::print;
 use crate::table::{Column, Table};
 use posse::Runtime;
 use posse::webhooks::{
-    Answered, Delivery, DeliveryFilter, DeliveryState, Reach, Revival, Runs, Webhook,
+    AddressPolicy, Answered, Delivery, DeliveryFilter, DeliveryState, Revival, Runs, Webhook,
 };
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ fn webhook_view(webhook: &Webhook) -> Value {
         "runs": if webhook.runs == Runs::All { "all" } else { "roots" },
         "agents": webhook.agents,
         "labels": webhook.labels,
-        "allow_private": webhook.reach == Reach::Private,
+        "allow_private": webhook.reach == AddressPolicy::Private,
         "timeout_ms": webhook.timeout.as_millis() as u64,
         "schedule_ms":
             webhook.schedule.iter().map(|wait| wait.as_millis() as u64).collect::<Vec<_>>(),

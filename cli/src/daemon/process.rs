@@ -3,7 +3,7 @@
 use super::VERSION;
 use super::address::Address;
 use super::lock::{Lock, Notice};
-use super::server::{Desk, Haste, serve};
+use super::server::{RequestHandler, StopMode, serve};
 use crate::common::Common;
 use crate::exit::{Code, Failure};
 use crate::format;
@@ -55,14 +55,14 @@ pub async fn run(
     if told.is_ok() {
         note(&format!("posse {VERSION} (pid {pid}) executes the runs of {database}"));
         let (stop, asked) = mpsc::channel(8);
-        let desk = Arc::new(Desk::new(runtime.clone(), database, slots, stop));
+        let handler = Arc::new(RequestHandler::new(runtime.clone(), database, slots, stop));
         let end = CancellationToken::new();
         let working = async {
-            let ended = work(&runtime, &desk, signals, asked).await;
+            let ended = work(&runtime, &handler, signals, asked).await;
             end.cancel();
             ended
         };
-        ended = tokio::join!(serve(listener, desk.clone(), end.clone()), working).1;
+        ended = tokio::join!(serve(listener, handler.clone(), end.clone()), working).1;
     } else {
         runtime.shutdown().await;
     }
@@ -120,37 +120,37 @@ fn listen(address: &Address) -> std::io::Result<UnixListener> {
 /// Lets the runtime work until a stop is requested, and stops it. A second request stops it at once.
 async fn work(
     runtime: &Runtime,
-    desk: &Desk,
+    handler: &RequestHandler,
     mut signals: Signals,
-    mut asked: mpsc::Receiver<Haste>,
+    mut asked: mpsc::Receiver<StopMode>,
 ) -> Result<Code, Failure> {
     let mut haste = tokio::select! {
         error = runtime.store_lost() => {
-            desk.stopping.cancel();
+            handler.stopping.cancel();
             // The present steps can no longer be stored.
             runtime.shutdown_within(Duration::ZERO).await;
             return Err(error.into());
         }
         signal = signals.next() => {
             note(&format!("{signal}: stopping"));
-            Haste::Gentle
+            StopMode::Gentle
         }
         haste = asked.recv() => {
             note("told to stop");
-            haste.unwrap_or(Haste::Gentle)
+            haste.unwrap_or(StopMode::Gentle)
         }
     };
-    desk.stopping.cancel();
-    if haste == Haste::Gentle {
+    handler.stopping.cancel();
+    if haste == StopMode::Gentle {
         let steps = format::count(runtime.executing() as u64, "run");
         note(&format!("{steps} at work may finish the current step"));
         haste = tokio::select! {
             () = runtime.shutdown_within(GRACE) => return Ok(Code::Done),
-            _ = signals.next() => Haste::Now,
+            _ = signals.next() => StopMode::Now,
             haste = hurried(&mut asked) => haste,
         };
     }
-    if haste == Haste::Now {
+    if haste == StopMode::Now {
         note("stopping in the middle of steps");
         runtime.shutdown_within(Duration::ZERO).await;
     }
@@ -158,9 +158,9 @@ async fn work(
 }
 
 /// Waits for a request to stop now.
-async fn hurried(asked: &mut mpsc::Receiver<Haste>) -> Haste {
+async fn hurried(asked: &mut mpsc::Receiver<StopMode>) -> StopMode {
     while let Some(haste) = asked.recv().await {
-        if haste == Haste::Now {
+        if haste == StopMode::Now {
             return haste;
         }
     }

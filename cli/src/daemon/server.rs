@@ -6,7 +6,7 @@ use super::protocol::{
 };
 use crate::format;
 use posse::store::{Filter, Unfinished};
-use posse::{Runtime, Status as Standing};
+use posse::{Runtime, Status as RunStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::{UnixListener, UnixStream};
@@ -24,7 +24,7 @@ const COUNTED: usize = 1_000_000;
 
 /// How to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Haste {
+pub enum StopMode {
     /// Stop each run after its present step.
     Gentle,
     /// Do not wait for the present steps.
@@ -32,20 +32,20 @@ pub enum Haste {
 }
 
 /// The state from which requests are answered.
-pub struct Desk {
+pub struct RequestHandler {
     runtime: Runtime,
     database: String,
     slots: u64,
     began: Instant,
     started_at: u64,
     /// Sends requests to stop.
-    stop: mpsc::Sender<Haste>,
+    stop: mpsc::Sender<StopMode>,
     /// Fires when the daemon is stopping.
     pub stopping: CancellationToken,
 }
 
 /// Answers requests until `end` fires.
-pub async fn serve(listener: UnixListener, desk: Arc<Desk>, end: CancellationToken) {
+pub async fn serve(listener: UnixListener, handler: Arc<RequestHandler>, end: CancellationToken) {
     let mut talks = JoinSet::new();
     loop {
         tokio::select! {
@@ -53,10 +53,10 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>, end: CancellationTok
             Some(_) = talks.join_next(), if !talks.is_empty() => {}
             accepted = listener.accept(), if talks.len() < MOST => match accepted {
                 Ok((stream, _)) => {
-                    let desk = desk.clone();
+                    let handler = handler.clone();
                     talks.spawn(async move {
                         // A client that is gone, slow or of another user gets no answer.
-                        let _ = timeout(PATIENCE, talk(stream, &desk)).await;
+                        let _ = timeout(PATIENCE, talk(stream, &handler)).await;
                     });
                 }
                 Err(_) => tokio::time::sleep(EXHAUSTED).await,
@@ -68,14 +68,14 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>, end: CancellationTok
     while talks.join_next().await.is_some() {}
 }
 
-async fn talk(mut stream: UnixStream, desk: &Desk) -> std::io::Result<()> {
+async fn talk(mut stream: UnixStream, handler: &RequestHandler) -> std::io::Result<()> {
     check_peer(&stream)?;
     let line = read_line(&mut stream).await?;
     let answer = match understand(&line) {
-        Ok(ask) => desk.answer(ask).await,
+        Ok(ask) => handler.answer(ask).await,
         Err(why) => Err(why),
     };
-    write_line(&mut stream, &desk.line(answer)).await
+    write_line(&mut stream, &handler.line(answer)).await
 }
 
 /// The request in a line.
@@ -93,15 +93,15 @@ fn understand(line: &[u8]) -> Result<Ask, String> {
     Ok(request.ask)
 }
 
-impl Desk {
-    /// A desk for `runtime`. The uptime starts now.
+impl RequestHandler {
+    /// A handler for `runtime`. The uptime starts now.
     pub fn new(
         runtime: Runtime,
         database: String,
         slots: usize,
-        stop: mpsc::Sender<Haste>,
+        stop: mpsc::Sender<StopMode>,
     ) -> Self {
-        Desk {
+        RequestHandler {
             runtime,
             database,
             slots: slots as u64,
@@ -135,7 +135,7 @@ impl Desk {
             }
             Ask::Stop { now } => {
                 self.stopping.cancel();
-                let haste = if now { Haste::Now } else { Haste::Gentle };
+                let haste = if now { StopMode::Now } else { StopMode::Gentle };
                 // If the channel is full, enough stop requests are waiting.
                 let _ = self.stop.try_send(haste);
                 Ok(None)
@@ -155,13 +155,13 @@ impl Desk {
         let mut runs = Counts { running, ..Counts::default() };
         for row in &rows {
             match row.status {
-                Standing::Running if self.runtime.handle(row.id).executed_here().is_none() => {
+                RunStatus::Running if self.runtime.handle(row.id).executed_here().is_none() => {
                     runs.elsewhere += 1;
                 }
-                Standing::Queued | Standing::Crashed => runs.queued += 1,
-                Standing::Waiting => runs.waiting += 1,
-                Standing::Paused => runs.paused += 1,
-                Standing::Interrupted => runs.interrupted += 1,
+                RunStatus::Queued | RunStatus::Crashed => runs.queued += 1,
+                RunStatus::Waiting => runs.waiting += 1,
+                RunStatus::Paused => runs.paused += 1,
+                RunStatus::Interrupted => runs.interrupted += 1,
                 _ => {}
             }
         }

@@ -9,7 +9,7 @@ use posse::{RunId, RunRow};
 
 /// The kind of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum OutputKind {
     /// A terminal with live lines at the bottom: one permanent line per child.
     Live,
     /// A file or a pipe: one line when a run starts, and one when it ends.
@@ -21,7 +21,7 @@ const MANY: usize = 24;
 
 pub struct Children {
     tree: Tree,
-    manner: Manner,
+    kind: OutputKind,
     /// Calls of the run at the top that children will answer.
     calls: Vec<CallId>,
     batch: Batch,
@@ -38,9 +38,9 @@ struct Batch {
 }
 
 impl Children {
-    pub fn of(top: RunId, manner: Manner) -> Self {
+    pub fn of(top: RunId, kind: OutputKind) -> Self {
         let batch = Batch::default();
-        Children { tree: Tree::new(top), manner, calls: Vec::new(), batch }
+        Children { tree: Tree::new(top), kind, calls: Vec::new(), batch }
     }
 
     pub fn tree(&self) -> &Tree {
@@ -93,16 +93,16 @@ impl Children {
                 self.batch.runs.push(run);
             }
         }
-        match self.manner {
-            Manner::Live => Vec::new(),
-            Manner::Plain => vec![line::begun(run, node, look)],
+        match self.kind {
+            OutputKind::Live => Vec::new(),
+            OutputKind::Plain => vec![line::begun(run, node, look)],
         }
     }
 
     fn ended(&mut self, run: RunId, now: u64, look: Look) -> Vec<String> {
         let Some(node) = self.tree.node(run) else { return Vec::new() };
         let below = || self.tree.sum(run);
-        if self.manner == Manner::Plain {
+        if self.kind == OutputKind::Plain {
             let line = line::ended(node, &below(), look);
             let is_child = node.parent == self.tree.top();
             self.batch.open = self.batch.open.saturating_sub(usize::from(is_child));

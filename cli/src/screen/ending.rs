@@ -18,8 +18,8 @@ impl Screen {
     /// Shows the outcome of the run, and the answer if it is not shown yet.
     pub fn finish(&mut self, run: RunId, outcome: &Outcome) -> Result<(), Failure> {
         self.pause();
-        let shown = self.speech.has_shown(outcome.text());
-        self.speech.unshown();
+        let shown = self.reply.has_shown(outcome.text());
+        self.reply.unshown();
         if !shown && !outcome.text().is_empty() {
             self.say_whole(outcome.text())?;
         }
@@ -36,7 +36,7 @@ impl Screen {
             return Ok(());
         }
         let took_ms = self.took.take().unwrap_or_else(|| self.began.elapsed().as_millis() as u64);
-        let totals = match self.life.totals() {
+        let totals = match self.totals.totals() {
             Some(totals) => totals,
             None => {
                 let below =

@@ -196,7 +196,7 @@ impl Client {
             return Vec::new();
         };
         match (flight.phase, answer) {
-            (Phase::Beginning, Answer::Begun(transaction)) => {
+            (Phase::Beginning, Answer::StartResult(transaction)) => {
                 self.number += 1;
                 (flight.phase, flight.transaction) = (Phase::Committing, transaction);
                 let (number, work) = (self.number, flight.work.clone());

@@ -30,7 +30,7 @@ pub(super) enum Wish {
 /// A message to a worker.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
-    Begun(u64),
+    StartResult(u64),
     Committed(Rc<Reply>),
     /// The transaction is not open.
     NotOpen,

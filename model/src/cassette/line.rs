@@ -18,7 +18,7 @@ pub(super) enum Line {
     /// The first one.
     Cassette(Head),
     /// A model that a run could call, from then on.
-    Model(Box<Cast>),
+    Model(Box<RecordedModel>),
     /// A request and its answer, in the order in which the exchanges ended.
     Exchange(Box<Exchange>),
 }
@@ -33,7 +33,7 @@ pub(super) struct Head {
 
 /// A model as it was recorded, with all that is needed to call it again except keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Cast {
+pub(crate) struct RecordedModel {
     /// `vendor/name`.
     pub(crate) id: String,
     /// What the provider calls it.

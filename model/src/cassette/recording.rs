@@ -1,6 +1,6 @@
 //! Writing a cassette: a line for each exchange, as soon as it has ended.
 
-use super::line::{Answered, Asked, Cast, Content, End, Exchange, Head, Line, VERSION};
+use super::line::{Answered, Asked, Content, End, Exchange, Head, Line, RecordedModel, VERSION};
 use super::{CassetteError, Habits, Places, name_of, stream};
 use crate::fault::{Fault, Kind};
 use reqwest::header::HeaderMap;
@@ -42,7 +42,7 @@ struct State {
     requests: u64,
     exchanges: u64,
     /// The models that can be called; written with the first request.
-    cast: Vec<Cast>,
+    cast: Vec<RecordedModel>,
     /// Why writing failed.
     broken: Option<io::Error>,
 }
@@ -89,7 +89,7 @@ impl Recording {
     }
 
     /// Notes a model that can be called from now on.
-    pub(crate) fn cast(&self, model: Cast) {
+    pub(crate) fn cast(&self, model: RecordedModel) {
         let mut state = self.state();
         if !state.cast.iter().any(|known| known.id == model.id) {
             state.cast.push(model.clone());
@@ -108,13 +108,13 @@ impl Recording {
         url: &Url,
         wire: &'static str,
         body: &[u8],
-    ) -> Result<Take, Fault> {
+    ) -> Result<ExchangeRecording, Fault> {
         let request = asked(self.habits(), url, wire, body);
         let number = self.state().next();
         self.finish().map_err(|error| Fault::new(Kind::Rejected, error.to_string()))?;
         let recording = self.clone();
         let exchange = Exchange { number, request, response: None, end: End::Left };
-        Ok(Take { recording, exchange: Some(Box::new(exchange)), body: Vec::new() })
+        Ok(ExchangeRecording { recording, exchange: Some(Box::new(exchange)), body: Vec::new() })
     }
 
     fn habits(&self) -> &Habits {
@@ -190,14 +190,14 @@ pub(super) fn asked(habits: &Habits, url: &Url, wire: &str, body: &[u8]) -> Aske
 }
 
 /// One exchange while it happens. It is written when it has ended or is dropped.
-pub(crate) struct Take {
+pub(crate) struct ExchangeRecording {
     recording: Arc<Recording>,
     /// Until it is written.
     exchange: Option<Box<Exchange>>,
     body: Vec<u8>,
 }
 
-impl Take {
+impl ExchangeRecording {
     /// The head of the answer has come.
     pub(crate) fn head(&mut self, status: u16, headers: &HeaderMap) {
         let Some(exchange) = &mut self.exchange else { return };
@@ -242,7 +242,7 @@ impl Take {
     }
 }
 
-impl Drop for Take {
+impl Drop for ExchangeRecording {
     fn drop(&mut self) {
         self.write(End::Left);
     }

@@ -1,7 +1,7 @@
 //! Replays a cassette: each request gets the answer that was recorded for the same request.
 
 use super::difference::{Against, Difference, compare};
-use super::line::{Answered, Asked, Cast, Content, End, Exchange, Line, VERSION};
+use super::line::{Answered, Asked, Content, End, Exchange, Line, RecordedModel, VERSION};
 use super::recording::asked;
 use super::{CassetteError, Habits, Places, kind_of, passing};
 use crate::fault::{Fault, Kind};
@@ -25,7 +25,7 @@ pub struct Replay {
     path: PathBuf,
     pub(super) places: Places,
     pub(super) habits: OnceLock<Habits>,
-    cast: Vec<Cast>,
+    cast: Vec<RecordedModel>,
     /// True when the last line was cut off.
     cut: bool,
     state: Mutex<State>,
@@ -146,7 +146,7 @@ impl Replay {
     }
 
     /// The models that were recorded, the first one first.
-    pub(crate) fn cast(&self) -> &[Cast] {
+    pub(crate) fn cast(&self) -> &[RecordedModel] {
         &self.cast
     }
 

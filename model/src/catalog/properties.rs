@@ -11,7 +11,7 @@ pub struct Properties {
     /// How many tokens one reply may have.
     pub max_output: u64,
     /// The price of its tokens, if it is known.
-    pub price: Option<Dated>,
+    pub price: Option<DatedPrice>,
     /// It can call tools.
     pub tools: bool,
     /// It accepts pictures.
@@ -22,7 +22,7 @@ pub struct Properties {
 
 /// A price, and its date.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dated {
+pub struct DatedPrice {
     /// The price.
     pub price: Price,
     /// A day, as in `2026-08-08`.
@@ -54,7 +54,7 @@ impl Properties {
         Properties {
             window,
             max_output: row.max_output.unwrap_or(self.max_output).min(window),
-            price: row.price.as_ref().map(Dated::of).or(self.price),
+            price: row.price.as_ref().map(DatedPrice::of).or(self.price),
             tools: row.tools.unwrap_or(self.tools),
             images: row.images.unwrap_or(self.images),
             documents: row.documents.unwrap_or(self.documents),
@@ -62,15 +62,17 @@ impl Properties {
     }
 }
 
-impl Dated {
+impl DatedPrice {
     /// Costs nothing, whenever.
-    pub(super) const FREE: Dated =
-        Dated { price: Price { input: 0, cache_read: 0, cache_write: 0, output: 0 }, date: None };
+    pub(super) const FREE: DatedPrice = DatedPrice {
+        price: Price { input: 0, cache_read: 0, cache_write: 0, output: 0 },
+        date: None,
+    };
 
     /// Without prices for the cache, these are the price of other input.
     fn of(row: &PriceRow) -> Self {
         let price = |dollars: f64| (dollars * PER_MILLION).round() as u64;
-        Dated {
+        DatedPrice {
             price: Price {
                 input: price(row.input),
                 cache_read: price(row.cache_read.unwrap_or(row.input)),

@@ -1,7 +1,7 @@
 //! Vendors and their addresses.
 
 use super::row::{ModelRow, VendorRow};
-use super::{CatalogError, Dated, Properties, Source, check};
+use super::{CatalogError, DatedPrice, Properties, Source, check};
 use crate::wire::Wire;
 use toml::Table;
 
@@ -27,7 +27,7 @@ pub struct Vendor {
     /// Prefixes of the names of its models. Such a name needs no vendor before it.
     pub prefixes: Vec<String>,
     /// Whether it is remote or local.
-    pub reach: Reach,
+    pub reach: Locality,
     /// The command that starts its server, if the user runs it.
     pub start: Option<String>,
     /// The limits of the user for it.
@@ -40,7 +40,7 @@ pub struct Vendor {
 
 /// Whether a vendor is remote or local, and so what it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Locality {
     /// Remote: it needs a key, if it has a variable for one.
     Remote,
     /// Local: the user runs it. It costs nothing, it may want a key, and it may not be running.
@@ -81,7 +81,7 @@ impl Vendor {
             key_header: row.key_header,
             model: row.model,
             prefixes: row.prefixes,
-            reach: if row.local == Some(true) { Reach::Local } else { Reach::Remote },
+            reach: if row.local == Some(true) { Locality::Local } else { Locality::Remote },
             start: row.start,
             caps,
             source,
@@ -116,7 +116,7 @@ impl Vendor {
         set(&mut self.host_variable, row.host_variable.map(Some));
         set(&mut self.key_header, row.key_header.map(Some));
         set(&mut self.model, row.model.map(Some));
-        let reach = row.local.map(|local| if local { Reach::Local } else { Reach::Remote });
+        let reach = row.local.map(|local| if local { Locality::Local } else { Locality::Remote });
         set(&mut self.reach, reach);
         set(&mut self.start, row.start.map(Some));
         self.source = Source::User;
@@ -125,7 +125,7 @@ impl Vendor {
 
     /// True when it needs a key.
     pub fn needs_key(&self) -> bool {
-        self.reach == Reach::Remote && !self.key_variables.is_empty()
+        self.reach == Locality::Remote && !self.key_variables.is_empty()
     }
 
     /// Returns the environment variables for its key and address.
@@ -136,7 +136,7 @@ impl Vendor {
 
     /// The properties of its models.
     pub(super) fn properties(&self) -> Properties {
-        let price = (self.reach == Reach::Local).then_some(Dated::FREE);
+        let price = (self.reach == Locality::Local).then_some(DatedPrice::FREE);
         Properties { price, ..Properties::assumed(&self.models) }
     }
 }

@@ -84,7 +84,7 @@ pub(super) enum Verdict {
     /// Not before something changes.
     Later,
     /// Not for a long time: its caller should decide.
-    NotSoon(Duration),
+    RetryLater(Duration),
 }
 
 /// A call in flight.
@@ -130,7 +130,7 @@ impl State {
                     self.held_until = None;
                     self.probe = Probe::Wanted;
                 }
-                left if left > LONGEST_HOLD => return Verdict::NotSoon(left),
+                left if left > LONGEST_HOLD => return Verdict::RetryLater(left),
                 _ => return Verdict::At(until),
             }
         }
@@ -154,7 +154,7 @@ impl State {
         match paced {
             None => Verdict::Go,
             Some(at) => match at.saturating_duration_since(now) {
-                wait if wait > LONGEST_PACE => Verdict::NotSoon(wait),
+                wait if wait > LONGEST_PACE => Verdict::RetryLater(wait),
                 _ => Verdict::At(at),
             },
         }

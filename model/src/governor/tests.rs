@@ -200,7 +200,7 @@ async fn a_wait_that_is_too_long_is_the_caller_s_to_decide_about() {
     let asked = Kind::RateLimited(Some(600 * SECOND));
     leave(&governor).await.failed(asked, &Limits::default());
     let refused = governor.leave(&request(), |_| ()).await;
-    let NotSoon(left) = refused.err().unwrap();
+    let RetryLater(left) = refused.err().unwrap();
     assert!(left > 590 * SECOND, "{left:?}");
     assert_eq!((governor.provider().sent, governor.provider().waiting), (1, 0));
     tokio::time::sleep(545 * SECOND).await;

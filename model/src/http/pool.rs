@@ -44,9 +44,9 @@ struct Line {
 }
 
 /// A call's place in a connection, given back when it is dropped.
-pub(super) struct Seat(Option<Arc<AtomicUsize>>);
+pub(super) struct ConnectionSlot(Option<Arc<AtomicUsize>>);
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         if let Some(calls) = &self.0 {
             calls.fetch_sub(1, Ordering::Relaxed);
@@ -86,9 +86,11 @@ impl Pool {
     }
 
     /// The client for a call of `url`, and the call's seat in it.
-    pub(super) fn client_for(&self, url: &Url) -> Result<(Client, Seat), Fault> {
+    pub(super) fn client_for(&self, url: &Url) -> Result<(Client, ConnectionSlot), Fault> {
         let found = match url.scheme() {
-            "http" => self.plain.get_or_init(plain).clone().map(|client| (client, Seat(None))),
+            "http" => {
+                self.plain.get_or_init(plain).clone().map(|client| (client, ConnectionSlot(None)))
+            }
             _ => self.secure_line(),
         };
         found.map_err(|reason| {
@@ -97,7 +99,7 @@ impl Pool {
     }
 
     /// The first client with a free seat, so that calls one after the other share a connection.
-    fn secure_line(&self) -> Result<(Client, Seat), String> {
+    fn secure_line(&self) -> Result<(Client, ConnectionSlot), String> {
         let mut lines = self.secure.lock().unwrap_or_else(PoisonError::into_inner);
         let free = lines.iter().position(|line| line.calls.load(Ordering::Relaxed) < CALLS_AT_ONCE);
         let index = match free {
@@ -112,7 +114,7 @@ impl Pool {
         let line = &lines[index];
         // Only the holder of the lock increases it.
         line.calls.fetch_add(1, Ordering::Relaxed);
-        Ok((line.client.clone(), Seat(Some(line.calls.clone()))))
+        Ok((line.client.clone(), ConnectionSlot(Some(line.calls.clone()))))
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! The only place where a recording sees the answers of a provider.
 
-use super::pool::Seat;
+use super::pool::ConnectionSlot;
 use super::root_cause;
-use crate::cassette::{Playback, Take};
+use crate::cassette::{ExchangeRecording, Playback};
 use crate::fault::{Fault, Kind};
 use bytes::Bytes;
 use reqwest::StatusCode;
@@ -21,16 +21,20 @@ enum Body {
     Network {
         response: Box<reqwest::Response>,
         /// The recording, if there is one.
-        take: Option<Take>,
+        take: Option<ExchangeRecording>,
         /// Kept until the body is done with.
-        _seat: Seat,
+        _seat: ConnectionSlot,
     },
     Cassette(Playback),
 }
 
 impl Response {
     /// An answer of a server; `take` records it.
-    pub(super) fn live(mut response: reqwest::Response, seat: Seat, take: Option<Take>) -> Self {
+    pub(super) fn live(
+        mut response: reqwest::Response,
+        seat: ConnectionSlot,
+        take: Option<ExchangeRecording>,
+    ) -> Self {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         let mut take = take;

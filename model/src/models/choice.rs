@@ -11,12 +11,12 @@ pub struct Choice {
     /// The model, as `vendor/name`.
     pub model: String,
     /// The reason.
-    pub why: Why,
+    pub why: ChoiceReason,
 }
 
 /// Why a model was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum ChoiceReason {
     /// Its key is set.
     Key {
         /// The environment variable with the key.
@@ -36,13 +36,13 @@ pub enum Why {
     Nothing,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for ChoiceReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Key { variable } => write!(f, "{variable} is set"),
-            Why::Server { vendor } => write!(f, "a local server of {vendor} answers"),
-            Why::Cassette { path } => write!(f, "replayed from {path}"),
-            Why::Nothing => f.write_str("no key is set and no local server answers"),
+            ChoiceReason::Key { variable } => write!(f, "{variable} is set"),
+            ChoiceReason::Server { vendor } => write!(f, "a local server of {vendor} answers"),
+            ChoiceReason::Cassette { path } => write!(f, "replayed from {path}"),
+            ChoiceReason::Nothing => f.write_str("no key is set and no local server answers"),
         }
     }
 }
@@ -53,7 +53,7 @@ pub(super) fn by_key(catalog: &Catalog, keys: &Keys) -> Option<Choice> {
     usable.into_iter().find_map(|vendor| {
         let (variable, _) = keys.first(&vendor.key_variables)?;
         let model = catalog.preferred(vendor)?;
-        Some(Choice { model, why: Why::Key { variable: variable.to_owned() } })
+        Some(Choice { model, why: ChoiceReason::Key { variable: variable.to_owned() } })
     })
 }
 
@@ -78,11 +78,14 @@ impl Models {
             let usable = |name: &&String| can_talk(name);
             if let Some(name) = offered.iter().flatten().find(usable) {
                 let model = format!("{}/{name}", vendor.name);
-                return Ok(Choice { model, why: Why::Server { vendor: vendor.name.clone() } });
+                return Ok(Choice {
+                    model,
+                    why: ChoiceReason::Server { vendor: vendor.name.clone() },
+                });
             }
         }
         match self.last_resort() {
-            Some(host) => Ok(Choice { model: host.name().to_owned(), why: Why::Nothing }),
+            Some(host) => Ok(Choice { model: host.name().to_owned(), why: ChoiceReason::Nothing }),
             None => Err(self.nothing_to_take()),
         }
     }
@@ -99,7 +102,7 @@ impl Models {
         };
         let key = key.unwrap_or_default();
         ResolveError::NothingToTake {
-            reason: Why::Nothing.to_string(),
+            reason: ChoiceReason::Nothing.to_string(),
             remedy: format!("{key}start a local server such as ollama, or {name}"),
         }
     }

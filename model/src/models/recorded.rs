@@ -2,12 +2,12 @@
 //! and without keys.
 
 use super::endpoint::{Endpoint, below};
-use super::{Abilities, Choice, Models, Why};
-use crate::cassette::{Cassette, Cast, Replay};
+use super::{Abilities, Choice, ChoiceReason, Models};
+use crate::cassette::{Cassette, RecordedModel, Replay};
 use crate::catalog::{Caps, Found, usable_url};
 use crate::governor::{Governor, Pacing};
+use crate::input_kinds::InputKinds;
 use crate::remote::{Remote, Server};
-use crate::sight::Sight;
 use crate::wire::Written;
 use crate::{ResolveError, http};
 use posse_agent::ModelInfo;
@@ -15,7 +15,7 @@ use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 
-impl Cast {
+impl RecordedModel {
     pub(super) fn abilities(&self) -> Abilities {
         Abilities {
             tools: self.tools,
@@ -48,7 +48,7 @@ impl Models {
     }
 
     /// In a replay, the model of the cassette that `asked` stands for.
-    pub(super) fn recorded(&self, asked: &str) -> Option<Result<&Cast, ResolveError>> {
+    pub(super) fn recorded(&self, asked: &str) -> Option<Result<&RecordedModel, ResolveError>> {
         let replay = self.replay()?;
         let by_id = |id: &str| replay.cast().iter().find(|cast| cast.id == id);
         let known = || by_id(&self.catalog.find(asked).ok()?.id());
@@ -70,7 +70,9 @@ impl Models {
         let recorded = replay.cast().first().map(|cast| cast.id.as_str());
         let model = recorded.or_else(|| Some(self.last_resort()?.name()));
         Some(match model {
-            Some(model) => Ok(Choice { model: model.to_owned(), why: Why::Cassette { path } }),
+            Some(model) => {
+                Ok(Choice { model: model.to_owned(), why: ChoiceReason::Cassette { path } })
+            }
             None => Err(ResolveError::NothingToTake {
                 reason: format!("the cassette {path} has none"),
                 remedy: "name one, or record again".to_owned(),
@@ -79,7 +81,7 @@ impl Models {
     }
 
     /// A model that replays the cassette.
-    pub(super) fn replayed(&self, cast: &Cast) -> Result<Remote, ResolveError> {
+    pub(super) fn replayed(&self, cast: &RecordedModel) -> Result<Remote, ResolveError> {
         let base = usable_url(&cast.base).map_err(|reason| ResolveError::UnusableUrl {
             place: format!("`base` of {} in the cassette", cast.id),
             reason,
@@ -100,7 +102,7 @@ impl Models {
             wire: cast.wire,
             dialect: cast.dialect.clone(),
             written: Written::default(),
-            sight: Sight { images: cast.images, documents: cast.documents },
+            sight: InputKinds { images: cast.images, documents: cast.documents },
             headers: HeaderMap::new(),
             key: SecretString::default(),
             key_source: cast.key_source.clone(),
@@ -124,7 +126,7 @@ impl Models {
         let _ = base.set_username("");
         let _ = base.set_password(None);
         let properties = &found.properties;
-        recording.cast(Cast {
+        recording.cast(RecordedModel {
             id: found.id(),
             name: found.name.clone(),
             wire: found.wire(),

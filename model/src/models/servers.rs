@@ -2,7 +2,7 @@
 
 use super::Models;
 use super::endpoint::Endpoint;
-use crate::catalog::{Reach, Vendor};
+use crate::catalog::{Locality, Vendor};
 use crate::http;
 use futures_util::future::join_all;
 use serde::Deserialize;
@@ -42,7 +42,7 @@ impl Models {
     /// Asks all local vendors at once, and returns their answers in order of preference: for each
     /// vendor, the names of its models, or why there are none.
     pub async fn local(&self) -> Vec<(&Vendor, Result<Vec<String>, String>)> {
-        let local = self.catalog.vendors().iter().filter(|vendor| vendor.reach == Reach::Local);
+        let local = self.catalog.vendors().iter().filter(|vendor| vendor.reach == Locality::Local);
         join_all(local.map(async |vendor| (vendor, self.offered(vendor).await))).await
     }
 

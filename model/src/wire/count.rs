@@ -13,7 +13,7 @@ pub(super) struct Count(pub(super) u64);
 /// The forms of a number.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Told {
+enum NumberForm {
     Whole(u64),
     // A cast of a float stops at the bounds.
     Other(f64),
@@ -23,11 +23,11 @@ enum Told {
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = match Told::deserialize(deserializer)? {
-            Told::Whole(number) => number,
-            Told::Other(number) => number as u64,
-            Told::Text(text) => text.trim().parse().unwrap_or(0),
-            Told::Nothing(_) => 0,
+        let number = match NumberForm::deserialize(deserializer)? {
+            NumberForm::Whole(number) => number,
+            NumberForm::Other(number) => number as u64,
+            NumberForm::Text(text) => text.trim().parse().unwrap_or(0),
+            NumberForm::Nothing(_) => 0,
         };
         Ok(Count(number.min(MOST)))
     }

@@ -2,7 +2,7 @@
 
 use crate::anthropic::encode::{request, result};
 use crate::host::nowhere;
-use posse_model::catalog::{Additions, Reach, Vendor};
+use posse_model::catalog::{Additions, Locality, Vendor};
 use posse_model::wire::Wire;
 use posse_model::{Catalog, Keys, ModelError, Models, Options};
 use posse_protocol::{Delta, Effect, Message, Part, Role, ToolSpec};
@@ -68,8 +68,8 @@ fn line(vendor: &Vendor) -> String {
     let address = listed(&variables.collect::<Vec<_>>());
     let url = url::Url::parse(&vendor.base_url).unwrap();
     let (wants, at) = match vendor.reach {
-        Reach::Remote => ("", String::new()),
-        Reach::Local => {
+        Locality::Remote => ("", String::new()),
+        Locality::Local => {
             let (host, port) = (url.host_str().unwrap(), url.port_or_known_default().unwrap());
             (", if it wants one", format!("; {host}:{port}"))
         }

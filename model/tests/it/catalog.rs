@@ -1,7 +1,7 @@
 //! The catalog: every row of the file, and what users add to it.
 
 use posse_model::Catalog;
-use posse_model::catalog::{Additions, Reach, Source};
+use posse_model::catalog::{Additions, Locality, Source};
 use posse_model::wire::{EffortStyle, Gemini, Wire};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
@@ -62,13 +62,13 @@ fn every_vendor_has_an_address_a_key_and_a_model_to_begin_with() {
         let url = url::Url::parse(&vendor.base_url).unwrap();
         assert!(!vendor.key_variables.is_empty() && !vendor.base_url_variables.is_empty());
         match vendor.reach {
-            Reach::Remote => {
+            Locality::Remote => {
                 assert_eq!(url.scheme(), "https", "{}", vendor.name);
                 let model = catalog.preferred(vendor).unwrap();
                 assert_eq!(catalog.find(&model).unwrap().source, Source::BuiltIn, "{model}");
                 assert!(vendor.needs_key());
             }
-            Reach::Local => {
+            Locality::Local => {
                 assert_eq!(url.host_str(), Some("127.0.0.1"), "{}", vendor.name);
                 assert!(!vendor.needs_key());
                 let found = catalog.find(&format!("{}/anything", vendor.name)).unwrap();

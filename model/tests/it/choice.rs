@@ -3,7 +3,7 @@
 use crate::anthropic::transcripts::PLAIN;
 use crate::host::{last_resort, nowhere};
 use crate::server::{KEY, Server, Step, answer, streamed};
-use posse_model::{Catalog, Choice, Keys, Models, Offer, Options, Why, try_out};
+use posse_model::{Catalog, Choice, ChoiceReason, Keys, Models, Offer, Options, try_out};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,7 @@ async fn a_local_server_that_answers_is_taken_with_its_first_model_that_talks() 
     let keys = nowhere().with("LMSTUDIO_BASE_URL", format!("{}/v1", server.url));
     let choice = chosen(keys.with("LMSTUDIO_API_KEY", "lm-key-123")).await;
     assert_eq!(choice.model, "lmstudio/qwen3:8b");
-    assert_eq!(choice.why, Why::Server { vendor: "lmstudio".to_owned() });
+    assert_eq!(choice.why, ChoiceReason::Server { vendor: "lmstudio".to_owned() });
     let asked = &server.requests()[0];
     assert!(asked.starts_with("GET /v1/models HTTP/1.1"), "{asked}");
     assert!(asked.contains("authorization: Bearer lm-key-123"), "{asked}");
@@ -89,7 +89,7 @@ async fn what_is_no_model_server_is_not_taken_for_one() {
     let models = models(keys);
     assert_eq!(
         models.choose().await.unwrap(),
-        Choice { model: "offline/planner".to_owned(), why: Why::Nothing }
+        Choice { model: "offline/planner".to_owned(), why: ChoiceReason::Nothing }
     );
     let local = models.local().await;
     let why = local[0].1.as_ref().unwrap_err();

@@ -5,8 +5,8 @@ use crate::anthropic::encode::request;
 use async_trait::async_trait;
 use posse_model::catalog::Additions;
 use posse_model::{
-    Abilities, Cassette, Catalog, Choice, DeltaSink, HostModel, Keys, Model, ModelError, ModelInfo,
-    Models, Options, Places, Recording, Replay, Reply, Request, Why,
+    Abilities, Cassette, Catalog, Choice, ChoiceReason, DeltaSink, HostModel, Keys, Model,
+    ModelError, ModelInfo, Models, Options, Places, Recording, Replay, Reply, Request,
 };
 use posse_protocol::{Message, Part, Price, Stop, Usage};
 use std::sync::Arc;
@@ -150,7 +150,7 @@ fn its_price_is_known_if_it_has_one_or_the_program_says_so() {
 async fn only_a_last_resort_is_taken_without_being_named_and_the_first_of_them() {
     let hosts = [brought("a/x"), last_resort("b/x"), last_resort("c/x")];
     let choice = models(hosts).choose().await.unwrap();
-    assert_eq!(choice, Choice { model: "b/x".to_owned(), why: Why::Nothing });
+    assert_eq!(choice, Choice { model: "b/x".to_owned(), why: ChoiceReason::Nothing });
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn it_is_neither_recorded_nor_replayed_and_a_replay_of_nothing_falls_back_
     let played = models([last_resort("a/x")]).with_cassette(replay());
     let choice = played.choose().await.unwrap();
     assert_eq!(choice.model, "a/x");
-    assert!(matches!(choice.why, Why::Cassette { .. }), "{choice:?}");
+    assert!(matches!(choice.why, ChoiceReason::Cassette { .. }), "{choice:?}");
     let model = played.resolve("a/x").unwrap();
     assert!(model.call(asked(), &|_| {}, &CancellationToken::new()).await.is_ok());
 

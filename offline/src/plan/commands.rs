@@ -146,7 +146,7 @@ fn score(command: &Command, page: &Page, purpose: Purpose) -> i32 {
 
 fn documented(pages: &[Page], purpose: Purpose) -> Vec<Known> {
     let mut found: Vec<(i32, &Page, Command)> = Vec::new();
-    let is_document = |page: &&Page| place::sort(&page.path) == place::Sort::Document;
+    let is_document = |page: &&Page| place::sort(&page.path) == place::FileRole::Document;
     for page in pages.iter().filter(is_document) {
         for command in readme::commands(page) {
             let score = score(&command, page, purpose);

@@ -3,10 +3,10 @@
 use super::scope::{self, Limited, Scope};
 use crate::answer::{Answer, cite, code, count};
 use crate::found::{Counts, Hit, Names};
-use crate::intent::Thing;
+use crate::intent::CountedThing;
 use crate::language::{self, Language};
 use crate::notes::{Notes, Search, WHOLE};
-use crate::place::{self, Sort};
+use crate::place::{self, FileRole};
 use crate::question::Question;
 use crate::shape;
 use crate::words::shortened;
@@ -16,18 +16,18 @@ const ENTRIES: usize = 5_000;
 /// Entries of a list.
 const LISTED: usize = 30;
 
-impl Thing {
+impl CountedThing {
     fn noun(self) -> &'static str {
         match self {
-            Thing::Files => "file",
-            Thing::Lines => "line",
-            Thing::Tests => "test",
-            Thing::Functions => "function",
-            Thing::Structs => "struct",
-            Thing::Classes => "class",
-            Thing::Enums => "enum",
-            Thing::Traits => "trait or interface",
-            Thing::Examples => "example",
+            CountedThing::Files => "file",
+            CountedThing::Lines => "line",
+            CountedThing::Tests => "test",
+            CountedThing::Functions => "function",
+            CountedThing::Structs => "struct",
+            CountedThing::Classes => "class",
+            CountedThing::Enums => "enum",
+            CountedThing::Traits => "trait or interface",
+            CountedThing::Examples => "example",
         }
     }
 
@@ -35,17 +35,19 @@ impl Thing {
     fn pattern(self) -> &'static str {
         match self {
             // Matches every line, and reads well where searches are shown.
-            Thing::Files | Thing::Lines | Thing::Examples => "(any line)?",
-            Thing::Tests => {
+            CountedThing::Files | CountedThing::Lines | CountedThing::Examples => "(any line)?",
+            CountedThing::Tests => {
                 r#"^\s*(#\[(\w+::)*test\b|(async )?def test_|func Test\w|@Test\b|(it|test)(\.\w+)?\(["'`])"#
             }
-            Thing::Functions => {
+            CountedThing::Functions => {
                 r"^\s*((pub(\([^)]*\))?|export|default|async|static|unsafe|const|public|private) )*(fn|func|def|function)\s"
             }
-            Thing::Structs => r"^\s*(pub(\([^)]*\))? )?struct \w|^type \w+ struct|^typedef struct",
-            Thing::Classes => r"^\s*(export |default |public |abstract |final )*class \w",
-            Thing::Enums => r"^\s*(pub(\([^)]*\))? |export |public )*enum \w",
-            Thing::Traits => {
+            CountedThing::Structs => {
+                r"^\s*(pub(\([^)]*\))? )?struct \w|^type \w+ struct|^typedef struct"
+            }
+            CountedThing::Classes => r"^\s*(export |default |public |abstract |final )*class \w",
+            CountedThing::Enums => r"^\s*(pub(\([^)]*\))? |export |public )*enum \w",
+            CountedThing::Traits => {
                 r"^\s*(pub(\([^)]*\))? |export |public )*(trait|interface) \w|^type \w+ interface"
             }
         }
@@ -63,27 +65,31 @@ fn amount(number: usize, noun: &str) -> String {
 }
 
 /// Counts `thing`.
-pub(crate) fn number(thing: Thing, question: &Question, notes: &mut Notes<'_>) -> Option<Answer> {
+pub(crate) fn number(
+    thing: CountedThing,
+    question: &Question,
+    notes: &mut Notes<'_>,
+) -> Option<Answer> {
     let scope = match scope::of(question, notes)? {
         Limited::To(scope) => scope,
         Limited::Missing(path) => return Some(scope::tell_missing(&path)),
     };
     let within = scope.shown(!question.files.is_empty());
     let mut answer = Answer::new();
-    if thing == Thing::Files {
+    if thing == CountedThing::Files {
         let files = files(question, &scope, notes)?;
         tell_number(&files, &within, &scope, &mut answer);
         return Some(answer);
     }
     let search = scope.narrow(Search::new(thing.pattern()).at_most(ENTRIES));
-    let counts = match question.files.is_empty() || thing == Thing::Lines {
+    let counts = match question.files.is_empty() || thing == CountedThing::Lines {
         true => notes.counts(&search)?,
         false => exact(&scope.path, &search, notes)?,
     };
     let mut own: Vec<(&str, u64)> = counts
         .list
         .iter()
-        .filter(|(path, _)| place::sort(path) != Sort::Foreign && is_meant(thing, path))
+        .filter(|(path, _)| place::sort(path) != FileRole::Foreign && is_meant(thing, path))
         .map(|(path, number)| (path.as_str(), *number))
         .collect();
     let all: u64 = own.iter().map(|(_, number)| number).sum();
@@ -96,7 +102,7 @@ pub(crate) fn number(thing: Thing, question: &Question, notes: &mut Notes<'_>) -
         many => format!(" in {}", count(many.len(), "file")),
     };
     let noun = format!("{kind}{}", thing.noun());
-    if thing == Thing::Tests && all == 0 {
+    if thing == CountedThing::Tests && all == 0 {
         answer.say(format!(
             "I found no tests{within}. I recognise those of Rust, Python, JavaScript, TypeScript, \
                 Go and Java."
@@ -104,7 +110,7 @@ pub(crate) fn number(thing: Thing, question: &Question, notes: &mut Notes<'_>) -
         return Some(answer);
     }
     let counted = match thing {
-        Thing::Files | Thing::Lines => "",
+        CountedThing::Files | CountedThing::Lines => "",
         _ if !question.files.is_empty() => "",
         _ => " I counted the lines that begin one; examples in comments may be among them.",
     };
@@ -133,8 +139,8 @@ fn exact(path: &str, search: &Search, notes: &mut Notes<'_>) -> Option<Counts> {
 }
 
 /// Tests and definitions are counted in code only.
-fn is_meant(thing: Thing, path: &str) -> bool {
-    thing == Thing::Lines || language::is_code(path)
+fn is_meant(thing: CountedThing, path: &str) -> bool {
+    thing == CountedThing::Lines || language::is_code(path)
 }
 
 /// `Rust `, when only files of one language are meant.
@@ -155,7 +161,7 @@ fn files(question: &Question, scope: &Scope, notes: &mut Notes<'_>) -> Option<Na
     };
     files.list.retain(|path| {
         scope.holds(path)
-            && place::sort(path) != Sort::Foreign
+            && place::sort(path) != FileRole::Foreign
             && (!source || language::is_code(path))
     });
     files.list.sort();
@@ -175,14 +181,18 @@ fn tell_number(files: &Names, within: &str, scope: &Scope, answer: &mut Answer) 
 }
 
 /// Lists `thing`.
-pub(crate) fn list(thing: Thing, question: &Question, notes: &mut Notes<'_>) -> Option<Answer> {
+pub(crate) fn list(
+    thing: CountedThing,
+    question: &Question,
+    notes: &mut Notes<'_>,
+) -> Option<Answer> {
     let scope = match scope::of(question, notes)? {
         Limited::To(scope) => scope,
         Limited::Missing(path) => return Some(scope::tell_missing(&path)),
     };
     let within = scope.shown(!question.files.is_empty());
     let mut answer = Answer::new();
-    if thing == Thing::Files {
+    if thing == CountedThing::Files {
         let files = files(question, &scope, notes)?;
         let noun = format!("{}file", languages(&scope));
         if files.list.is_empty() {
@@ -202,7 +212,7 @@ pub(crate) fn list(thing: Thing, question: &Question, notes: &mut Notes<'_>) -> 
     let mut own: Vec<_> = hits
         .list
         .iter()
-        .filter(|hit| place::sort(&hit.path) != Sort::Foreign && language::is_code(&hit.path))
+        .filter(|hit| place::sort(&hit.path) != FileRole::Foreign && language::is_code(&hit.path))
         .collect();
     let mut noun = thing.noun().to_owned();
     if question.has("public") {

@@ -3,7 +3,7 @@
 use super::{project, search};
 use crate::answer::{Answer, cite, code};
 use crate::found::Page;
-use crate::intent::Manner;
+use crate::intent::SearchForm;
 use crate::manifest;
 use crate::notes::{Notes, WHOLE, together};
 use crate::place::{base, depth};
@@ -93,7 +93,7 @@ pub(super) fn version(question: &Question, notes: &mut Notes<'_>) -> Option<Answ
     }
     if answer.is_empty() && needed {
         // A document may say what no manifest states.
-        return search::look(question, Manner::Passages, notes);
+        return search::look(question, SearchForm::Passages, notes);
     }
     if answer.is_empty() {
         let read: Vec<&str> = pages.iter().map(|page| base(&page.path)).collect();

@@ -60,7 +60,7 @@ fn find(file: &File, notes: &mut Notes<'_>) -> Option<Vec<String>> {
     let named = file.path.trim_matches('/');
     let ending = if place::base(named).contains('.') { "" } else { "*" };
     let mut found = notes.glob(&format!("**/{named}{ending}"))?.list;
-    found.retain(|path| place::sort(path) != place::Sort::Foreign || path == named);
+    found.retain(|path| place::sort(path) != place::FileRole::Foreign || path == named);
     found.sort_by_key(|path| (path != named, place::depth(path), path.len()));
     Some(found)
 }

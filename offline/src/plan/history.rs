@@ -2,8 +2,8 @@
 
 use crate::answer::{Answer, cite, code};
 use crate::definition::Kind;
-use crate::notes::{Notes, Said, Search, quote};
-use crate::place::{self, Sort};
+use crate::notes::{CommandOutput, Notes, Search, quote};
+use crate::place::{self, FileRole};
 use crate::question::Question;
 use crate::rank;
 use crate::words::shortened;
@@ -77,7 +77,9 @@ pub(crate) fn look(question: &Question, notes: &mut Notes<'_>) -> Option<Answer>
             let log =
                 format!("log -n {COMMITS} {FORMAT} -s --no-ext-diff --no-textconv -L {range}");
             match notes.git(&log, "list the commits of some lines")? {
-                Said::Output(text) => tell_lines(&name, &cite(&path, first), &text, &mut answer),
+                CommandOutput::Output(text) => {
+                    tell_lines(&name, &cite(&path, first), &text, &mut answer)
+                }
                 // Lines that were not committed yet have no history; their file may have.
                 _ => tell_file(&path, notes, &mut answer)?,
             }
@@ -92,7 +94,7 @@ fn tell_people(notes: &mut Notes<'_>, answer: &mut Answer) -> Option<()> {
     let (authors, latest) = (authors?, latest?);
     if let Some(text) = output(&authors, answer) {
         answer.say("Commits by author:").block(&lines(text, COMMITS * 2), "");
-        if let Said::Output(latest) = &latest {
+        if let CommandOutput::Output(latest) = &latest {
             answer.say("The latest commits:").block(&lines(latest, 5), "");
         }
     }
@@ -156,7 +158,7 @@ fn subject(question: &Question, notes: &mut Notes<'_>) -> Option<Subject> {
     // "the release script", "the parser": a file whose name has all the words.
     let files = notes.glob("**/*")?;
     let fits = |path: &&String| left.iter().all(|term| term.is_in(path));
-    let own = |path: &&String| !matches!(place::sort(path), Sort::Test | Sort::Foreign);
+    let own = |path: &&String| !matches!(place::sort(path), FileRole::Test | FileRole::Foreign);
     let mut named = files.list.iter().filter(fits).filter(own);
     match (named.next(), named.next()) {
         (Some(only), None) => Some(Subject::File(only.clone())),
@@ -165,18 +167,20 @@ fn subject(question: &Question, notes: &mut Notes<'_>) -> Option<Subject> {
 }
 
 /// The output of git; without it, the answer says why.
-fn output<'s>(said: &'s Said, answer: &mut Answer) -> Option<&'s str> {
+fn output<'s>(said: &'s CommandOutput, answer: &mut Answer) -> Option<&'s str> {
     match said {
-        Said::Output(text) => return Some(text),
-        Said::Failed(text) if text.contains("not a git repo") || text.contains("outside repo") => {
+        CommandOutput::Output(text) => return Some(text),
+        CommandOutput::Failed(text)
+            if text.contains("not a git repo") || text.contains("outside repo") =>
+        {
             answer.say("This folder is not in a git repository, so I know nothing of its history.");
         }
-        Said::Failed(text) => {
+        CommandOutput::Failed(text) => {
             let reason =
                 text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason");
             answer.say(format!("Git could not tell: {}.", code(&shortened(reason.trim(), 160))));
         }
-        Said::NoShell => {
+        CommandOutput::NoShell => {
             answer.say(
                 "I cannot ask git here: this agent has no shell. Ask an agent with the tool Bash, \
                     such as `general-purpose`, or run `git log` yourself.",
@@ -199,7 +203,7 @@ fn tell_file(path: &str, notes: &mut Notes<'_>, answer: &mut Answer) -> Option<(
         return Some(());
     };
     answer.say(format!("{} was changed last in {}.", code(path), code(newest)));
-    if let Said::Output(added) = added
+    if let CommandOutput::Output(added) = added
         && let Some(oldest) = lines(&added, 50).last()
     {
         answer.say(format!("It was added in {}.", code(oldest)));

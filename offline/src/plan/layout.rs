@@ -7,7 +7,7 @@ use crate::answer::{Answer, cite, code, count};
 use crate::found::{Names, Page};
 use crate::language;
 use crate::notes::{Notes, WHOLE, together};
-use crate::place::{self, Sort, folder, is_readme};
+use crate::place::{self, FileRole, folder, is_readme};
 use crate::question::Question;
 use crate::{readme, words};
 
@@ -125,7 +125,7 @@ pub(super) fn parts(within: &str, top: &[String], files: &Names) -> Vec<Part> {
         shown: name.to_owned(),
     };
     let all = top.iter().filter(|name| !name.starts_with('.')).map(part);
-    let own = all.filter(|part| place::sort(&format!("{}/x", part.path)) != Sort::Foreign);
+    let own = all.filter(|part| place::sort(&format!("{}/x", part.path)) != FileRole::Foreign);
     let (mut folders, plain): (Vec<Part>, Vec<Part>) =
         own.partition(|part| part.shown.ends_with('/'));
     folders.retain(|part| {
@@ -133,7 +133,7 @@ pub(super) fn parts(within: &str, top: &[String], files: &Names) -> Vec<Part> {
         unknown || files.list.iter().any(|file| part.holds(file))
     });
     if folders.is_empty() || !within.is_empty() {
-        let is_own = |part: &Part| place::sort(&part.path) != Sort::Foreign;
+        let is_own = |part: &Part| place::sort(&part.path) != FileRole::Foreign;
         folders.extend(plain.into_iter().filter(is_own));
     }
     folders

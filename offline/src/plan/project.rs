@@ -7,18 +7,18 @@ use crate::found::{Names, Page};
 use crate::language;
 use crate::manifest;
 use crate::notes::{Notes, WHOLE, together};
-use crate::place::{self, Sort, base, depth};
+use crate::place::{self, FileRole, base, depth};
 use crate::{readme, words};
 
 /// Documents that describe a project.
 const READMES: &str = "**/{README*,readme*,Readme*}";
 /// The `most` paths that are nearest to the top, foreign ones left out.
 pub(super) fn nearest(paths: &[String], most: usize) -> Vec<String> {
-    let is_own = |path: &&String| !matches!(place::sort(path), Sort::Foreign | Sort::Test);
+    let is_own = |path: &&String| !matches!(place::sort(path), FileRole::Foreign | FileRole::Test);
     let mut own: Vec<&String> = paths.iter().filter(is_own).collect();
     // Examples count only if there is nothing else.
-    if own.iter().any(|path| place::sort(path) != Sort::Example) {
-        own.retain(|path| place::sort(path) != Sort::Example);
+    if own.iter().any(|path| place::sort(path) != FileRole::Example) {
+        own.retain(|path| place::sort(path) != FileRole::Example);
     }
     own.sort_by_key(|path| (depth(path), preference(path)));
     own.into_iter().take(most).cloned().collect()
@@ -54,7 +54,7 @@ pub(crate) fn overview(notes: &mut Notes<'_>) -> Option<Answer> {
     let head = head.map(|head| (*head).to_owned());
     let head = head.or_else(|| files.list.iter().find(program).cloned());
     let mut others = nearest(&files.list, 60);
-    others.retain(|path| is_top(path) && place::sort(path) == Sort::Document);
+    others.retain(|path| is_top(path) && place::sort(path) == FileRole::Document);
     others.truncate(if readme.is_empty() { 5 } else { 0 });
     let readme = together(readme.iter().map(|path| notes.read(path, 1, 200)));
     let described = together(described.iter().map(|path| notes.read(path, 1, WHOLE)));
@@ -138,7 +138,7 @@ fn tell_readme(page: &Page, described: &[Page], answer: &mut Answer) -> bool {
 /// `Rust (12), Markdown (3)`: the languages of these files.
 pub(super) fn by_language(files: &Names) -> Option<String> {
     let mut counts: Vec<(&'static str, usize)> = Vec::new();
-    for path in files.list.iter().filter(|path| place::sort(path) != Sort::Foreign) {
+    for path in files.list.iter().filter(|path| place::sort(path) != FileRole::Foreign) {
         let Some(called) = language::called(path) else { continue };
         match counts.iter_mut().find(|(known, _)| *known == called) {
             Some((_, count)) => *count += 1,

@@ -6,10 +6,10 @@ use super::scope::{self, Limited, Scope};
 use crate::answer::{Answer, cite, code, count};
 use crate::definition::{Kind, definition};
 use crate::found::{Hit, Hits, Page};
-use crate::intent::Manner;
+use crate::intent::SearchForm;
 use crate::language::{self, Language};
 use crate::notes::{Notes, Search, together};
-use crate::place::{self, Sort};
+use crate::place::{self, FileRole};
 use crate::question::Question;
 use crate::words::{Term, escape};
 use crate::{rank, shape};
@@ -49,7 +49,7 @@ struct Weighed {
 }
 
 /// Searches for what `question` is about.
-pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -> Option<Answer> {
+pub(super) fn look(question: &Question, form: SearchForm, notes: &mut Notes<'_>) -> Option<Answer> {
     let scope = match scope::of(question, notes)? {
         Limited::To(scope) => scope,
         Limited::Missing(path) => return Some(scope::tell_missing(&path)),
@@ -58,9 +58,9 @@ pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -
         return quoted(question, &scope, notes);
     }
     let names = question.names.iter().map(|name| Term::new(&name.name));
-    let covering = match manner {
-        Manner::Tests => "cover covers covering exercise check",
-        Manner::Number => "count number",
+    let covering = match form {
+        SearchForm::Tests => "cover covers covering exercise check",
+        SearchForm::Number => "count number",
         _ => "",
     };
     let mut terms: Vec<Term> = names.chain(question.left(covering).cloned()).collect();
@@ -80,11 +80,15 @@ pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -
     }
     let hits = lines(&terms, &scope, notes)?;
     let mut answer = Answer::new();
-    match manner {
-        Manner::Number => drop(answer.say(
-            "I cannot count that: I count files, lines, tests, functions, classes and the like.",
-        )),
-        Manner::Reason => drop(answer.say("I cannot explain or judge that: I search and quote.")),
+    match form {
+        SearchForm::Number => {
+            answer.say(
+                "I cannot count that: I count files, lines, tests, functions, classes and the like.",
+            );
+        }
+        SearchForm::Reason => {
+            answer.say("I cannot explain or judge that: I search and quote.");
+        }
         _ => {}
     }
     let weighed = weigh(terms, &hits);
@@ -98,12 +102,12 @@ pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -
         ));
         return Some(answer);
     }
-    if manner == Manner::Files {
+    if form == SearchForm::Files {
         tell_files(&known, &missing, &hits, &mut answer);
         return Some(answer);
     }
     let mut passages = passages(&hits.list, &known, explains);
-    if manner == Manner::Tests {
+    if form == SearchForm::Tests {
         passages.retain(|passage| place::is_test(&passage.hit.path));
     }
     if passages.is_empty() {
@@ -125,7 +129,8 @@ pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -
     if question.begins("where|which file|what file|in which file") {
         tell_namesakes(&known, &hits, &mut answer);
     }
-    let is_test = |page: &Page, line: usize| manner != Manner::Tests && shape::is_test(page, line);
+    let is_test =
+        |page: &Page, line: usize| form != SearchForm::Tests && shape::is_test(page, line);
     let mut told: Vec<(&Passage, &Page)> = passages.iter().zip(&pages).collect();
     told.sort_by_key(|(passage, page)| is_test(page, passage.hit.line));
     for (passage, page) in told {
@@ -204,10 +209,10 @@ fn factor(path: &str) -> f64 {
     let passing = "changelog changes history news releases notice authors";
     match place::sort(path) {
         _ if crate::words::has(passing, stem.split('-').next().unwrap_or_default()) => 0.1,
-        Sort::Foreign => 0.1,
-        Sort::Test => 0.5,
-        Sort::Example => 0.7,
-        Sort::Document | Sort::Source => 1.0,
+        FileRole::Foreign => 0.1,
+        FileRole::Test => 0.5,
+        FileRole::Example => 0.7,
+        FileRole::Document | FileRole::Source => 1.0,
     }
 }
 
@@ -234,7 +239,7 @@ fn passages(hits: &[Hit], weighed: &[Weighed], explains: bool) -> Vec<Passage> {
         let stem = place::stem(&hit.path);
         let named = weighed.iter().filter(|word| word.term.is_in(stem)).map(|word| word.weight);
         let score = (score + bonus(&best) + 0.3 * named.sum::<f64>()) * factor(&hit.path);
-        let told = explains && place::sort(&hit.path) == Sort::Document;
+        let told = explains && place::sort(&hit.path) == FileRole::Document;
         let score = if told { score * 1.6 } else { score };
         let last = window.last().map_or(hit.line, |last| last.line);
         found.push(Passage { hit: best.clone(), lines: (hit.line, last), score, has });
@@ -302,7 +307,7 @@ fn tell_namesakes(known: &[Weighed], hits: &Hits, answer: &mut Answer) {
         .list
         .iter()
         .map(|hit| hit.path.as_str())
-        .filter(|path| place::sort(path) == Sort::Source)
+        .filter(|path| place::sort(path) == FileRole::Source)
         .filter(|path| known.iter().any(|word| word.term.is_form_of(place::stem(path))))
         .collect();
     paths.sort_unstable();

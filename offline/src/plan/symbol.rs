@@ -5,9 +5,9 @@ use super::search;
 use crate::answer::{Answer, cite, code, count};
 use crate::definition::{self, Kind};
 use crate::found::{Hit, Hits, Page};
-use crate::intent::{Aspect, Manner};
+use crate::intent::{Aspect, SearchForm};
 use crate::notes::{Notes, Search, WHOLE, together};
-use crate::place::{self, Sort};
+use crate::place::{self, FileRole};
 use crate::question::{Name, Question};
 use crate::rank::{self, Defined};
 use crate::words::Term;
@@ -65,7 +65,7 @@ pub(super) fn look(question: &Question, aspect: Aspect, notes: &mut Notes<'_>) -
     }
     if answer.is_empty() && unknown.iter().all(|name| !name.sure) {
         // A word that counts as a name only because of its place in the sentence.
-        return search::look(question, Manner::Passages, notes);
+        return search::look(question, SearchForm::Passages, notes);
     }
     for name in unknown {
         tell_unknown(name, &scope, notes, &mut answer)?;
@@ -92,7 +92,7 @@ pub(super) fn certain(question: &Question, notes: &mut Notes<'_>) -> Option<Opti
 }
 
 fn is_own(found: &Defined) -> bool {
-    found.kind.is_major() && place::sort(&found.hit.path) == Sort::Source
+    found.kind.is_major() && place::sort(&found.hit.path) == FileRole::Source
 }
 
 /// Lines that have `name` as a whole word.
@@ -363,7 +363,7 @@ fn tell_unknown(
     };
     let lines = notes.lines(&Search::new(words::escape(&part)).any_case().at_most(LINES))?;
     let mut near: Vec<(&Hit, Kind, &str)> = Vec::new();
-    for hit in lines.list.iter().filter(|hit| place::sort(&hit.path) == Sort::Source) {
+    for hit in lines.list.iter().filter(|hit| place::sort(&hit.path) == FileRole::Source) {
         if let Some(found) = definition::definition(language::of(&hit.path), &hit.text)
             && found.kind.is_major()
             && found.name.to_lowercase().contains(&part)

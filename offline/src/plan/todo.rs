@@ -4,7 +4,7 @@ use super::scope::{self, Limited};
 use crate::answer::{Answer, cite, code, count};
 use crate::found::Hit;
 use crate::notes::{Notes, Search};
-use crate::place::{self, Sort};
+use crate::place::{self, FileRole};
 use crate::question::Question;
 use crate::words::shortened;
 
@@ -21,7 +21,7 @@ pub(crate) fn look(question: &Question, notes: &mut Notes<'_>) -> Option<Answer>
     let boxes = Search::new(r"^\s*[-*] \[ \] ").files_like("**/*.{md,txt,org}").at_most(60);
     let boxes = notes.lines(&scope.narrow(boxes));
     let (marks, boxes) = (marks?, boxes?);
-    let own = marks.list.iter().filter(|hit| place::sort(&hit.path) != Sort::Foreign);
+    let own = marks.list.iter().filter(|hit| place::sort(&hit.path) != FileRole::Foreign);
     // Only a mark at the beginning of a comment counts, not one in a sentence about marks.
     let (mut found, mentioned): (Vec<&Hit>, Vec<&Hit>) = own.partition(|hit| is_meant(hit));
     found.sort_by_key(|hit| place::is_test(&hit.path));

@@ -6,7 +6,7 @@ use crate::budget;
 use crate::definition::field::Field;
 use crate::definition::reading::Written;
 use crate::definition::{AgentDefinition, PermissionMode};
-use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::problem::{Findings, Position};
 use crate::limits::narrowed;
 use crate::tool_facts::filter::allowed;
 use crate::tool_facts::{ToolFacts, only_looks};
@@ -33,7 +33,7 @@ pub(crate) fn apply(
     } else if models != ModelChoice::default() {
         let reason = "`model` and `effort` have no effect: this folder is not trusted, so it can only \
                       restrict an agent";
-        findings.note(Place::UNKNOWN, reason);
+        findings.note(Position::UNKNOWN, reason);
     }
     if let Some(color) = &change.color {
         spec.color.clone_from(color);
@@ -48,7 +48,7 @@ pub(crate) fn apply(
                     "a project may not set `{}` of an agent; it belongs into your own settings",
                     field.name()
                 );
-                findings.error(Place::UNKNOWN, reason);
+                findings.error(Position::UNKNOWN, reason);
             }
             spec.rights.mode = change.rights.mode().into_iter().chain(spec.rights.mode).min();
             spec.limits = narrowed(&change.limits(), &spec.limits, limits);
@@ -75,7 +75,7 @@ pub(crate) fn apply(
     if change.rights.permission_mode == Some(PermissionMode::Plan) {
         keep(&mut spec.rights, tools, only_looks);
     }
-    require_tools(&mut spec.rights, Place::UNKNOWN, tools, findings);
+    require_tools(&mut spec.rights, Position::UNKNOWN, tools, findings);
 }
 
 /// Fields that a project may not set: with them, it could instruct an agent with more rights.

@@ -7,7 +7,7 @@ use crate::definition::reading::{self, Form, Written};
 use crate::files;
 use crate::front_matter::FILE_BYTES;
 use crate::front_matter::node::Node;
-use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::problem::{Findings, Position};
 use posse_protocol::AgentName;
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub(crate) fn of_file(path: &Path, form: Form) -> Draft {
     match files::read(path, FILE_BYTES) {
         Ok(text) => of_text(&text, path, form, &mut draft),
         Err(reason) => {
-            draft.findings.error(Place::UNKNOWN, reason);
+            draft.findings.error(Position::UNKNOWN, reason);
             draft.name = stem(path).and_then(|stem| stem.parse().ok());
         }
     }
@@ -39,7 +39,7 @@ pub(crate) fn of_file(path: &Path, form: Form) -> Draft {
 pub(crate) fn of_text(text: &str, path: &Path, form: Form, draft: &mut Draft) {
     let Some(written) = markdown::read(text, form, &mut draft.findings) else {
         let reason = "this is no agent: it has no front matter between lines `---`";
-        draft.findings.warning(Place::UNKNOWN, reason);
+        draft.findings.warning(Position::UNKNOWN, reason);
         return;
     };
     draft.written = written;
@@ -59,12 +59,12 @@ pub(crate) fn of_text(text: &str, path: &Path, form: Form, draft: &mut Draft) {
         Ok(name) if is_named || draft.findings.first_error().is_some() => draft.name = Some(name),
         Ok(name) => {
             let reason = format!("it has no `name`, so it is called like its file, `{name}`");
-            draft.findings.note(Place { line: 1, column: 1 }, reason);
+            draft.findings.note(Position { line: 1, column: 1 }, reason);
             draft.name = Some(name);
         }
         Err(error) if draft.findings.first_error().is_none() => {
             let reason = format!("it has no `name`, and its file's cannot be one: {error}");
-            draft.findings.error(Place { line: 1, column: 1 }, reason);
+            draft.findings.error(Position { line: 1, column: 1 }, reason);
         }
         Err(_) => {}
     }

@@ -1,7 +1,7 @@
 //! Parses JSON into nodes with places, for the map of agents that the command line gives.
 
 use crate::front_matter::node::{Content, Key, Node};
-use crate::front_matter::problem::{Finding, Level, Place};
+use crate::front_matter::problem::{Finding, Level, Position};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,11 +13,11 @@ const PLACED: usize = 4;
 /// Reads a map. Returns its entries in order, including duplicates.
 pub(crate) fn read(text: &str) -> Result<Vec<(Key, Node)>, Finding> {
     let wrong = |error: serde_json::Error| {
-        let place = Place { line: error.line() as u32, column: error.column() as u32 };
+        let place = Position { line: error.line() as u32, column: error.column() as u32 };
         finding(place, format!("not valid JSON: {}", without_place(&error)))
     };
     let whole: &RawValue = serde_json::from_str(text).map_err(wrong)?;
-    let mut cursor = Cursor { text, offset: 0, place: Place { line: 1, column: 1 } };
+    let mut cursor = Cursor { text, offset: 0, place: Position { line: 1, column: 1 } };
     let node = cursor.node(whole, 0).map_err(|place| {
         finding(place, "this is nested too deeply; agents need no more than a few levels")
     })?;
@@ -33,7 +33,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<(Key, Node)>, Finding> {
     }
 }
 
-fn finding(place: Place, reason: impl Into<String>) -> Finding {
+fn finding(place: Position, reason: impl Into<String>) -> Finding {
     Finding { place, level: Level::Error, reason: reason.into() }
 }
 
@@ -47,12 +47,12 @@ fn without_place(error: &serde_json::Error) -> String {
 struct Cursor<'t> {
     text: &'t str,
     offset: usize,
-    place: Place,
+    place: Position,
 }
 
 impl<'t> Cursor<'t> {
     /// The node of `raw`, or the place where it is nested too deeply.
-    fn node(&mut self, raw: &'t RawValue, level: usize) -> Result<Node, Place> {
+    fn node(&mut self, raw: &'t RawValue, level: usize) -> Result<Node, Position> {
         let place = self.advance(raw);
         let first = raw.get().bytes().next();
         let content = match first {
@@ -79,12 +79,12 @@ impl<'t> Cursor<'t> {
     }
 
     /// Moves to the start of `raw`, a slice of the text, and returns its place.
-    fn advance(&mut self, raw: &RawValue) -> Place {
+    fn advance(&mut self, raw: &RawValue) -> Position {
         let start = (raw.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         if let Some(passed) = self.text.get(self.offset..start) {
             for char in passed.chars() {
                 match char {
-                    '\n' => self.place = Place { line: self.place.line + 1, column: 1 },
+                    '\n' => self.place = Position { line: self.place.line + 1, column: 1 },
                     _ => self.place.column += 1,
                 }
             }
@@ -131,7 +131,7 @@ mod tests {
         let names: Vec<&str> = entries.iter().map(|(key, _)| key.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "a"]);
         let Content::List(list) = &entries[1].1.content else { panic!() };
-        assert_eq!(list[1].place, Place { line: 3, column: 14 });
+        assert_eq!(list[1].place, Position { line: 3, column: 14 });
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::source::{Source, Sources};
 use super::{AgentCatalog, Entry};
 use crate::error::Error;
 use crate::tool_facts::ToolFacts;
-use crate::trust::{self, Standing};
+use crate::trust::{self, TrustStatus};
 use posse_protocol::{AgentName, AgentSpec, Budget, Limits};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,7 @@ struct Shared {
     current: Mutex<Current>,
     /// Where to look; `None` for a catalog that never changes. The lock is held during a check; a caller of `current`
     /// that finds it held uses the known catalog.
-    desk: Option<Mutex<Desk>>,
+    source_reader: Option<Mutex<SourceReader>>,
     interval: Duration,
 }
 
@@ -37,7 +37,7 @@ struct Current {
     looked: Option<Instant>,
 }
 
-struct Desk {
+struct SourceReader {
     sources: Sources,
     reader: Reader,
 }
@@ -64,14 +64,16 @@ impl LiveCatalog {
     fn unread_with_interval(sources: Sources, interval: Duration) -> Self {
         let catalog = Arc::new(AgentCatalog::of(Vec::new(), Vec::new()));
         let current = Mutex::new(Current { catalog, looked: None });
-        let desk = Some(Mutex::new(Desk { sources, reader: Reader::default() }));
-        LiveCatalog { shared: Arc::new(Shared { current, desk, interval }) }
+        let source_reader = Some(Mutex::new(SourceReader { sources, reader: Reader::default() }));
+        LiveCatalog { shared: Arc::new(Shared { current, source_reader, interval }) }
     }
 
     /// The current agents.
     pub fn current(&self) -> Arc<AgentCatalog> {
         let mut current = self.lock();
-        let Some(desk) = &self.shared.desk else { return current.catalog.clone() };
+        let Some(source_reader) = &self.shared.source_reader else {
+            return current.catalog.clone();
+        };
         match current.looked {
             Some(looked) if looked.elapsed() < self.shared.interval => {
                 return current.catalog.clone();
@@ -84,42 +86,53 @@ impl LiveCatalog {
         }
         let known = current.catalog.clone();
         drop(current);
-        match desk.try_lock() {
-            Ok(mut desk) => self.look(&mut desk, known),
+        match source_reader.try_lock() {
+            Ok(mut source_reader) => self.look(&mut source_reader, known),
             Err(_) => known,
         }
     }
 
     /// The current agents. Checks the files even if the last check was a moment ago.
     pub fn refresh(&self) -> Arc<AgentCatalog> {
-        let Some(desk) = &self.shared.desk else { return self.lock().catalog.clone() };
-        let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(source_reader) = &self.shared.source_reader else {
+            return self.lock().catalog.clone();
+        };
+        let mut source_reader = source_reader.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.lock().catalog.clone();
-        self.look(&mut desk, known)
+        self.look(&mut source_reader, known)
     }
 
     /// The folder in which the agents were looked for, if any.
     pub fn working_folder(&self) -> Option<PathBuf> {
-        let desk = self.shared.desk.as_ref()?;
-        let desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
-        desk.sources.working_folder.clone()
+        let source_reader = self.shared.source_reader.as_ref()?;
+        let source_reader = source_reader.lock().unwrap_or_else(PoisonError::into_inner);
+        source_reader.sources.working_folder.clone()
     }
 
     /// The temporarily trusted folders, each with the hash of its contents that were trusted.
     pub(crate) fn trusted_for_now(&self) -> BTreeMap<String, String> {
-        let Some(desk) = &self.shared.desk else { return BTreeMap::new() };
-        desk.lock().unwrap_or_else(PoisonError::into_inner).sources.settings.trust.for_now()
+        let Some(source_reader) = &self.shared.source_reader else { return BTreeMap::new() };
+        source_reader
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .sources
+            .settings
+            .trust
+            .for_now()
     }
 
     /// The current agents if these folders are trusted as well, as long as their contents have these hashes.
     pub(crate) fn trusting(&self, trusted: &BTreeMap<String, String>) -> Arc<AgentCatalog> {
         let known = self.current();
-        let Some(desk) = &self.shared.desk else { return known };
-        let desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(trust) = desk.sources.settings.trust.and_as(trusted) else { return known };
-        let mut sources = desk.sources.clone();
-        let (limits, budget) = (desk.reader.limits.clone(), desk.reader.budget.clone());
-        drop(desk);
+        let Some(source_reader) = &self.shared.source_reader else { return known };
+        let source_reader = source_reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(trust) = source_reader.sources.settings.trust.and_as(trusted) else {
+            return known;
+        };
+        let mut sources = source_reader.sources.clone();
+        let (limits, budget) =
+            (source_reader.reader.limits.clone(), source_reader.reader.budget.clone());
+        drop(source_reader);
         sources.settings.trust = trust;
         let host = known.entries().iter().filter(|entry| entry.source == Source::Host);
         let mut reader = Reader::default();
@@ -129,22 +142,22 @@ impl LiveCatalog {
 
     /// Whether `folder` is trusted. A changed folder also counts as trusted if its definition of the agent `name` is
     /// still trusted.
-    pub(crate) fn standing(&self, folder: &Path, name: &AgentName) -> Standing {
-        let Some(desk) = &self.shared.desk else { return Standing::Unknown };
+    pub(crate) fn standing(&self, folder: &Path, name: &AgentName) -> TrustStatus {
+        let Some(source_reader) = &self.shared.source_reader else { return TrustStatus::Unknown };
         let standing = {
-            let desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
-            desk.sources.settings.trust.standing(folder)
+            let source_reader = source_reader.lock().unwrap_or_else(PoisonError::into_inner);
+            source_reader.sources.settings.trust.standing(folder)
         };
         let is_of_folder = |entry: &&Entry| match &entry.source {
             Source::Project { path } => trust::folder_of(path) == folder,
             _ => false,
         };
-        let trusted = |entry: &Entry| entry.standing == Some(Standing::Trusted);
+        let trusted = |entry: &Entry| entry.standing == Some(TrustStatus::Trusted);
         match standing {
-            Standing::Changed
+            TrustStatus::Changed
                 if self.refresh().entry(name).filter(is_of_folder).is_some_and(trusted) =>
             {
-                Standing::Trusted
+                TrustStatus::Trusted
             }
             standing => standing,
         }
@@ -153,17 +166,18 @@ impl LiveCatalog {
     /// Sets the existing tools, in place of the tools in the sources, and the limits and the budget that agents of
     /// projects cannot exceed. Has no effect on a catalog that was built from an [`AgentCatalog`].
     pub fn configure(&self, tools: Vec<ToolFacts>, limits: &Limits, budget: &Budget) {
-        let Some(desk) = &self.shared.desk else { return };
-        let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = (&desk.reader.limits, &desk.reader.budget) == (limits, budget);
-        if desk.sources.tools != tools || !same {
-            desk.sources.tools = tools;
-            (desk.reader.limits, desk.reader.budget) = (limits.clone(), budget.clone());
+        let Some(source_reader) = &self.shared.source_reader else { return };
+        let mut source_reader = source_reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = (&source_reader.reader.limits, &source_reader.reader.budget) == (limits, budget);
+        if source_reader.sources.tools != tools || !same {
+            source_reader.sources.tools = tools;
+            (source_reader.reader.limits, source_reader.reader.budget) =
+                (limits.clone(), budget.clone());
             let current = self.lock();
             let known = current.looked.map(|_| current.catalog.clone());
             drop(current);
             if let Some(known) = known {
-                self.read(&mut desk, &known);
+                self.read(&mut source_reader, &known);
             }
         }
     }
@@ -185,24 +199,28 @@ impl LiveCatalog {
         // The lock keeps a concurrent check from restoring the catalog without this change.
         let _desk = self
             .shared
-            .desk
+            .source_reader
             .as_ref()
-            .map(|desk| desk.lock().unwrap_or_else(PoisonError::into_inner));
+            .map(|source_reader| source_reader.lock().unwrap_or_else(PoisonError::into_inner));
         change(Arc::make_mut(&mut self.lock().catalog))
     }
 
-    fn look(&self, desk: &mut Desk, known: Arc<AgentCatalog>) -> Arc<AgentCatalog> {
+    fn look(
+        &self,
+        source_reader: &mut SourceReader,
+        known: Arc<AgentCatalog>,
+    ) -> Arc<AgentCatalog> {
         let is_read = self.lock().looked.is_some();
-        match !is_read || desk.reader.is_stale(&desk.sources) {
-            true => self.read(desk, &known),
+        match !is_read || source_reader.reader.is_stale(&source_reader.sources) {
+            true => self.read(source_reader, &known),
             false => known,
         }
     }
 
-    fn read(&self, desk: &mut Desk, known: &AgentCatalog) -> Arc<AgentCatalog> {
+    fn read(&self, source_reader: &mut SourceReader, known: &AgentCatalog) -> Arc<AgentCatalog> {
         let host = known.entries().iter().filter(|entry| entry.source == Source::Host);
         let host: Vec<Entry> = host.cloned().collect();
-        let catalog = Arc::new(desk.reader.load(&desk.sources, host));
+        let catalog = Arc::new(source_reader.reader.load(&source_reader.sources, host));
         let mut current = self.lock();
         current.catalog = catalog.clone();
         current.looked = Some(Instant::now());
@@ -219,7 +237,9 @@ impl From<AgentCatalog> for LiveCatalog {
     fn from(catalog: AgentCatalog) -> Self {
         let current =
             Mutex::new(Current { catalog: Arc::new(catalog), looked: Some(Instant::now()) });
-        LiveCatalog { shared: Arc::new(Shared { current, desk: None, interval: INTERVAL }) }
+        LiveCatalog {
+            shared: Arc::new(Shared { current, source_reader: None, interval: INTERVAL }),
+        }
     }
 }
 

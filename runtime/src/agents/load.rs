@@ -13,9 +13,9 @@ use crate::definition::reading::{Form, Written};
 use crate::error::quoted;
 use crate::files::{self, Kept, Stamp};
 use crate::front_matter::FILE_BYTES;
-use crate::front_matter::problem::{Finding, Findings, Level, Place, Problem};
+use crate::front_matter::problem::{Finding, Findings, Level, Position, Problem};
 use crate::limits::stricter;
-use crate::trust::{self, Standing, Verdict, Verdicts};
+use crate::trust::{self, TrustStatus, Verdict, Verdicts};
 use posse_protocol::{AgentName, Budget, Limits};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -74,18 +74,18 @@ struct Settings {
 
 impl Settings {
     /// Whether `file` of `source` is trusted; `None` if the source is not a project.
-    fn standing(&self, source: &Source, file: Option<&Path>) -> Option<Standing> {
+    fn standing(&self, source: &Source, file: Option<&Path>) -> Option<TrustStatus> {
         let Source::Project { path } = source else { return None };
         let verdict = self.verdicts.get(&trust::folder_of(path));
         let of_file = |verdict: &Verdict| match file.filter(|file| file != path) {
             Some(file) => verdict.of_agent(file),
             None => verdict.of_settings(),
         };
-        Some(verdict.map_or(Standing::Unknown, of_file))
+        Some(verdict.map_or(TrustStatus::Unknown, of_file))
     }
 
     /// The trust in a definition whose folder has this standing.
-    fn trust<'s>(&'s self, standing: Option<&'s Standing>) -> Trust<'s> {
+    fn trust<'s>(&'s self, standing: Option<&'s TrustStatus>) -> Trust<'s> {
         match standing {
             Some(standing) => Trust::Project {
                 standing,
@@ -227,7 +227,7 @@ impl Shelf<'_> {
             Given::Inline(text) => (Ok(text.clone()), None),
             Given::File(path) => (files::read(path, MAP_BYTES), Some(path.clone())),
         };
-        let wrong = |reason| Finding { place: Place::UNKNOWN, level: Level::Error, reason };
+        let wrong = |reason| Finding { place: Position::UNKNOWN, level: Level::Error, reason };
         let drafts = text.map_err(wrong).and_then(|text| draft::of_map(&text));
         match drafts {
             Ok(drafts) => {
@@ -283,7 +283,7 @@ impl Shelf<'_> {
                 .as_ref()
                 .map_or_else(|| earlier.source.to_string(), |path| path.display().to_string());
             let reason = format!("there is an agent `{name}` already, in {first}; that one stays");
-            findings.error(Place { line: draft.line.unwrap_or(0), column: 0 }, reason);
+            findings.error(Position { line: draft.line.unwrap_or(0), column: 0 }, reason);
             self.report(&findings, path, draft.line, Some(&name));
             return;
         }
@@ -299,7 +299,7 @@ impl Shelf<'_> {
             path: path.map(Path::to_owned),
             line: draft.line,
             model_at: Some(draft.written.place(Field::Model))
-                .filter(|place| *place != Place::UNKNOWN)
+                .filter(|place| *place != Position::UNKNOWN)
                 .map(|place| (place.line, place.column)),
             definition: Some(Arc::new(draft.written.definition.clone())),
             agent,
@@ -332,7 +332,7 @@ impl Shelf<'_> {
                     entry.changed_by.push(path.clone());
                 }
                 None => findings.error(
-                    Place::UNKNOWN,
+                    Position::UNKNOWN,
                     format!(
                         "there is no agent `{name}` to change; give `description` and \
                          `instructions` to define one"
@@ -347,7 +347,7 @@ impl Shelf<'_> {
             for name in value.iter().filter(|name| *name != "*" && !catalog.knows(name)) {
                 let reason =
                     format!("`subagents.allowed_agents` names {}, who is not there", quoted(name));
-                findings.warning(Place::UNKNOWN, reason);
+                findings.warning(Position::UNKNOWN, reason);
             }
             let path = origin(from).map(|(path, _)| path);
             catalog.report(&findings, path.as_deref(), None, None);
@@ -394,5 +394,5 @@ fn scoped(plugin: &str, name: &AgentName, findings: &mut Findings) -> Option<Age
         _ => name.as_str(),
     };
     let scoped = format!("{plugin}:{own}").parse::<AgentName>();
-    scoped.map_err(|error| findings.error(Place::UNKNOWN, error.to_string())).ok()
+    scoped.map_err(|error| findings.error(Position::UNKNOWN, error.to_string())).ok()
 }

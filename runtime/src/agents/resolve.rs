@@ -6,13 +6,13 @@ use crate::definition::field::Field;
 use crate::definition::reading::{self, Written};
 use crate::definition::{AgentDefinition, DefinedModels};
 use crate::definition::{Network, Paths, PermissionMode};
-use crate::front_matter::problem::{Findings, Place, Problem};
+use crate::front_matter::problem::{Findings, Position, Problem};
 use crate::limits;
 use crate::policy::{EDIT, READ, tool_names};
 use crate::tool_facts::check_tools;
 use crate::tool_facts::filter::{allowed, parts};
 use crate::tool_facts::{ToolFacts, granted_tools, looks_here, only_looks};
-use crate::trust::Standing;
+use crate::trust::TrustStatus;
 use posse_protocol::{AgentName, AgentRights, AgentSpec, Budget, Limits, ModelChoice};
 
 /// How far Posse trusts the author of a definition.
@@ -23,7 +23,7 @@ pub(crate) enum Trust<'a> {
     /// A project. Until the user trusts it, its agents have only tools that read. They never exceed the user's limits.
     Project {
         /// Whether the user trusts it.
-        standing: &'a Standing,
+        standing: &'a TrustStatus,
         /// The limits of the user.
         limits: &'a Limits,
         /// The budget that the user gives a root.
@@ -169,7 +169,7 @@ pub(crate) fn denied(
     tool_list::deny(rules, at(&written.disallowed_tools), tools, findings)
 }
 
-fn at(places: &[Place]) -> impl Fn(usize) -> Place {
+fn at(places: &[Position]) -> impl Fn(usize) -> Position {
     |index| places.get(index).copied().unwrap_or_default()
 }
 
@@ -204,8 +204,8 @@ pub(crate) fn keep(
 /// Keeps the tools that only read, and reports which others the definition named.
 fn only_look(
     rights: &mut AgentRights,
-    standing: &Standing,
-    place: Place,
+    standing: &TrustStatus,
+    place: Position,
     tools: &[ToolFacts],
     findings: &mut Findings,
 ) {
@@ -238,8 +238,8 @@ fn only_look(
 /// Removes the choice of a model: the user decides where requests go and what they cost.
 fn choose_no_model(
     spec: &mut AgentSpec,
-    standing: &Standing,
-    place: Place,
+    standing: &TrustStatus,
+    place: Position,
     findings: &mut Findings,
 ) {
     let chosen = std::mem::take(&mut spec.models);
@@ -250,18 +250,18 @@ fn choose_no_model(
 }
 
 /// Why an agent of a folder with this standing is restricted.
-fn of_folder(standing: &Standing) -> String {
+fn of_folder(standing: &TrustStatus) -> String {
     match standing {
-        Standing::Changed => "this changed since you trusted the folder".to_owned(),
-        Standing::Trusted | Standing::Unknown => "this folder is not trusted".to_owned(),
-        Standing::Unsure(why) => format!("this folder is not trusted ({why})"),
+        TrustStatus::Changed => "this changed since you trusted the folder".to_owned(),
+        TrustStatus::Trusted | TrustStatus::Unknown => "this folder is not trusted".to_owned(),
+        TrustStatus::Unsure(why) => format!("this folder is not trusted ({why})"),
     }
 }
 
 /// Removes denied tools from the allowed ones, and reports an error if no tool is left.
 pub(crate) fn require_tools(
     rights: &mut AgentRights,
-    place: Place,
+    place: Position,
     tools: &[ToolFacts],
     findings: &mut Findings,
 ) {
@@ -282,9 +282,9 @@ impl AgentDefinition {
     /// there is no agent, one of the problems is an error. The definition needs a name.
     pub fn resolve(&self, tools: &[ToolFacts]) -> (Option<AgentSpec>, Vec<Problem>) {
         let mut findings = Findings::default();
-        reading::require(self, Place::UNKNOWN, &mut findings);
+        reading::require(self, Position::UNKNOWN, &mut findings);
         let Some(name) = &self.name else {
-            findings.error(Place::UNKNOWN, "it has no name; give it one");
+            findings.error(Position::UNKNOWN, "it has no name; give it one");
             return (None, problems(&findings, None));
         };
         let written = reading::Written::without_places(self.clone());

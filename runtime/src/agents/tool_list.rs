@@ -3,7 +3,7 @@
 //! enforce, is an error.
 
 use crate::error::quoted;
-use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::problem::{Findings, Position};
 use crate::policy;
 use crate::tool_facts::filter::{GROUPS, allowed, parts, unknown};
 use crate::tool_facts::{Match, TOOLS_PAGE, ToolFacts, find, is_foreign};
@@ -65,7 +65,7 @@ impl<'r> Rule<'r> {
 /// What `rules` allow, given the `tools` that exist. `place` gives the place of a rule.
 pub(crate) fn allow(
     rules: &[String],
-    place: impl Fn(usize) -> Place,
+    place: impl Fn(usize) -> Position,
     tools: &[ToolFacts],
     findings: &mut Findings,
 ) -> Allowed {
@@ -129,7 +129,7 @@ pub(crate) fn allow(
 /// What `rules` deny, given the `tools` that exist.
 pub(crate) fn deny(
     rules: &[String],
-    place: impl Fn(usize) -> Place,
+    place: impl Fn(usize) -> Position,
     tools: &[ToolFacts],
     findings: &mut Findings,
 ) -> Vec<String> {
@@ -187,7 +187,12 @@ pub(crate) fn deny(
 }
 
 /// The tool that `name` means.
-fn named(name: &str, place: Place, tools: &[ToolFacts], findings: &mut Findings) -> Option<String> {
+fn named(
+    name: &str,
+    place: Position,
+    tools: &[ToolFacts],
+    findings: &mut Findings,
+) -> Option<String> {
     let shown = quoted(name);
     match find(tools, name) {
         Some((tool, Match::Exact)) => Some(tool.name.clone()),
@@ -221,7 +226,7 @@ fn suggested(name: &str, tools: &[ToolFacts]) -> String {
 fn delegates(
     named: &[&str],
     shown: &str,
-    place: Place,
+    place: Position,
     agents: &mut Option<Vec<String>>,
     findings: &mut Findings,
 ) {
@@ -256,7 +261,7 @@ fn is_mcp(name: &str) -> bool {
 fn specified(
     name: &str,
     text: &str,
-    place: Place,
+    place: Position,
     tools: &[ToolFacts],
     findings: &mut Findings,
 ) -> Option<String> {
@@ -295,7 +300,7 @@ mod tests {
     fn check_allow(list: &[&str], expected: Option<&[&str]>, levels: &[Level]) -> Allowed {
         let mut findings = Findings::default();
         let tools = built_in_tools();
-        let allowed = allow(&rules(list), |_| Place::UNKNOWN, &tools, &mut findings);
+        let allowed = allow(&rules(list), |_| Position::UNKNOWN, &tools, &mut findings);
         let found: Vec<Level> = findings.0.iter().map(|finding| finding.level).collect();
         assert_eq!(allowed.tools, expected.map(rules), "{list:?}");
         assert_eq!(found, levels, "{list:?}: {findings:?}");
@@ -305,7 +310,7 @@ mod tests {
     fn check_deny(list: &[&str], expected: &[&str], levels: &[Level]) {
         let mut findings = Findings::default();
         let tools = built_in_tools();
-        let denied = deny(&rules(list), |_| Place::UNKNOWN, &tools, &mut findings);
+        let denied = deny(&rules(list), |_| Position::UNKNOWN, &tools, &mut findings);
         let found: Vec<Level> = findings.0.iter().map(|finding| finding.level).collect();
         assert_eq!(denied, expected, "{list:?}");
         assert_eq!(found, levels, "{list:?}: {findings:?}");
@@ -318,12 +323,12 @@ mod tests {
         let list =
             rules(&["Read", "mcp__files", "mcp__files__drop", "mcp__*__get", "mcp__web__get"]);
         let mut findings = Findings::default();
-        let allowed = allow(&list, |_| Place::UNKNOWN, &tools, &mut findings);
+        let allowed = allow(&list, |_| Position::UNKNOWN, &tools, &mut findings);
         assert_eq!(allowed.tools.unwrap_or_default(), list[..4]);
         let found: Vec<Level> = findings.0.iter().map(|finding| finding.level).collect();
         assert_eq!(found, [Level::NotInForce]);
         let mut findings = Findings::default();
-        let denied = deny(&list[1..3], |_| Place::UNKNOWN, &tools, &mut findings);
+        let denied = deny(&list[1..3], |_| Position::UNKNOWN, &tools, &mut findings);
         assert_eq!(denied, rules(&["mcp__files*", "mcp__files__drop*"]));
         assert!(findings.0.is_empty(), "{findings:?}");
     }

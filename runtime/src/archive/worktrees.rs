@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// A worktree whose run has ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Remnant {
+pub struct LeftoverWorktree {
     /// The run it belonged to.
     pub run: RunId,
     /// The folder of the worktree.
@@ -36,7 +36,7 @@ impl Runtime {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn clean(&self, sweep: Sweep) -> Result<Vec<Remnant>, Error> {
+    pub async fn clean(&self, sweep: Sweep) -> Result<Vec<LeftoverWorktree>, Error> {
         let worktrees = &self.inner.worktrees;
         let mut remnants = Vec::new();
         if sweep != Sweep::Look {
@@ -50,7 +50,7 @@ impl Runtime {
             }) {
                 continue;
             }
-            let mut remnant = Remnant { run, folder, changes: None, removed: false };
+            let mut remnant = LeftoverWorktree { run, folder, changes: None, removed: false };
             if sweep != Sweep::Look {
                 match self.worktree_of(run).await? {
                     Some(worktree) => {

@@ -5,7 +5,7 @@
 use crate::child::Above;
 use crate::policy::{Policy, Today};
 use crate::{AgentCatalog, Keys, Runtime, RuntimeConfig};
-use posse_agent::{Guard, Ruling, Standing};
+use posse_agent::{AddedRules, Guard, Ruling};
 use posse_protocol::RunRights;
 use posse_protocol::{
     AgentRights, AgentSpec, Extra, Grant, Mode, Network, Permissions, Profile, RunId, RunSpec,
@@ -209,7 +209,7 @@ fn inside(grant: &Grant, today: &Today, runtime: &Runtime) -> Vec<bool> {
     (0..CALLS.len())
         .map(|index| {
             let call = call_of(index);
-            let ruling = policy.judge(&call, &spec_of(&call.name), &Standing::default());
+            let ruling = policy.judge(&call, &spec_of(&call.name), &AddedRules::default());
             grant.allows(&call.name) && !matches!(ruling, Ruling::Deny { .. })
         })
         .collect()

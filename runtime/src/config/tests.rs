@@ -6,13 +6,13 @@ use std::time::Duration;
 
 /// Loads a user's and a trusted project's file with these texts.
 fn load(user: &str, project: &str) -> Result<Config, ConfigError> {
-    load_trusting(user, project, |folder| Trustees::default().and_for_now(folder).unwrap())
+    load_trusting(user, project, |folder| TrustedFolders::default().and_for_now(folder).unwrap())
 }
 
 fn load_trusting(
     user: &str,
     project: &str,
-    trust: impl Fn(&Path) -> Trustees,
+    trust: impl Fn(&Path) -> TrustedFolders,
 ) -> Result<Config, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
@@ -33,7 +33,8 @@ fn a_project_that_nobody_trusts_can_only_narrow() {
     let trusted = load("model = \"haiku\"", project).unwrap();
     assert_eq!(*trusted.model.value, ["opus"]);
     assert!(trusted.held_back.is_empty());
-    let strange = load_trusting("model = \"haiku\"", project, |_| Trustees::default()).unwrap();
+    let strange =
+        load_trusting("model = \"haiku\"", project, |_| TrustedFolders::default()).unwrap();
     assert_eq!(*strange.model.value, ["haiku"]);
     assert_eq!(strange.agent.value, default_agent());
     assert_eq!((strange.effort.value, strange.subagents.default_model.value), (None, None));

@@ -4,7 +4,7 @@
 use super::Setting;
 use super::table::{Effective, Layer, Layered, Row};
 use crate::limits::parse_duration;
-use crate::webhooks::{EventKind, HookError, Reach, Runs, SigningKey, Webhook};
+use crate::webhooks::{AddressPolicy, EventKind, HookError, Runs, SigningKey, Webhook};
 use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl WebhookSettings {
     }
 
     fn read(file: FileWebhook) -> Result<Self, String> {
-        let reach = if file.allow_private { Reach::Private } else { Reach::Public };
+        let reach = if file.allow_private { AddressPolicy::Private } else { AddressPolicy::Public };
         let mut webhook = Webhook::new(&file.name, &file.url, reach).map_err(|e| e.to_string())?;
         let name = file.name;
         let wrong = |what: String| format!("webhook `{name}`: {what}");

@@ -103,12 +103,12 @@ fn parsed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front_matter::problem::Place;
+    use crate::front_matter::problem::Position;
     use serde_json::json;
 
     fn check(value: Value) -> Result<Measure, String> {
         let mut findings = Findings::default();
-        let node = Node::of_json(Place::UNKNOWN, value);
+        let node = Node::of_json(Position::UNKNOWN, value);
         let budget = read(&node, Field::Budget, &mut findings);
         match findings.first_error() {
             Some(error) => Err(error.reason.clone()),
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn limits_count_no_children() {
         let mut findings = Findings::default();
-        let node = Node::of_json(Place::UNKNOWN, json!({"children": 3}));
+        let node = Node::of_json(Position::UNKNOWN, json!({"children": 3}));
         read(&node, Field::Limits, &mut findings);
         let reason = findings.first_error().map(|error| error.reason.as_str());
         assert!(reason.is_some_and(|reason| reason.contains("`limits` has `children`")));

@@ -5,7 +5,7 @@ use super::field::Field;
 use super::reading::{self, Form, Written};
 use super::tolerant;
 use crate::front_matter::node::{Content, Node};
-use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::problem::{Findings, Position};
 use crate::front_matter::yaml::{self, YamlError};
 use crate::front_matter::{HEAD_BYTES, plain, split};
 
@@ -16,11 +16,11 @@ pub(crate) fn read(text: &str, form: Form, findings: &mut Findings) -> Option<Wr
         Ok(parts) => parts?,
         Err(line) => {
             let reason = "the front matter that begins here has no end: a line `---` is missing";
-            findings.error(Place { line, column: 1 }, reason);
+            findings.error(Position { line, column: 1 }, reason);
             return Some(Written::default());
         }
     };
-    let first = Place { line: parts.first_line, column: 1 };
+    let first = Position { line: parts.first_line, column: 1 };
     if parts.head.len() > HEAD_BYTES {
         let reason = format!(
             "the front matter has {} bytes, more than the {HEAD_BYTES} that are read; put what the \
@@ -53,7 +53,7 @@ pub(crate) fn read(text: &str, form: Form, findings: &mut Findings) -> Option<Wr
     if written.definition.prompt.is_empty() {
         let line = text.lines().count().max(1) as u32;
         let reason = "there is no text below the front matter; write there what the agent is to do";
-        findings.error(Place { line, column: 1 }, reason);
+        findings.error(Position { line, column: 1 }, reason);
     }
     let has_description = written.places.iter().any(|(field, _)| *field == Field::Description);
     if written.definition.description.is_empty()

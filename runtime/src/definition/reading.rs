@@ -14,7 +14,7 @@ use super::{
 use crate::definition::subagents::FileSubagents;
 use crate::error::quoted;
 use crate::front_matter::node::{Content, Node, Style};
-use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::problem::{Findings, Position};
 use crate::limits::DEEPEST;
 use posse_protocol::{AgentName, Announce, Effort};
 
@@ -45,10 +45,10 @@ impl Form {
 pub(crate) struct Written {
     pub(crate) definition: AgentDefinition,
     /// The fields that were present.
-    pub(crate) places: Vec<(Field, Place)>,
+    pub(crate) places: Vec<(Field, Position)>,
     /// The place of each entry of `tools`, and of `disallowed_tools`.
-    pub(crate) tools: Vec<Place>,
-    pub(crate) disallowed_tools: Vec<Place>,
+    pub(crate) tools: Vec<Position>,
+    pub(crate) disallowed_tools: Vec<Position>,
 }
 
 impl Written {
@@ -58,9 +58,9 @@ impl Written {
     }
 
     /// The place of `field`.
-    pub(crate) fn place(&self, field: Field) -> Place {
+    pub(crate) fn place(&self, field: Field) -> Position {
         let found = self.places.iter().find(|(known, _)| *known == field);
-        found.map_or(Place::UNKNOWN, |(_, place)| *place)
+        found.map_or(Position::UNKNOWN, |(_, place)| *place)
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn read(node: &Node, form: Form, findings: &mut Findings) -> Written 
 }
 
 /// Reports the required fields that are missing.
-pub(crate) fn require(definition: &AgentDefinition, place: Place, findings: &mut Findings) {
+pub(crate) fn require(definition: &AgentDefinition, place: Position, findings: &mut Findings) {
     if definition.description.is_empty() {
         findings.error(place, "it has no description; say in a line what the agent is for");
     }
@@ -142,7 +142,7 @@ fn misplaced(key: &str, value: &Node, findings: &mut Findings) {
     }
 }
 
-fn unknown(key: &str, place: Place, form: Form, findings: &mut Findings) {
+fn unknown(key: &str, place: Position, form: Form, findings: &mut Findings) {
     let shown = quoted(key);
     let meant = Field::near(key);
     let told = match meant {
@@ -167,7 +167,7 @@ fn unknown(key: &str, place: Place, form: Form, findings: &mut Findings) {
     }
 }
 
-fn empty(field: Field, place: Place, findings: &mut Findings) {
+fn empty(field: Field, place: Position, findings: &mut Findings) {
     let name = field.name();
     if field.narrows() {
         findings.error(place, format!("`{name}` is empty: give it a value, or leave it out"));
@@ -315,7 +315,11 @@ fn description(node: &Node, form: Form, findings: &mut Findings) -> String {
     }
 }
 
-fn rules(node: &Node, field: Field, findings: &mut Findings) -> (Option<Vec<String>>, Vec<Place>) {
+fn rules(
+    node: &Node,
+    field: Field,
+    findings: &mut Findings,
+) -> (Option<Vec<String>>, Vec<Position>) {
     match values::names(node, field, findings) {
         Some(names) => {
             let (names, places) = names.into_iter().map(|name| (name.text, name.place)).unzip();

@@ -6,7 +6,7 @@
 
 use super::field::{self, Field, Shape};
 use crate::front_matter::node::{Content, Key, Node, Style};
-use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::problem::{Findings, Position};
 use crate::front_matter::yaml::{self, YamlError};
 
 /// A key and the lines up to the next.
@@ -14,7 +14,7 @@ struct Chunk<'t> {
     key: &'t str,
     /// `None` if the key is not a field.
     field: Option<Field>,
-    place: Place,
+    place: Position,
     /// The rest of the line after the colon.
     rest: &'t str,
     /// The indentation of the key.
@@ -27,7 +27,7 @@ struct Chunk<'t> {
 pub(crate) fn read(
     head: &str,
     first_line: u32,
-    wrong: (Place, String),
+    wrong: (Position, String),
     findings: &mut Findings,
 ) -> Node {
     let (place, reason) = wrong;
@@ -41,7 +41,7 @@ pub(crate) fn read(
         Some((key, chunk.value(findings)?))
     });
     let entries = entries.collect();
-    Node { place: Place { line: first_line, column: 1 }, content: Content::Map(entries) }
+    Node { place: Position { line: first_line, column: 1 }, content: Content::Map(entries) }
 }
 
 /// Splits a line that begins with a key: the indentation, the key, and the text after the colon.
@@ -88,10 +88,10 @@ fn chunks<'t>(head: &'t str, first_line: u32, findings: &mut Findings) -> Vec<Ch
             None if *indent > base => false,
             None => shape != Some(Shape::Prose) || field::seems_to_restrict(key),
         });
-        let place = Place { line: first_line + index as u32, column: 1 };
+        let place = Position { line: first_line + index as u32, column: 1 };
         match (begins, last) {
             (Some((indent, key, rest)), _) => {
-                let place = Place { column: indent as u32 + 1, ..place };
+                let place = Position { column: indent as u32 + 1, ..place };
                 let field = Field::of(key);
                 chunks.push(Chunk { key, field, place, rest, indent, more: Vec::new() });
             }
@@ -107,7 +107,8 @@ fn chunks<'t>(head: &'t str, first_line: u32, findings: &mut Findings) -> Vec<Ch
 impl Chunk<'_> {
     /// The value, if it is clear.
     fn value(&self, findings: &mut Findings) -> Option<Node> {
-        let place = Place { column: self.place.column + self.key.len() as u32 + 2, ..self.place };
+        let place =
+            Position { column: self.place.column + self.key.len() as u32 + 2, ..self.place };
         let Some(field) = self.field else {
             return Some(Node { place, content: Content::Null });
         };
@@ -174,7 +175,7 @@ impl Chunk<'_> {
     }
 
     /// The chunk as names: in one line, in brackets, or in lines that begin with `-`.
-    fn words(&self, place: Place) -> Option<Content> {
+    fn words(&self, place: Position) -> Option<Content> {
         let field = self.field?;
         let lists = [Field::Tools, Field::DisallowedTools, Field::Agents, Field::Skills];
         let said = |line: &&&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');

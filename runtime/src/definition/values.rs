@@ -4,7 +4,7 @@
 use super::field::Field;
 use crate::error::quoted;
 use crate::front_matter::node::{Content, Node, Style};
-use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::problem::{Findings, Position};
 use posse_protocol::Context;
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Name {
     pub(crate) text: String,
-    pub(crate) place: Place,
+    pub(crate) place: Position,
 }
 
 /// Reports that `node` is not a value for `field`.
@@ -140,7 +140,7 @@ pub(crate) fn names(node: &Node, field: Field, findings: &mut Findings) -> Optio
 
 /// The parts of `text` between commas outside of parentheses. Without a comma or parenthesis,
 /// spaces separate names.
-fn split(text: &str, style: Style, place: Place, found: &mut Vec<Name>) {
+fn split(text: &str, style: Style, place: Position, found: &mut Vec<Name>) {
     let quote = u32::from(style != Style::Plain);
     let by_space = !text.contains([',', '(']);
     let mut depth = 0_u32;
@@ -154,7 +154,8 @@ fn split(text: &str, style: Style, place: Place, found: &mut Vec<Name>) {
                 false => place.column + quote + text[..before].chars().count() as u32,
                 true => place.column,
             };
-            let place = if place == Place::UNKNOWN { place } else { Place { column, ..place } };
+            let place =
+                if place == Position::UNKNOWN { place } else { Position { column, ..place } };
             found.push(Name { text: trimmed.to_owned(), place });
         }
     };
@@ -191,7 +192,7 @@ mod tests {
     use serde_json::json;
 
     fn node(value: Value) -> Node {
-        Node::of_json(Place { line: 1, column: 8 }, value)
+        Node::of_json(Position { line: 1, column: 8 }, value)
     }
 
     fn check_names(value: Value, expected: &[&str]) {
@@ -218,11 +219,11 @@ mod tests {
     fn a_name_knows_its_character() {
         let mut findings = Findings::default();
         let plain = Node {
-            place: Place { line: 3, column: 8 },
+            place: Position { line: 3, column: 8 },
             content: Content::Text { text: "Réad, Raed".to_owned(), style: Style::Plain },
         };
         let names = names(&plain, Field::Tools, &mut findings).unwrap_or_default();
-        assert_eq!(names[1].place, Place { line: 3, column: 14 });
+        assert_eq!(names[1].place, Position { line: 3, column: 14 });
     }
 
     #[test]

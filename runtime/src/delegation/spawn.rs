@@ -5,7 +5,7 @@ use crate::delegation::arguments::{self, invalid};
 use crate::delegation::task;
 use crate::error::Error;
 use crate::runtime::Runtime;
-use crate::start::Begun;
+use crate::start::StartResult;
 use crate::tool_facts::{SPAWN, own};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
@@ -99,7 +99,7 @@ struct Arguments {
     #[serde(default, alias = "output_schema")]
     output_schema: Option<Value>,
     #[serde(default)]
-    budget: Purse,
+    budget: BudgetInput,
     #[serde(default)]
     tools: ToolRules,
     #[serde(default)]
@@ -109,7 +109,7 @@ struct Arguments {
 /// A budget in the form that models write.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct Purse {
+struct BudgetInput {
     #[serde(alias = "input_tokens")]
     input_tokens: Option<u64>,
     #[serde(alias = "output_tokens")]
@@ -121,11 +121,11 @@ struct Purse {
     children: Option<u64>,
 }
 
-impl TryFrom<Purse> for Budget {
+impl TryFrom<BudgetInput> for Budget {
     type Error = Error;
 
-    fn try_from(purse: Purse) -> Result<Self, Error> {
-        let Purse { input_tokens, output_tokens, cost, turns, tool_calls, children } = purse;
+    fn try_from(input: BudgetInput) -> Result<Self, Error> {
+        let BudgetInput { input_tokens, output_tokens, cost, turns, tool_calls, children } = input;
         if cost.is_some_and(|dollars| !dollars.is_finite() || dollars <= 0.0) {
             return Err(invalid("`budget.cost` is in dollars, and more than 0"));
         }
@@ -219,8 +219,8 @@ pub(crate) async fn in_background(
     let begun = runtime.begin_below(RunId::new(), spec, Some(&above)).await?;
     fail::fail_point!("spawn.start.after");
     let child = match begun {
-        Begun::New(child) => child,
-        Begun::Found(child) => {
+        StartResult::New(child) => child,
+        StartResult::Found(child) => {
             runtime.resume(child);
             child
         }

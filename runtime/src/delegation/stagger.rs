@@ -19,18 +19,18 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// One place to wait for each shared beginning of requests.
 #[derive(Default)]
 pub(crate) struct Beginnings {
-    places: Mutex<HashMap<String, Arc<Place>>>,
+    places: Mutex<HashMap<String, Arc<CacheEntry>>>,
 }
 
 #[derive(Default)]
-struct Place {
+struct CacheEntry {
     /// Held by the run that writes the cache.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// When a reply last began.
     warm: Mutex<Option<Instant>>,
 }
 
-impl Place {
+impl CacheEntry {
     fn is_warm(&self) -> bool {
         let warm = *self.warm.lock().unwrap_or_else(PoisonError::into_inner);
         warm.is_some_and(|since| since.elapsed() < WARM)
@@ -42,7 +42,7 @@ impl Place {
 }
 
 impl Beginnings {
-    fn place(&self, beginning: &str) -> Arc<Place> {
+    fn place(&self, beginning: &str) -> Arc<CacheEntry> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         places.retain(|_, place| Arc::strong_count(place) > 1 || place.is_warm());
         places.entry(beginning.to_owned()).or_default().clone()
@@ -53,7 +53,7 @@ impl Beginnings {
 pub(crate) struct Staggered {
     model: Arc<dyn Model>,
     /// Where to wait; taken by the first call.
-    place: Mutex<Option<Arc<Place>>>,
+    place: Mutex<Option<Arc<CacheEntry>>>,
 }
 
 impl Staggered {
@@ -65,7 +65,7 @@ impl Staggered {
 
 /// The right to write the cache, released when the reply begins.
 struct Turn {
-    place: Arc<Place>,
+    place: Arc<CacheEntry>,
     held: Mutex<Option<OwnedMutexGuard<()>>>,
 }
 
@@ -79,7 +79,7 @@ impl Turn {
 }
 
 /// Waits until the cache can be read, or until this run may write it.
-async fn wait(place: Arc<Place>) -> Option<Turn> {
+async fn wait(place: Arc<CacheEntry>) -> Option<Turn> {
     let held = tokio::time::timeout(PATIENCE, place.turn.clone().lock_owned()).await.ok()?;
     if place.is_warm() {
         return None;

@@ -2,7 +2,7 @@
 
 use crate::announcement;
 use crate::child::Above;
-use crate::control::Reach;
+use crate::control::SubagentScope;
 use crate::delegation::arguments::{self, invalid};
 use crate::delegation::target::{self, Family};
 use crate::delegation::task;
@@ -173,7 +173,7 @@ impl Runtime {
     /// All subagents of `run`.
     pub(crate) async fn descendants(&self, run: RunId) -> Result<Vec<RunRow>, Error> {
         match self.row(run).await? {
-            Some(row) => self.rows_below(&row, Reach::All).await,
+            Some(row) => self.rows_below(&row, SubagentScope::All).await,
             None => Ok(Vec::new()),
         }
     }

@@ -7,7 +7,7 @@ use crate::delegation::spawn;
 use crate::delegation::target::Family;
 use crate::error::Error;
 use crate::runtime::Runtime;
-use crate::start::Begun;
+use crate::start::StartResult;
 use crate::tool_facts::{TASK, own};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
@@ -162,14 +162,14 @@ async fn start(
         Ok(begun) => begun,
         // The settings may have changed since a process that died started the child.
         Err(error) => match started_before(runtime, above).await? {
-            Some(run) => Begun::Found(run),
+            Some(run) => StartResult::Found(run),
             None => return Err(error),
         },
     };
     fail::fail_point!("task.start.after");
     match begun {
-        Begun::New(run) => Ok(waits_for(&agent.to_string(), &label, run)),
-        Begun::Found(run) => found(runtime, above, run, &agent.to_string(), &label).await,
+        StartResult::New(run) => Ok(waits_for(&agent.to_string(), &label, run)),
+        StartResult::Found(run) => found(runtime, above, run, &agent.to_string(), &label).await,
     }
 }
 

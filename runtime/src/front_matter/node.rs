@@ -1,13 +1,13 @@
 //! A definition as written, before it is interpreted: values with their places. The same for YAML,
 //! JSON and TOML.
 
-use super::problem::Place;
+use super::problem::Position;
 use serde_json::Value;
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) content: Content,
 }
 
@@ -41,13 +41,13 @@ pub(crate) enum Style {
 /// A key of a map and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Key {
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) name: String,
 }
 
 impl Node {
     /// The node of `value`, whose parts have no places of their own.
-    pub(crate) fn of_json(place: Place, value: Value) -> Self {
+    pub(crate) fn of_json(place: Position, value: Value) -> Self {
         let content = match value {
             Value::Null => Content::Null,
             Value::String(text) => Content::Text { text, style: Style::Escaped },

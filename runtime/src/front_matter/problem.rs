@@ -76,20 +76,20 @@ impl fmt::Display for Problem {
 
 /// A place in a text: line and character, both from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) line: u32,
     pub(crate) column: u32,
 }
 
-impl Place {
+impl Position {
     /// An unknown place.
-    pub(crate) const UNKNOWN: Place = Place { line: 0, column: 0 };
+    pub(crate) const UNKNOWN: Position = Position { line: 0, column: 0 };
 }
 
 /// A problem that is not yet assigned to a file and an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finding {
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) level: Level,
     pub(crate) reason: String,
 }
@@ -114,19 +114,19 @@ impl Finding {
 pub(crate) struct Findings(pub(crate) Vec<Finding>);
 
 impl Findings {
-    pub(crate) fn error(&mut self, place: Place, reason: impl Into<String>) {
+    pub(crate) fn error(&mut self, place: Position, reason: impl Into<String>) {
         self.push(place, Level::Error, reason);
     }
 
-    pub(crate) fn warning(&mut self, place: Place, reason: impl Into<String>) {
+    pub(crate) fn warning(&mut self, place: Position, reason: impl Into<String>) {
         self.push(place, Level::Warning, reason);
     }
 
-    pub(crate) fn not_in_force(&mut self, place: Place, reason: impl Into<String>) {
+    pub(crate) fn not_in_force(&mut self, place: Position, reason: impl Into<String>) {
         self.push(place, Level::NotInForce, reason);
     }
 
-    pub(crate) fn note(&mut self, place: Place, reason: impl Into<String>) {
+    pub(crate) fn note(&mut self, place: Position, reason: impl Into<String>) {
         self.push(place, Level::Note, reason);
     }
 
@@ -135,7 +135,7 @@ impl Findings {
         self.0.iter().find(|finding| finding.level == Level::Error)
     }
 
-    fn push(&mut self, place: Place, level: Level, reason: impl Into<String>) {
+    fn push(&mut self, place: Position, level: Level, reason: impl Into<String>) {
         self.0.push(Finding { place, level, reason: reason.into() });
     }
 }
@@ -147,13 +147,13 @@ mod tests {
     #[test]
     fn a_problem_says_where_how_bad_and_what() {
         let finding = Finding {
-            place: Place { line: 3, column: 8 },
+            place: Position { line: 3, column: 8 },
             level: Level::Warning,
             reason: "there is no tool `Raed`".to_owned(),
         };
         let problem = finding.problem(Some(Path::new("a/b.md")), Some("b"));
         assert_eq!(problem.to_string(), "a/b.md:3:8: warning: there is no tool `Raed`");
-        let nowhere = Finding { place: Place::UNKNOWN, level: Level::Error, ..finding };
+        let nowhere = Finding { place: Position::UNKNOWN, level: Level::Error, ..finding };
         let shown = nowhere.problem(None, Some("b")).to_string();
         assert_eq!(shown, "agent `b`: error: there is no tool `Raed`");
     }

@@ -1,7 +1,7 @@
 //! Parses YAML into nodes, within strict limits: a definition is small and needs no aliases.
 
 use super::node::{Content, Key, Node, Style};
-use super::problem::Place;
+use super::problem::Position;
 use crate::error::quoted;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -20,9 +20,9 @@ const DEPTH: usize = 32;
 #[derive(Debug)]
 pub(crate) enum YamlError {
     /// It is not valid YAML.
-    Syntax { place: Place, reason: String },
+    Syntax { place: Position, reason: String },
     /// It is YAML that must not be read, not even line by line.
-    Refused { place: Place, reason: String },
+    Refused { place: Position, reason: String },
 }
 
 /// Reads `text`, whose first line is line `first_line` of its file.
@@ -57,7 +57,7 @@ fn options() -> Options {
 fn explain(error: &Error, first_line: u32) -> YamlError {
     let error = error.without_snippet();
     let location = error.location();
-    let place = location.map_or(Place::UNKNOWN, |location| place(&location, first_line));
+    let place = location.map_or(Position::UNKNOWN, |location| place(&location, first_line));
     match error {
         Error::DuplicateMappingKey { key, .. } => {
             let which = key.as_ref().map_or_else(String::new, |key| format!(" {}", quoted(key)));
@@ -91,10 +91,10 @@ fn explain(error: &Error, first_line: u32) -> YamlError {
     }
 }
 
-fn place(location: &Location, first_line: u32) -> Place {
+fn place(location: &Location, first_line: u32) -> Position {
     match location.line() as u32 {
-        0 => Place::UNKNOWN,
-        line => Place { line: line + first_line - 1, column: location.column() as u32 },
+        0 => Position::UNKNOWN,
+        line => Position { line: line + first_line - 1, column: location.column() as u32 },
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    fn refusal(text: &str) -> (Place, String) {
+    fn refusal(text: &str) -> (Position, String) {
         match read(text, 2).unwrap_err() {
             YamlError::Refused { place, reason } => (place, reason),
             YamlError::Syntax { reason, .. } => panic!("only no YAML: {reason}"),
@@ -231,8 +231,8 @@ mod tests {
         let Content::Map(entries) = &node.content else { panic!("{node:?}") };
         assert_eq!(entries[0].1.text(), Some("1.10"));
         let Content::List(tools) = &entries[1].1.content else { panic!("{node:?}") };
-        assert_eq!(tools[0].place, Place { line: 4, column: 5 });
-        assert_eq!(entries[1].0.place, Place { line: 3, column: 1 });
+        assert_eq!(tools[0].place, Position { line: 4, column: 5 });
+        assert_eq!(entries[1].0.place, Position { line: 3, column: 1 });
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_key_that_stands_there_twice_is_refused_with_its_place() {
         let (place, reason) = refusal("tools: Read\ntools: Bash\n");
-        assert_eq!(place, Place { line: 3, column: 1 });
+        assert_eq!(place, Position { line: 3, column: 1 });
         assert!(reason.contains("the key `tools` stands there twice"), "{reason}");
     }
 

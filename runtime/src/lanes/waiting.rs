@@ -31,14 +31,14 @@ struct Line {
 /// longest ago, then the one whose first run waits longest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
-    standing: Standing,
+    standing: RootShare,
     first: (u64, RunId),
     root: RunId,
 }
 
 /// What a root has received so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Standing {
+pub(super) struct RootShare {
     /// The number of its running runs.
     pub(super) running: usize,
     /// When it was last served, counted in started runs; 0 if never.
@@ -56,7 +56,7 @@ impl Waiting {
     }
 
     /// Adds a run, or moves it to its new place.
-    pub(super) fn insert(&mut self, run: Queued, standing: Standing) {
+    pub(super) fn insert(&mut self, run: Queued, standing: RootShare) {
         if self.runs.get(&run.id) == Some(&run) {
             return;
         }
@@ -95,7 +95,7 @@ impl Waiting {
     }
 
     /// Updates the standing of `root`.
-    pub(super) fn restand(&mut self, root: RunId, standing: Standing) {
+    pub(super) fn restand(&mut self, root: RunId, standing: RootShare) {
         for class in self.classes.values_mut() {
             class.settle(root, Some(standing));
         }
@@ -115,7 +115,7 @@ impl Class {
     }
 
     /// Moves the line of `root` to its place, or removes the line if it is empty.
-    fn settle(&mut self, root: RunId, standing: Option<Standing>) {
+    fn settle(&mut self, root: RunId, standing: Option<RootShare>) {
         let Some(line) = self.lines.get_mut(&root) else { return };
         self.order.remove(&line.turn);
         match line.by_time.first() {

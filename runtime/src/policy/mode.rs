@@ -6,29 +6,29 @@ use posse_protocol::{Mode, Profile};
 
 /// The decision of the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum ModeDecision {
     Allow,
     Ask,
     Deny,
 }
 
 /// Returns the decision of `mode` about a call of `tool`, if processes have the sandbox `profile`.
-pub(crate) fn word(mode: Mode, profile: Profile, tool: &ToolFacts) -> Word {
+pub(crate) fn word(mode: Mode, profile: Profile, tool: &ToolFacts) -> ModeDecision {
     if is_harmless(tool.effect) {
-        return Word::Allow;
+        return ModeDecision::Allow;
     }
     let is_shell = tool.runs_commands() && tool.confined;
     if is_shell && profile == Profile::ReadOnly {
         // The kernel is the boundary: the command can change nothing.
-        return Word::Allow;
+        return ModeDecision::Allow;
     }
     let within = tool.changes_files() || is_shell && profile == Profile::WorkspaceWrite;
     match mode {
-        Mode::Plan | Mode::DontAsk => Word::Deny,
-        Mode::Ask => Word::Ask,
-        Mode::AcceptEdits if within => Word::Allow,
-        Mode::AcceptEdits => Word::Ask,
-        Mode::Bypass => Word::Allow,
+        Mode::Plan | Mode::DontAsk => ModeDecision::Deny,
+        Mode::Ask => ModeDecision::Ask,
+        Mode::AcceptEdits if within => ModeDecision::Allow,
+        Mode::AcceptEdits => ModeDecision::Ask,
+        Mode::Bypass => ModeDecision::Allow,
     }
 }
 
@@ -40,8 +40,8 @@ mod tests {
 
     #[test]
     fn each_mode_says_what_the_table_says() {
-        use Word::{Allow, Ask, Deny};
-        let check = |tool: &str, effect, profile, words: [Word; 5]| {
+        use ModeDecision::{Allow, Ask, Deny};
+        let check = |tool: &str, effect, profile, words: [ModeDecision; 5]| {
             let known = built_in_tools().into_iter().find(|known| known.name == tool);
             let facts = known.unwrap_or_else(|| ToolFacts::new(tool, effect));
             assert_eq!(facts.effect, effect);

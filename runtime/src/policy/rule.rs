@@ -16,7 +16,7 @@ use std::fmt;
 pub struct Rule {
     text: String,
     pub(crate) tools: Tools,
-    pub(crate) what: What,
+    pub(crate) what: RuleTarget,
 }
 
 /// The tools that a rule covers.
@@ -36,7 +36,7 @@ pub(crate) enum Tools {
 
 /// The calls that a rule covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum RuleTarget {
     All,
     /// About files that match this pattern.
     Path(String),
@@ -124,10 +124,12 @@ impl Rule {
     fn check_path(&self) -> Result<(), RuleError> {
         const NAMES: [&str; 4] = ["path:", "file:", "file_path:", "domain:"];
         match &self.what {
-            What::Path(path) if NAMES.iter().any(|name| path.starts_with(name)) => Err(RuleError {
-                rule: self.text.clone(),
-                reason: "its parentheses hold a path alone, as in Read(src/**)".to_owned(),
-            }),
+            RuleTarget::Path(path) if NAMES.iter().any(|name| path.starts_with(name)) => {
+                Err(RuleError {
+                    rule: self.text.clone(),
+                    reason: "its parentheses hold a path alone, as in Read(src/**)".to_owned(),
+                })
+            }
             _ => Ok(()),
         }
     }
@@ -135,7 +137,7 @@ impl Rule {
     /// Refuses several commands in one rule, `Bash(wget:*, curl:*)`: it would mean a program
     /// `wget:`, and match no call.
     fn check_single(&self) -> Result<(), RuleError> {
-        if !matches!(self.what, What::Command(_)) {
+        if !matches!(self.what, RuleTarget::Command(_)) {
             return Ok(());
         }
         let inside = self.text.split_once('(').map_or("", |(_, rest)| rest);
@@ -163,7 +165,7 @@ impl Rule {
     /// Refuses a rule that would allow calls of any program.
     pub(crate) fn check_allows(&self) -> Result<(), RuleError> {
         match &self.what {
-            What::Command(pattern) if pattern.program().is_none() => Err(RuleError {
+            RuleTarget::Command(pattern) if pattern.program().is_none() => Err(RuleError {
                 rule: self.text.clone(),
                 reason: format!(
                     "to allow a command it must begin with the name of a program; for all \
@@ -189,7 +191,7 @@ impl Rule {
             Err(_) if specifier.is_some() && found(name).is_none() => Ok(Rule {
                 text: text.to_owned(),
                 tools: Tools::One(name.to_owned()),
-                what: What::Names(Vec::new()),
+                what: RuleTarget::Names(Vec::new()),
             }),
             rule => rule,
         }
@@ -202,7 +204,7 @@ impl Rule {
 
     /// True when it has more than the name of a tool.
     pub fn is_specific(&self) -> bool {
-        self.what != What::All
+        self.what != RuleTarget::All
     }
 
     /// True when it covers the tool `name`.
@@ -244,7 +246,7 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
         )));
     }
     if text == "*" {
-        return Ok(Rule { text: text.to_owned(), tools: Tools::All, what: What::All });
+        return Ok(Rule { text: text.to_owned(), tools: Tools::All, what: RuleTarget::All });
     }
     let (name, specifier) = match text.split_once('(') {
         None if text.contains(')') => return Err(wrong("a parenthesis is not opened")),
@@ -258,23 +260,23 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
     {
         return Err(wrong("it must begin with the name of a tool, as in Read(src/**)"));
     }
-    let done = |tools: Tools, what: What| Rule { text: text.to_owned(), tools, what };
+    let done = |tools: Tools, what: RuleTarget| Rule { text: text.to_owned(), tools, what };
     if let Some(rest) = name.strip_prefix("mcp__") {
         return match specifier {
             Some(_) => {
                 Err(wrong("tools of MCP servers take nothing in parentheses; name the tool"))
             }
             None if rest.is_empty() => Err(wrong("it names no server; write mcp__server__tool")),
-            None if name.contains('*') => Ok(done(Tools::Like(name.to_owned()), What::All)),
-            None if rest.contains("__") => Ok(done(Tools::One(name.to_owned()), What::All)),
+            None if name.contains('*') => Ok(done(Tools::Like(name.to_owned()), RuleTarget::All)),
+            None if rest.contains("__") => Ok(done(Tools::One(name.to_owned()), RuleTarget::All)),
             // The name of a server means all its tools.
-            None => Ok(done(Tools::Like(format!("{name}__*")), What::All)),
+            None => Ok(done(Tools::Like(format!("{name}__*")), RuleTarget::All)),
         };
     }
     if name.contains('*') {
         return match specifier {
             None if name.chars().any(|char| char != '*') => {
-                Ok(done(Tools::Like(name.to_owned()), What::All))
+                Ok(done(Tools::Like(name.to_owned()), RuleTarget::All))
             }
             None => Err(wrong("for all tools, write one `*`")),
             Some(_) => Err(wrong("a name with `*` takes nothing in parentheses; name the tool")),
@@ -284,10 +286,10 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
     let one = || Tools::One(tool.name.clone());
     let every_call = || match tool.name.as_str() {
         // A rule about `Task` covers every way to start subagents.
-        TASK => done(Tools::Starting, What::All),
+        TASK => done(Tools::Starting, RuleTarget::All),
         // A rule about `Edit` covers every tool that edits.
-        EDIT => done(Tools::Writing, What::All),
-        _ => done(one(), What::All),
+        EDIT => done(Tools::Writing, RuleTarget::All),
+        _ => done(one(), RuleTarget::All),
     };
     let Some(specifier) = specifier else { return Ok(every_call()) };
     let specifier = specifier.trim();
@@ -308,7 +310,7 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
             }
             match names.is_empty() {
                 true => Err(wrong("it names no agent; write the names of agents")),
-                false => Ok(done(Tools::Starting, What::Names(names))),
+                false => Ok(done(Tools::Starting, RuleTarget::Names(names))),
             }
         }
         (SKILL, _) => {
@@ -318,7 +320,7 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
             let name = name.unwrap_or(specifier).trim().trim_start_matches('/');
             let fine = |it: char| it.is_ascii_alphanumeric() || "-_:".contains(it);
             match !name.is_empty() && name.chars().all(fine) {
-                true => Ok(done(one(), What::Names(vec![name.to_owned()]))),
+                true => Ok(done(one(), RuleTarget::Names(vec![name.to_owned()]))),
                 false => Err(wrong("it must name one skill, as in Skill(pdf)")),
             }
         }
@@ -329,11 +331,11 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
                 name if WRITING.contains(&name) => Tools::Writing,
                 _ => one(),
             };
-            Ok(done(tools, What::Path(specifier.to_owned())))
+            Ok(done(tools, RuleTarget::Path(specifier.to_owned())))
         }
         (_, Some(About::Command(_))) => {
             let pattern = CommandPattern::parse(specifier).map_err(wrong)?;
-            Ok(done(one(), What::Command(pattern)))
+            Ok(done(one(), RuleTarget::Command(pattern)))
         }
         (_, Some(About::Text(_))) => {
             let begins = specifier.strip_suffix(":*");
@@ -342,7 +344,7 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
                 true => Err(wrong("it names no text; leave the parentheses out for every call")),
                 false => {
                     let is_open = begins.is_some();
-                    Ok(done(one(), What::Text(TextPattern { text, is_open })))
+                    Ok(done(one(), RuleTarget::Text(TextPattern { text, is_open })))
                 }
             }
         }
@@ -354,7 +356,7 @@ fn read(text: &str, known: impl Fn(&str) -> Result<ToolFacts, String>) -> Result
                 !part.is_empty() && part.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-')
             };
             match plain.split('.').all(label) {
-                true => Ok(done(one(), What::Domain(host))),
+                true => Ok(done(one(), RuleTarget::Domain(host))),
                 false => {
                     let reason = format!("it must name a host, as in {name}(domain:example.org)");
                     Err(error(reason))

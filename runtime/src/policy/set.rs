@@ -3,7 +3,7 @@
 use super::command::{CommandPattern, Fit};
 use super::path::{self, Case, PathPattern, Roots, Worktree, below};
 use super::program::base;
-use super::rule::{READ, Rule, RuleError, STARTING, TextPattern, Tools, WRITING, What};
+use super::rule::{READ, Rule, RuleError, RuleTarget, STARTING, TextPattern, Tools, WRITING};
 use super::shell::Word;
 use super::subject::{Extent, Subject, Target};
 use crate::tool_facts::{ToolFacts, filter};
@@ -84,25 +84,25 @@ impl Purpose {
 
 /// Whether a rule matches a call, and which.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Meant {
+pub(crate) enum RuleMatch {
     No,
     By(String),
     /// That is unknown.
-    Maybe(Doubt),
+    Maybe(PossibleMatch),
 }
 
 /// A rule that may match a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Doubt {
+pub(crate) struct PossibleMatch {
     pub(crate) rule: String,
     pub(crate) why: &'static str,
     /// The simple command that it may match, without wrappers; empty if it is about the whole call.
     pub(crate) words: Vec<Word>,
 }
 
-impl Meant {
-    fn maybe(rule: &str, why: &'static str, words: &[Word]) -> Meant {
-        Meant::Maybe(Doubt { rule: rule.to_owned(), why, words: words.to_vec() })
+impl RuleMatch {
+    fn maybe(rule: &str, why: &'static str, words: &[Word]) -> RuleMatch {
+        RuleMatch::Maybe(PossibleMatch { rule: rule.to_owned(), why, words: words.to_vec() })
     }
 }
 
@@ -168,8 +168,8 @@ impl Rules {
             let of_tool = self.by_tool.entry(tool).or_default();
             let text = text.clone();
             match &rule.what {
-                What::All => of_tool.every = Some(text),
-                What::Path(pattern) => {
+                RuleTarget::All => of_tool.every = Some(text),
+                RuleTarget::Path(pattern) => {
                     of_tool.elsewhere.extend(path::folder_elsewhere(pattern, roots));
                     of_tool.worktree = roots.worktree.cloned();
                     // A run in a worktree also sees the original checkout.
@@ -202,13 +202,13 @@ impl Rules {
                         }
                     }
                 }
-                What::Command(pattern) => of_tool.add_command(pattern.clone(), text),
-                What::Names(names) => {
+                RuleTarget::Command(pattern) => of_tool.add_command(pattern.clone(), text),
+                RuleTarget::Names(names) => {
                     let names = names.iter().map(|name| (name.to_lowercase(), text.clone()));
                     of_tool.names.extend(names);
                 }
-                What::Domain(host) => of_tool.hosts.push((host.clone(), text)),
-                What::Text(pattern) => of_tool.texts.push((pattern.clone(), text)),
+                RuleTarget::Domain(host) => of_tool.hosts.push((host.clone(), text)),
+                RuleTarget::Text(pattern) => of_tool.texts.push((pattern.clone(), text)),
             }
         }
         Ok(())
@@ -301,23 +301,23 @@ impl Rules {
     /// Returns whether a rule may match the call of `tool` about `subject`; in doubt, it may. `settled` holds the rules
     /// that the user allowed. If one of them spells out a command that can run any program, such as `python3 -c`, then
     /// no rule here is checked against what that command may run.
-    pub(crate) fn may_mean(&self, tool: &str, subject: &Subject, settled: &[&Rules]) -> Meant {
+    pub(crate) fn may_mean(&self, tool: &str, subject: &Subject, settled: &[&Rules]) -> RuleMatch {
         if let Some(rule) = self.general(tool) {
-            return Meant::By(rule.clone());
+            return RuleMatch::By(rule.clone());
         }
-        let Some(rules) = self.by_tool.get(tool) else { return Meant::No };
+        let Some(rules) = self.by_tool.get(tool) else { return RuleMatch::No };
         match subject {
             Subject::Path(target) => match rules.path(target, Side::Refuse) {
-                Some(rule) => Meant::By(rule.clone()),
-                None => Meant::No,
+                Some(rule) => RuleMatch::By(rule.clone()),
+                None => RuleMatch::No,
             },
             Subject::Command(command) => {
-                let Some(some) = &rules.some_command else { return Meant::No };
-                let whole = command.unclear().map(|why| Meant::maybe(some, why, &[]));
-                let mut maybe = whole.unwrap_or(Meant::No);
+                let Some(some) = &rules.some_command else { return RuleMatch::No };
+                let whole = command.unclear().map(|why| RuleMatch::maybe(some, why, &[]));
+                let mut maybe = whole.unwrap_or(RuleMatch::No);
                 for part in command.parts() {
                     let is_settled = settled.iter().any(|rules| rules.settle(tool, &part.words));
-                    let doubt = |why: &'static str| Meant::maybe(some, why, &part.words);
+                    let doubt = |why: &'static str| RuleMatch::maybe(some, why, &part.words);
                     if let Some(why) = part.unclear.filter(|_| !is_settled) {
                         maybe = doubt(why);
                     }
@@ -331,8 +331,8 @@ impl Rules {
                         let of_program = rules.commands.get(base(name)).into_iter().flatten();
                         for (pattern, rule) in of_program.chain(&rules.any_program) {
                             match pattern.may_mean(words) {
-                                Fit::Yes => return Meant::By(rule.clone()),
-                                Fit::Maybe(why) => maybe = Meant::maybe(rule, why, &part.words),
+                                Fit::Yes => return RuleMatch::By(rule.clone()),
+                                Fit::Maybe(why) => maybe = RuleMatch::maybe(rule, why, &part.words),
                                 Fit::No => {}
                             }
                         }
@@ -341,30 +341,32 @@ impl Rules {
                 maybe
             }
             Subject::Name(Some(name)) => match rules.named(name) {
-                Some(rule) => Meant::By(rule.clone()),
-                None => Meant::No,
+                Some(rule) => RuleMatch::By(rule.clone()),
+                None => RuleMatch::No,
             },
             Subject::Name(None) => match rules.names.values().next() {
-                Some(rule) => Meant::maybe(rule, "the call does not say whom it means", &[]),
-                None => Meant::No,
+                Some(rule) => RuleMatch::maybe(rule, "the call does not say whom it means", &[]),
+                None => RuleMatch::No,
             },
             Subject::Host(Some(host)) => match rules.host(host) {
-                Some(rule) => Meant::By(rule.clone()),
-                None => Meant::No,
+                Some(rule) => RuleMatch::By(rule.clone()),
+                None => RuleMatch::No,
             },
             Subject::Host(None) => match rules.hosts.first() {
-                Some((_, rule)) => Meant::maybe(rule, "its address is not understood", &[]),
-                None => Meant::No,
+                Some((_, rule)) => RuleMatch::maybe(rule, "its address is not understood", &[]),
+                None => RuleMatch::No,
             },
             Subject::Text(Some(said)) => match rules.text(said, Side::Refuse) {
-                Some(rule) => Meant::By(rule.clone()),
-                None => Meant::No,
+                Some(rule) => RuleMatch::By(rule.clone()),
+                None => RuleMatch::No,
             },
             Subject::Text(None) => match rules.texts.first() {
-                Some((_, rule)) => Meant::maybe(rule, "the call does not say what it means", &[]),
-                None => Meant::No,
+                Some((_, rule)) => {
+                    RuleMatch::maybe(rule, "the call does not say what it means", &[])
+                }
+                None => RuleMatch::No,
             },
-            Subject::Other => Meant::No,
+            Subject::Other => RuleMatch::No,
         }
     }
 

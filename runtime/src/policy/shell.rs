@@ -64,7 +64,7 @@ pub(crate) struct Setting {
 
 /// Where a script runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ScriptContext {
     /// In the shell that a call starts.
     Call,
     /// Within another command, which may have set variables for it.
@@ -74,15 +74,15 @@ enum Place {
 impl Script {
     /// Reads `text` as bash does.
     pub(crate) fn parse(text: &str) -> Script {
-        Script::read(text, 0, Place::Call)
+        Script::read(text, 0, ScriptContext::Call)
     }
 
     /// Parses a script that is an argument of a command.
     pub(crate) fn within(text: &str) -> Script {
-        Script::read(text, 0, Place::Command)
+        Script::read(text, 0, ScriptContext::Command)
     }
 
-    fn read(text: &str, depth: u32, place: Place) -> Script {
+    fn read(text: &str, depth: u32, place: ScriptContext) -> Script {
         if text.len() > LONGEST {
             return Script::not_read("it is too long to be judged");
         }

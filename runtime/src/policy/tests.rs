@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 /// The policy of a run, and calls to check.
 struct Case {
     grant: Grant,
-    standing: Standing,
+    standing: AddedRules,
     files: HashMap<String, String>,
 }
 
@@ -36,7 +36,7 @@ impl Case {
             reach: Profile::WorkspaceWrite,
             ..Grant::default()
         };
-        Case { grant, standing: Standing::default(), files: HashMap::new() }
+        Case { grant, standing: AddedRules::default(), files: HashMap::new() }
     }
 
     fn allow(mut self, rules: &[&str]) -> Case {

@@ -147,16 +147,16 @@ impl Summary {
 }
 
 /// Turns the events of a run into messages.
-pub(super) struct Teller {
+pub(super) struct MessageBuilder {
     run: RunId,
     warnings: Vec<String>,
     /// The tools that the last reply called.
     called: HashMap<CallId, String>,
 }
 
-impl Teller {
+impl MessageBuilder {
     pub(super) fn new(run: RunId, warnings: Vec<String>) -> Self {
-        Teller { run, warnings, called: HashMap::new() }
+        MessageBuilder { run, warnings, called: HashMap::new() }
     }
 
     /// Returns the message for `event`, if there is one.

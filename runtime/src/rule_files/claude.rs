@@ -1,7 +1,7 @@
 //! Settings of Claude Code. Posse applies their `deny` and `ask` rules, and a mode that is stricter
 //! than its own; it reports the rest as unused.
 
-use super::translate::{List, Place, translate};
+use super::translate::{List, RuleOrigin, translate};
 use crate::config::{ConfigError, read_text};
 use crate::tool_facts::built_in_tools;
 use posse_protocol::{Mode, near};
@@ -67,7 +67,7 @@ impl ClaudeSettings {
             Some(_) => return Err(file.wrong_at("permissions", "`permissions` must be an object")),
         };
         settings.mode = mode(permissions);
-        let place = Place { folder, workspace };
+        let place = RuleOrigin { folder, workspace };
         let tools = built_in_tools();
         for (key, list) in [("deny", List::Deny), ("ask", List::Ask)] {
             for rule in file.rules(permissions, key)? {

@@ -15,7 +15,7 @@ pub(super) enum List {
 }
 
 /// Where a rule is written, and the workspace it applies to.
-pub(super) struct Place<'p> {
+pub(super) struct RuleOrigin<'p> {
     /// The folder that relative paths start from; `None` for the settings of the user, whose paths
     /// start from the workspace.
     pub(super) folder: Option<&'p Path>,
@@ -39,7 +39,7 @@ const SAME: [(&str, &str); 3] =
 pub(super) fn translate(
     rule: &str,
     list: List,
-    place: &Place<'_>,
+    place: &RuleOrigin<'_>,
     tools: &[ToolFacts],
 ) -> Result<Translated, RuleError> {
     let rule = rule.trim();
@@ -227,7 +227,7 @@ fn widened(rule: &str, tool: &str, specifier: &str, tools: &[ToolFacts]) -> Opti
 }
 
 /// Returns the patterns of Posse that mean what `pattern` means in Claude Code.
-fn paths(pattern: &str, place: &Place<'_>) -> Vec<String> {
+fn paths(pattern: &str, place: &RuleOrigin<'_>) -> Vec<String> {
     // Some authors write the end of a rule about commands.
     let open = pattern.strip_suffix(":*").map(|path| format!("{path}*"));
     let pattern = open.as_deref().unwrap_or(pattern);
@@ -286,7 +286,8 @@ mod tests {
     use crate::tool_facts::built_in_tools;
 
     fn check(rule: &str, folder: Option<&str>, deny: &[&str], ask: &[&str]) {
-        let place = Place { folder: folder.map(Path::new), workspace: Path::new("/w/project/sub") };
+        let place =
+            RuleOrigin { folder: folder.map(Path::new), workspace: Path::new("/w/project/sub") };
         let read = translate(rule, List::Deny, &place, &built_in_tools())
             .unwrap_or_else(|error| panic!("{rule}: {error}"));
         assert_eq!(read.deny, deny, "{rule}");
@@ -374,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_rule_about_a_pipe_is_kept_for_its_beginning() {
-        let place = Place { folder: None, workspace: Path::new("/w") };
+        let place = RuleOrigin { folder: None, workspace: Path::new("/w") };
         for (rule, asks) in [
             ("Bash(curl * | bash)", "Bash(curl:*)"),
             ("Bash(curl http*|bash)", "Bash(curl http*:*)"),
@@ -389,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_rule_that_cannot_be_kept_is_an_error_that_says_so() {
-        let place = Place { folder: None, workspace: Path::new("/w") };
+        let place = RuleOrigin { folder: None, workspace: Path::new("/w") };
         for (rule, says) in [
             ("Bsh(x)", "did you mean `Bash`?"),
             ("Raed(./.env)", "did you mean `Read`?"),

@@ -8,8 +8,8 @@ use crate::config::Config;
 use crate::error::quoted;
 use crate::files::{Kept, Stamp, read};
 use crate::front_matter::FILE_BYTES;
-use crate::front_matter::problem::{Findings, Level, Place, Problem};
-use crate::trust::{self, Standing, Verdicts};
+use crate::front_matter::problem::{Findings, Level, Position, Problem};
+use crate::trust::{self, TrustStatus, Verdicts};
 use posse_protocol::{AgentName, SkillRules};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ impl Default for Settings {
 struct Seen {
     settings: Vec<Option<Stamp>>,
     folders: Vec<Folder>,
-    standings: BTreeMap<PathBuf, Standing>,
+    standings: BTreeMap<PathBuf, TrustStatus>,
 }
 
 impl Seen {
@@ -75,7 +75,7 @@ impl Reader {
     }
 
     /// Returns the trust in the folders that contain skills.
-    fn standings(&mut self, sources: &Sources, found: &[Folder]) -> BTreeMap<PathBuf, Standing> {
+    fn standings(&mut self, sources: &Sources, found: &[Folder]) -> BTreeMap<PathBuf, TrustStatus> {
         let projects = found.iter().filter_map(|folder| match &folder.source {
             Source::Project { path } => Some(trust::folder_of(path)),
             _ => None,
@@ -158,14 +158,14 @@ impl Draft {
         let text = place.and_then(|place| Ok((place, read(path, FILE_BYTES)?)));
         match text {
             Ok((place, text)) => draft.read(&text, place, &beside),
-            Err(reason) => draft.findings.error(Place::UNKNOWN, reason),
+            Err(reason) => draft.findings.error(Position::UNKNOWN, reason),
         }
         draft
     }
 
     fn read(&mut self, text: &str, folder: PathBuf, beside: &str) {
         let Some(written) = reading::read(text, &mut self.findings) else { return };
-        let first = Place { line: 1, column: 1 };
+        let first = Position { line: 1, column: 1 };
         let name = match &written.name {
             Some((name, place)) if !is_name(name) => {
                 let reason = format!(
@@ -255,7 +255,7 @@ fn real_folder(
 struct Shelf {
     entries: Vec<Entry>,
     problems: Vec<Problem>,
-    standings: BTreeMap<PathBuf, Standing>,
+    standings: BTreeMap<PathBuf, TrustStatus>,
 }
 
 impl Shelf {
@@ -276,7 +276,7 @@ impl Shelf {
                 "{} cannot name a skill; give the plugin a name of letters, digits, `_` and `-`",
                 quoted(wrong)
             );
-            findings.error(Place::UNKNOWN, reason);
+            findings.error(Position::UNKNOWN, reason);
         } else if let Some(name) = name {
             let same =
                 |entry: &&Entry| entry.source == *source && entry.name.eq_ignore_ascii_case(&name);
@@ -285,7 +285,7 @@ impl Shelf {
                     let first = first.file.display();
                     let reason =
                         format!("there is a skill `{name}` already, in {first}; that one stays");
-                    findings.error(Place::UNKNOWN, reason);
+                    findings.error(Position::UNKNOWN, reason);
                 }
                 None => self.entries.push(Entry {
                     name,

@@ -4,7 +4,7 @@
 use super::tolerant;
 use crate::error::quoted;
 use crate::front_matter::node::{Content, Node};
-use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::problem::{Findings, Position};
 use crate::front_matter::yaml::{self, YamlError};
 use crate::front_matter::{self, HEAD_BYTES};
 use crate::policy::Rule;
@@ -16,7 +16,7 @@ const DESCRIPTION: usize = 1_024;
 /// The content of a SKILL.md.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Written {
-    pub(crate) name: Option<(String, Place)>,
+    pub(crate) name: Option<(String, Position)>,
     pub(crate) description: String,
     pub(crate) allowed_tools: Vec<String>,
     pub(crate) arguments: Vec<String>,
@@ -81,7 +81,7 @@ impl Key {
 /// Reads the text of a SKILL.md; `None` if it has no readable front matter.
 pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Written> {
     let text = front_matter::plain(text);
-    let first = Place { line: 1, column: 1 };
+    let first = Position { line: 1, column: 1 };
     let parts = match front_matter::split(&text) {
         Ok(Some(parts)) => parts,
         Ok(None) => {
@@ -92,11 +92,11 @@ pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Written> {
         }
         Err(line) => {
             let reason = "the front matter that begins here has no end: a line `---` is missing";
-            findings.error(Place { line, column: 1 }, reason);
+            findings.error(Position { line, column: 1 }, reason);
             return None;
         }
     };
-    let begin = Place { line: parts.first_line, column: 1 };
+    let begin = Position { line: parts.first_line, column: 1 };
     if parts.head.len() > HEAD_BYTES {
         let reason = format!("the front matter has more than the {HEAD_BYTES} bytes that are read");
         findings.error(begin, reason);
@@ -185,14 +185,14 @@ fn fields(written: &mut Written, node: &Node, findings: &mut Findings) {
 /// Checks that the body has instructions, and takes a description from it if there is no other.
 fn check_body(
     written: &mut Written,
-    begin: Place,
+    begin: Position,
     body_line: u32,
     body: &str,
     findings: &mut Findings,
 ) {
     if written.body.is_empty() {
         let reason = "there is no text below the front matter; write there how it is done";
-        findings.error(Place { line: body_line, column: 1 }, reason);
+        findings.error(Position { line: body_line, column: 1 }, reason);
     }
     if written.description.is_empty() {
         let is_text = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', '`', '<']);
@@ -213,7 +213,7 @@ fn check_body(
     }
     let takes_arguments = !written.arguments.is_empty() || !written.argument_hint.is_empty();
     for (index, line) in body.lines().enumerate() {
-        let place = |column: usize| Place {
+        let place = |column: usize| Position {
             line: body_line + index as u32,
             column: line[..column].chars().count() as u32 + 1,
         };

@@ -1,7 +1,7 @@
 //! Finds executable files in the folder of a skill. A skill with such files that is not trusted is
 //! only listed.
 
-use crate::trust::Standing;
+use crate::trust::TrustStatus;
 use posse_protocol::SkillOffer;
 use std::fs::Metadata;
 use std::io::Read;
@@ -30,7 +30,7 @@ pub(super) fn of(folder: &Path) -> Vec<String> {
 }
 
 /// Returns why the skill in `folder` is only listed, if it has something executable.
-pub(super) fn held_back(folder: &Path, standing: Option<&Standing>) -> Option<String> {
+pub(super) fn held_back(folder: &Path, standing: Option<&TrustStatus>) -> Option<String> {
     let scripts = of(folder);
     if scripts.is_empty() {
         return None;

@@ -3,14 +3,14 @@
 
 use super::reading::Key;
 use crate::front_matter::node::{self, Content, Node, Style};
-use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::problem::{Findings, Position};
 use crate::front_matter::yaml;
 
 /// Reads `head`, which begins at line `first_line` and is invalid YAML because of `wrong`.
 pub(crate) fn read(
     head: &str,
     first_line: u32,
-    wrong: (Place, &str),
+    wrong: (Position, &str),
     findings: &mut Findings,
 ) -> Node {
     let (place, reason) = wrong;
@@ -22,7 +22,7 @@ pub(crate) fn read(
     for (index, line) in head.lines().enumerate() {
         match (key_line(line), entries.last_mut()) {
             (Some((key, rest)), _) => {
-                let place = Place { line: first_line + index as u32, column: 1 };
+                let place = Position { line: first_line + index as u32, column: 1 };
                 entries.push((node::Key { place, name: key.to_owned() }, vec![rest]));
             }
             (None, Some((_, lines))) => lines.push(line),
@@ -34,7 +34,7 @@ pub(crate) fn read(
         (key, value)
     };
     let content = Content::Map(entries.into_iter().map(entry).collect());
-    Node { place: Place { line: first_line, column: 1 }, content }
+    Node { place: Position { line: first_line, column: 1 }, content }
 }
 
 /// Splits a line that begins with a key of a skill into the key and the text after the colon.
@@ -46,7 +46,7 @@ fn key_line(line: &str) -> Option<(&str, &str)> {
 
 /// Reads the value in `lines`: as YAML if it is valid by itself, else as plain text.
 fn value(key: &node::Key, lines: &[&str]) -> Node {
-    let place = Place { column: key.name.len() as u32 + 3, ..key.place };
+    let place = Position { column: key.name.len() as u32 + 3, ..key.place };
     let alone = format!("value:{}\n", lines.join("\n"));
     if let Ok(Node { content: Content::Map(mut entries), .. }) = yaml::read(&alone, 1)
         && entries.len() == 1

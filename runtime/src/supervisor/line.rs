@@ -41,7 +41,7 @@ enum Due {
 }
 
 /// The next query to make.
-enum Wish {
+enum NextQuery {
     All,
     News(u64),
     Past(Passed),
@@ -95,18 +95,18 @@ impl Line {
     }
 
     /// Returns the next query that is worthwhile, if there is one.
-    fn wish(&mut self) -> Option<Wish> {
+    fn wish(&mut self) -> Option<NextQuery> {
         let is_over =
             |at: Option<Instant>, pause| at.is_none_or(|at: Instant| at.elapsed() >= pause);
         let has_next = self.lanes.has_next();
         let used_up = self.more && self.lanes.waiting() == 0;
         let wish = match self.due {
-            Due::All => Wish::All,
-            _ if used_up => Wish::All,
-            Due::News if !has_next || is_over(self.looked, NEWS) => Wish::News(self.seen),
+            Due::All => NextQuery::All,
+            _ if used_up => NextQuery::All,
+            Due::News if !has_next || is_over(self.looked, NEWS) => NextQuery::News(self.seen),
             _ if self.more && !has_next && is_over(self.looked_past, PAST) => {
                 self.looked_past = Some(Instant::now());
-                return Some(Wish::Past(self.lanes.full()));
+                return Some(NextQuery::Past(self.lanes.full()));
             }
             _ => return None,
         };
@@ -191,8 +191,8 @@ impl Shared {
         loop {
             let Some(wish) = self.line().wish() else { return };
             match wish {
-                Wish::All => self.look_at_everyone().await,
-                Wish::News(since) => {
+                NextQuery::All => self.look_at_everyone().await,
+                NextQuery::News(since) => {
                     let Ok(queue) = self.store.queue(&Look::Since(since)).await else { return };
                     let mut line = self.line();
                     if queue.freed || queue.more && queue.until <= since {
@@ -205,7 +205,7 @@ impl Shared {
                     drop(line);
                     self.note(queue);
                 }
-                Wish::Past(passed) => {
+                NextQuery::Past(passed) => {
                     let look = Look::Past { workspace: self.folder(), passed };
                     let Ok(queue) = self.store.queue(&look).await else { return };
                     self.note(queue);

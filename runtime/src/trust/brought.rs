@@ -27,7 +27,7 @@ const NONBLOCK: i32 = 0o4000;
 
 /// The files of a folder that need trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Brought {
+pub struct FilesToTrust {
     /// The folder, canonical.
     pub folder: PathBuf,
     /// The files, by paths relative to it, sorted.
@@ -38,7 +38,7 @@ pub struct Brought {
     pub digests: BTreeMap<String, String>,
 }
 
-impl Brought {
+impl FilesToTrust {
     /// Reads the files of `folder` that need trust; `None` if there are none.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Brought {
         }
         let files = found.into_iter().map(|item| item.path).collect();
         let digest = hex(&digest.finalize());
-        Ok(Some(Brought { folder: folder.to_owned(), files, digest, digests }))
+        Ok(Some(FilesToTrust { folder: folder.to_owned(), files, digest, digests }))
     }
 
     /// Reads the files of `folder` and of the folders above it in its repository, nearest first.
@@ -69,7 +69,7 @@ impl Brought {
     /// # Errors
     /// When one folder cannot be read completely, with the reason.
     pub fn around(folder: &Path) -> Result<Vec<Self>, String> {
-        let found = up_to_root(folder).into_iter().map(|folder| Brought::by(&folder));
+        let found = up_to_root(folder).into_iter().map(|folder| FilesToTrust::by(&folder));
         Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 }
@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn digest(root: &Path) -> String {
-        Brought::by(root).unwrap().unwrap().digest
+        FilesToTrust::by(root).unwrap().unwrap().digest
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "src/main.rs", "fn main() {}");
         write(root.path(), ".claude/worktrees/x/file", "not obeyed");
-        assert_eq!(Brought::by(root.path()).unwrap(), None);
+        assert_eq!(FilesToTrust::by(root.path()).unwrap(), None);
     }
 
     #[test]
@@ -304,15 +304,15 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         write(root, ".posse/agents/one.md", "one");
-        let before = Brought::by(root).unwrap();
+        let before = FilesToTrust::by(root).unwrap();
         for name in ["posse.toml", ".mcp.json", ".claude", ".posse/settings.json"] {
             std::fs::create_dir(root.join(name)).unwrap();
-            assert_eq!(Brought::by(root).unwrap(), before, "{name}");
+            assert_eq!(FilesToTrust::by(root).unwrap(), before, "{name}");
         }
         for name in ["posse.toml", ".mcp.json"] {
             std::fs::remove_dir(root.join(name)).unwrap();
             write(root, name, "");
-            assert_ne!(Brought::by(root).unwrap(), before, "{name}");
+            assert_ne!(FilesToTrust::by(root).unwrap(), before, "{name}");
             std::fs::remove_file(root.join(name)).unwrap();
         }
     }
@@ -325,7 +325,7 @@ mod tests {
         write(root, ".posse/agents/helper\u{fffd}.md", "one");
         let odd = std::ffi::OsStr::from_bytes(b".posse/agents/helper\x80.md");
         std::fs::write(root.join(odd), "two").unwrap();
-        let error = Brought::by(root).unwrap_err();
+        let error = FilesToTrust::by(root).unwrap_err();
         assert!(error.contains("helper\\x80.md\" is not UTF-8"), "{error}");
     }
 
@@ -336,7 +336,7 @@ mod tests {
         write(root, ".posse/agents/a.md", "a");
         symlink(root.join(".posse"), root.join(".posse/agents/again")).unwrap();
         symlink("/dev/zero", root.join(".posse/agents/zero.md")).unwrap();
-        let found = Brought::by(root).unwrap().unwrap();
+        let found = FilesToTrust::by(root).unwrap().unwrap();
         let names: Vec<&str> = found.files.iter().filter_map(|path| path.to_str()).collect();
         assert_eq!(names, [".posse/agents/a.md", ".posse/agents/zero.md"]);
     }
@@ -347,7 +347,7 @@ mod tests {
         let path = root.path().join(".posse/skills/large/data");
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::File::create(&path).unwrap().set_len(MOST_BYTES + 1).unwrap();
-        let error = Brought::by(root.path()).unwrap_err();
+        let error = FilesToTrust::by(root.path()).unwrap_err();
         assert!(error.contains("more than 67108864 bytes"), "{error}");
     }
 }

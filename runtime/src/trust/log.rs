@@ -1,7 +1,7 @@
 //! The log of trust decisions: lines of JSON, each chained to the ones before it. A fold over the
 //! log yields the folders that the user trusts now.
 
-use super::Brought;
+use super::FilesToTrust;
 use crate::chain;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -138,8 +138,8 @@ impl TrustLog {
     ///
     /// # Errors
     /// As [`TrustLog::record`].
-    pub fn trust(&self, brought: &Brought, told: &[String]) -> Result<Decision, TrustError> {
-        let Brought { folder, digest, digests, .. } = brought;
+    pub fn trust(&self, brought: &FilesToTrust, told: &[String]) -> Result<Decision, TrustError> {
+        let FilesToTrust { folder, digest, digests, .. } = brought;
         self.write(Act::Trusted, folder, digest, digests.clone(), told)
     }
 

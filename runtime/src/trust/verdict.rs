@@ -1,7 +1,7 @@
 //! The trust in folders, cached until something about them changes.
 
 use super::log::TrustLog;
-use super::{Brought, Change, Standing, Trustees, brought};
+use super::{Change, FilesToTrust, TrustStatus, TrustedFolders, brought};
 use crate::files::Stamp;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ struct Now {
 /// The trust in a folder and in each of its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    pub(crate) standing: Standing,
+    pub(crate) standing: TrustStatus,
     /// What has changed since it was trusted, if that is known.
     pub(crate) changes: Vec<Change>,
     /// The hashes of its files when it was trusted; empty if they are unknown.
@@ -39,7 +39,7 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// Returns the trust in the agent definition in `file`. That file alone says what the agent may do, so it stays
     /// trusted when other files change.
-    pub(crate) fn of_agent(&self, file: &Path) -> Standing {
+    pub(crate) fn of_agent(&self, file: &Path) -> TrustStatus {
         // A path that is not text was never trusted.
         let name = file.strip_prefix(&self.folder).unwrap_or(file).to_str();
         let known = name.filter(|name| self.trusted.contains_key(*name));
@@ -49,22 +49,22 @@ impl Verdict {
     }
 
     /// Returns the trust in its skills: in all together, because one may refer to another.
-    pub(crate) fn of_skills(&self) -> Standing {
+    pub(crate) fn of_skills(&self) -> TrustStatus {
         self.unless(|| !self.changes.iter().any(|change| kind(change.path()) == Kind::Skill))
     }
 
     /// Returns the trust in its settings.
-    pub(crate) fn of_settings(&self) -> Standing {
+    pub(crate) fn of_settings(&self) -> TrustStatus {
         self.unless(|| true)
     }
 
     /// Returns trusted if only agents, commands and skills have changed and `holds` is true. If settings, hooks or
     /// servers have changed or were removed, nothing is trusted, because they say what the others may do.
-    fn unless(&self, holds: impl FnOnce() -> bool) -> Standing {
-        let is_partial = self.standing == Standing::Changed && !self.changes.is_empty();
+    fn unless(&self, holds: impl FnOnce() -> bool) -> TrustStatus {
+        let is_partial = self.standing == TrustStatus::Changed && !self.changes.is_empty();
         let alone = |change: &Change| kind(change.path()) != Kind::Other;
         match is_partial && self.changes.iter().all(alone) && holds() {
-            true => Standing::Trusted,
+            true => TrustStatus::Trusted,
             false => self.standing.clone(),
         }
     }
@@ -104,9 +104,9 @@ fn changes(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) ->
 
 impl Verdicts {
     /// Returns the trust of `trustees` in `folder`, a canonical path.
-    pub(crate) fn verdict(&mut self, trustees: &Trustees, folder: &Path) -> Verdict {
+    pub(crate) fn verdict(&mut self, trustees: &TrustedFolders, folder: &Path) -> Verdict {
         let mut verdict = Verdict {
-            standing: Standing::Unknown,
+            standing: TrustStatus::Unknown,
             changes: Vec::new(),
             trusted: BTreeMap::new(),
             folder: folder.to_owned(),
@@ -114,7 +114,7 @@ impl Verdicts {
         let recorded = trustees.log.as_deref().map(|path| TrustLog::at(path).decision_of(folder));
         let recorded = match recorded.transpose() {
             Err(error) => {
-                verdict.standing = Standing::Unsure(error.to_string());
+                verdict.standing = TrustStatus::Unsure(error.to_string());
                 return verdict;
             }
             Ok(recorded) => recorded.flatten(),
@@ -125,14 +125,14 @@ impl Verdicts {
             return verdict;
         }
         verdict.standing = match self.now(folder) {
-            Err(why) => Standing::Unsure(why),
-            Ok(now) if expected.contains(&&now.digest) => Standing::Trusted,
+            Err(why) => TrustStatus::Unsure(why),
+            Ok(now) if expected.contains(&&now.digest) => TrustStatus::Trusted,
             Ok(now) => {
                 verdict.trusted = recorded.map(|decision| decision.files).unwrap_or_default();
                 if !verdict.trusted.is_empty() {
                     verdict.changes = changes(&verdict.trusted, &now.files);
                 }
-                Standing::Changed
+                TrustStatus::Changed
             }
         };
         verdict
@@ -144,7 +144,7 @@ impl Verdicts {
         if let Some(known) = self.known.get(folder).filter(|known| known.stamps == stamps) {
             return Ok(known.now.clone());
         }
-        let now = Brought::by(folder)?
+        let now = FilesToTrust::by(folder)?
             .map(|brought| Now { digest: brought.digest, files: brought.digests })
             .unwrap_or_default();
         // A file that was changed just now may change again without a new time stamp.
@@ -169,23 +169,27 @@ mod tests {
         let agents = folder.join(".posse/agents");
         std::fs::create_dir_all(&agents).unwrap();
         std::fs::write(agents.join("a.md"), "one").unwrap();
-        let trustees = Trustees::of_log(root.path().join("state/trust.jsonl"));
+        let trustees = TrustedFolders::of_log(root.path().join("state/trust.jsonl"));
         let mut verdicts = Verdicts::default();
-        assert_eq!(verdicts.verdict(&trustees, &folder).standing, Standing::Unknown);
+        assert_eq!(verdicts.verdict(&trustees, &folder).standing, TrustStatus::Unknown);
         let log = TrustLog::at(trustees.log.as_ref().unwrap());
-        let brought = Brought::by(&folder).unwrap().unwrap();
+        let brought = FilesToTrust::by(&folder).unwrap().unwrap();
         log.record(Act::Trusted, &brought.folder, &brought.digest, &[]).unwrap();
-        assert_eq!(verdicts.verdict(&trustees, &folder).standing, Standing::Trusted);
+        assert_eq!(verdicts.verdict(&trustees, &folder).standing, TrustStatus::Trusted);
         std::fs::write(agents.join("a.md"), "two").unwrap();
-        assert_eq!(verdicts.verdict(&trustees, &folder).standing, Standing::Changed);
+        assert_eq!(verdicts.verdict(&trustees, &folder).standing, TrustStatus::Changed);
         std::fs::write(agents.join("a.md"), "one").unwrap();
-        assert_eq!(verdicts.verdict(&trustees, &folder).standing, Standing::Trusted, "as it was");
+        assert_eq!(
+            verdicts.verdict(&trustees, &folder).standing,
+            TrustStatus::Trusted,
+            "as it was"
+        );
         log.record(Act::Removed, &folder, "", &[]).unwrap();
-        assert_eq!(verdicts.verdict(&trustees, &folder).standing, Standing::Unknown);
+        assert_eq!(verdicts.verdict(&trustees, &folder).standing, TrustStatus::Unknown);
         let for_now = trustees.and_for_now(&folder).unwrap();
-        assert_eq!(verdicts.verdict(&for_now, &folder).standing, Standing::Trusted);
+        assert_eq!(verdicts.verdict(&for_now, &folder).standing, TrustStatus::Trusted);
         std::fs::write(agents.join("a.md"), "three").unwrap();
-        assert_eq!(verdicts.verdict(&for_now, &folder).standing, Standing::Changed);
+        assert_eq!(verdicts.verdict(&for_now, &folder).standing, TrustStatus::Changed);
     }
 
     #[test]
@@ -194,16 +198,16 @@ mod tests {
         let path = root.path().join("trust.jsonl");
         std::fs::create_dir_all(root.path().join(".posse/agents")).unwrap();
         std::fs::write(root.path().join("posse.toml"), "").unwrap();
-        let brought = Brought::by(root.path()).unwrap().unwrap();
+        let brought = FilesToTrust::by(root.path()).unwrap().unwrap();
         let log = TrustLog::at(&path);
         log.record(Act::Trusted, root.path(), &brought.digest, &[]).unwrap();
-        let trustees = Trustees::of_log(&path);
+        let trustees = TrustedFolders::of_log(&path);
         assert!(trustees.standing(root.path()).is_trusted());
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replace("\"at\":1", "\"at\":2")).unwrap();
         let standing = trustees.standing(root.path());
         assert!(
-            matches!(&standing, Standing::Unsure(why) if why.contains("record 1")),
+            matches!(&standing, TrustStatus::Unsure(why) if why.contains("record 1")),
             "{standing}"
         );
     }
@@ -220,14 +224,14 @@ mod tests {
         write(".posse/agents/a.md", "one");
         write(".claude/skills/s/run.sh", "echo");
         write("posse.toml", "");
-        let trustees = Trustees::of_log(root.path().join("trust.jsonl"));
+        let trustees = TrustedFolders::of_log(root.path().join("trust.jsonl"));
         let log = TrustLog::at(trustees.log.as_ref().unwrap());
-        log.trust(&Brought::by(&folder).unwrap().unwrap(), &[]).unwrap();
+        log.trust(&FilesToTrust::by(&folder).unwrap().unwrap(), &[]).unwrap();
         let verdict = || Verdicts::default().verdict(&trustees, &folder);
         let agent = |name: &str| verdict().of_agent(&folder.join(".posse/agents").join(name));
         write(".posse/agents/b.md", "two");
         assert_eq!(verdict().changes, [Change::Added(".posse/agents/b.md".to_owned())]);
-        assert_eq!((agent("a.md"), agent("b.md")), (Standing::Trusted, Standing::Changed));
+        assert_eq!((agent("a.md"), agent("b.md")), (TrustStatus::Trusted, TrustStatus::Changed));
         assert!(verdict().of_skills().is_trusted() && verdict().of_settings().is_trusted());
         write(".claude/skills/s/run.sh", "evil");
         assert!(agent("a.md").is_trusted() && !verdict().of_skills().is_trusted());

@@ -4,7 +4,7 @@ use super::backoff::SCHEDULE;
 use super::secret::{InvalidSecret, SigningKey};
 use crate::tool_facts::filter::matches;
 use posse_protocol::Outcome;
-use posse_tools::egress::{self, EgressError, Reach};
+use posse_tools::egress::{self, AddressPolicy, EgressError};
 use std::time::Duration;
 use url::Url;
 
@@ -26,7 +26,7 @@ pub struct Webhook {
     /// Only events of runs with one of these labels; empty means all. `*` in a label is any text.
     pub labels: Vec<String>,
     /// Which addresses its URL may resolve to.
-    pub reach: Reach,
+    pub reach: AddressPolicy,
     /// How long an attempt may take.
     pub timeout: Duration,
     /// The waits between attempts; there is one more attempt than waits.
@@ -142,7 +142,7 @@ impl Webhook {
     ///
     /// # Errors
     /// When the name or the URL is invalid.
-    pub fn new(name: &str, url: &str, reach: Reach) -> Result<Self, HookError> {
+    pub fn new(name: &str, url: &str, reach: AddressPolicy) -> Result<Self, HookError> {
         let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(fine) {
             return Err(HookError::Name);
@@ -156,10 +156,12 @@ impl Webhook {
             .map_err(|error| wrong(format!("its `url` is no address: {error}"), WRITE_IT))?;
         egress::judge(&url, reach).map_err(|error| {
             let hint = match (&error, reach) {
-                (EgressError::Unusable(_), Reach::Public) if url.scheme() == "http" => ALLOW_IT,
+                (EgressError::Unusable(_), AddressPolicy::Public) if url.scheme() == "http" => {
+                    ALLOW_IT
+                }
                 (EgressError::Unusable(_), _) => WRITE_IT,
-                (_, Reach::Public) => ALLOW_IT,
-                (_, Reach::Private) => NOT_AT_ALL,
+                (_, AddressPolicy::Public) => ALLOW_IT,
+                (_, AddressPolicy::Private) => NOT_AT_ALL,
             };
             wrong(error.to_string(), hint)
         })?;
@@ -265,7 +267,7 @@ mod tests {
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
     fn hook() -> Webhook {
-        Webhook::new("ci", "https://example.com/x?token=y", Reach::Public).unwrap()
+        Webhook::new("ci", "https://example.com/x?token=y", AddressPolicy::Public).unwrap()
     }
 
     #[test]
@@ -281,16 +283,17 @@ mod tests {
     #[test]
     fn an_address_that_leads_inside_is_refused_with_a_way_out() {
         for url in ["http://example.com/", "https://127.0.0.1/", "https://[::ffff:10.0.0.1]/"] {
-            let error = Webhook::new("ci", url, Reach::Public).unwrap_err().to_string();
+            let error = Webhook::new("ci", url, AddressPolicy::Public).unwrap_err().to_string();
             assert!(error.starts_with("webhook `ci`: ") && error.contains("https"), "{error}");
         }
         let here = "http://127.0.0.1:8080/";
-        let error = Webhook::new("ci", here, Reach::Public).unwrap_err().to_string();
+        let error = Webhook::new("ci", here, AddressPolicy::Public).unwrap_err().to_string();
         assert!(error.contains("`allow_private`"), "{error}");
-        assert!(Webhook::new("ci", here, Reach::Private).is_ok());
-        assert!(Webhook::new("ci", "https://169.254.169.254/", Reach::Private).is_err());
+        assert!(Webhook::new("ci", here, AddressPolicy::Private).is_ok());
+        assert!(Webhook::new("ci", "https://169.254.169.254/", AddressPolicy::Private).is_err());
         for name in ["", "a b", "ä", &"x".repeat(65)] {
-            let error = Webhook::new(name, "https://example.com", Reach::Public).unwrap_err();
+            let error =
+                Webhook::new(name, "https://example.com", AddressPolicy::Public).unwrap_err();
             assert_eq!(error, HookError::Name);
         }
     }

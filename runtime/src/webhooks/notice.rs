@@ -88,7 +88,7 @@ pub(super) fn of_the_end(
 
 /// The part of `Data` that is compared with the log.
 #[derive(Deserialize)]
-struct Told {
+struct NoticeFacts {
     run: RunId,
     outcome: String,
     text: String,
@@ -112,7 +112,7 @@ pub(crate) fn mismatch(delivery: &Delivery, event: Option<&Record>) -> Option<&'
     if delivery.state == DeliveryState::Delivered {
         return None;
     }
-    let Ok(told) = serde_json::from_str::<Told>(&delivery.data) else {
+    let Ok(told) = serde_json::from_str::<NoticeFacts>(&delivery.data) else {
         return Some("what it tells cannot be read");
     };
     if told.run != delivery.run || told.outcome != kind.trim_start_matches("run.") {

@@ -46,8 +46,8 @@ struct Office {
 type Attempt = Pin<Box<dyn Future<Output = usize> + Send>>;
 
 /// The attempts in progress.
-struct Desk {
-    attempts: FuturesUnordered<Attempt>,
+struct Attempts {
+    futures: FuturesUnordered<Attempt>,
     /// How many attempts each webhook has.
     busy: Vec<usize>,
 }
@@ -123,17 +123,17 @@ impl Office {
 
     async fn send(&self) {
         let busy = vec![0; self.hooks.all.len()];
-        let mut desk = Desk { attempts: FuturesUnordered::new(), busy };
+        let mut attempts = Attempts { futures: FuturesUnordered::new(), busy };
         tokio::select! {
-            () = self.stop.cancelled() => return self.finish(desk).await,
+            () = self.stop.cancelled() => return self.finish(attempts).await,
             () = self.hooks.nudge.notified() => {}
             () = tokio::time::sleep(FIRST_LOOK) => {}
         }
         loop {
-            let wait = self.take(&mut desk).await;
+            let wait = self.take(&mut attempts).await;
             tokio::select! {
-                () = self.stop.cancelled() => return self.finish(desk).await,
-                Some(hook) = desk.attempts.next() => desk.busy[hook] -= 1,
+                () = self.stop.cancelled() => return self.finish(attempts).await,
+                Some(hook) = attempts.futures.next() => attempts.busy[hook] -= 1,
                 () = self.hooks.nudge.notified() => {}
                 () = tokio::time::sleep(wait) => {}
             }
@@ -141,13 +141,13 @@ impl Office {
     }
 
     /// Finishes the attempts in progress, and attempts what this process stored last.
-    async fn finish(&self, mut desk: Desk) {
+    async fn finish(&self, mut attempts: Attempts) {
         loop {
             if self.hooks.owed.load(Ordering::Acquire) {
-                self.take(&mut desk).await;
+                self.take(&mut attempts).await;
             }
-            match desk.attempts.next().await {
-                Some(hook) => desk.busy[hook] -= 1,
+            match attempts.futures.next().await {
+                Some(hook) => attempts.busy[hook] -= 1,
                 None if self.hooks.owed.load(Ordering::Acquire) => {}
                 None => return,
             }
@@ -155,28 +155,28 @@ impl Office {
     }
 
     /// Takes due deliveries while seats are free. Returns how long until there may be more.
-    async fn take(&self, desk: &mut Desk) -> Duration {
+    async fn take(&self, attempts: &mut Attempts) -> Duration {
         // This order matters: a waiter on both must not see the second change before the first.
         self.idle.send_replace(false);
         self.hooks.owed.store(false, Ordering::Release);
         let mut wait = LOOK_AGAIN;
         for (index, hook) in self.hooks.all.iter().enumerate() {
             // Without a secret, the delivery is left to a process that has one.
-            let free = SEATS.saturating_sub(desk.busy[index]);
+            let free = SEATS.saturating_sub(attempts.busy[index]);
             if hook.secrets() == 0 || free == 0 {
                 continue;
             }
             let (taken, next) = self.take_for(hook, free).await;
-            desk.busy[index] += taken.len();
+            attempts.busy[index] += taken.len();
             for delivery in taken {
-                desk.attempts.push(self.attempt(index, delivery));
+                attempts.futures.push(self.attempt(index, delivery));
             }
             if next.is_zero() {
                 self.hooks.owed.store(true, Ordering::Release);
             }
             wait = wait.min(next.max(Duration::from_millis(1)));
         }
-        let is_idle = desk.attempts.is_empty() && !self.hooks.owed.load(Ordering::Acquire);
+        let is_idle = attempts.futures.is_empty() && !self.hooks.owed.load(Ordering::Acquire);
         self.idle.send_replace(is_idle);
         wait
     }

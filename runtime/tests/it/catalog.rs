@@ -6,7 +6,7 @@ use posse::agents::{
 };
 use posse::config;
 use posse::protocol::{About, Effect, Event, Usd};
-use posse::trust::Trustees;
+use posse::trust::TrustedFolders;
 use posse::{AgentCatalog, AgentName, AgentSpec, Budget, Error, Limits, RunSpec};
 use posse_testkit::{Reply, Script};
 use std::path::{Path, PathBuf};
@@ -174,7 +174,7 @@ fn each_source_comes_before_the_next_and_losers_are_shown_as_shadowed() {
     let project = "[agents.who]\ndescription = \"project settings\"\ninstructions = \"x\"";
     let check = |place: &Place, kind: &str, says: &str, count: usize| {
         let mut sources = place.sources.clone();
-        let trust = Trustees::default().and_for_now(&place.at("repo/work")).unwrap();
+        let trust = TrustedFolders::default().and_for_now(&place.at("repo/work")).unwrap();
         sources.settings.trust = trust;
         let catalog = LiveCatalog::load(sources).current();
         assert_eq!(problems(&catalog, Level::Error), Vec::<String>::new());

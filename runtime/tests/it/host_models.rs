@@ -3,7 +3,7 @@
 use crate::bench::{Bench, within};
 use async_trait::async_trait;
 use posse::ModelChoice;
-use posse::model::{DeltaSink, ModelInfo, Reply, Request, Why};
+use posse::model::{ChoiceReason, DeltaSink, ModelInfo, Reply, Request};
 use posse::protocol::{
     CallId, Delta, Event, Extra, Message, Part, Price, Role, Stop, ToolCall, Usage, Usd,
 };
@@ -143,7 +143,7 @@ async fn a_last_resort_is_taken_when_there_is_nothing_else() {
     let bench = bench(vec![spare]).await;
     let selection = bench.runtime.select(&bench.spec("x")).await.unwrap();
     assert_eq!(selection.model, "acme/reader");
-    assert_eq!(selection.named_by, NamedBy::Choice(Why::Nothing));
+    assert_eq!(selection.named_by, NamedBy::Choice(ChoiceReason::Nothing));
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn without_the_offline_model_the_choice_says_what_to_do() {
 async fn the_offline_model_is_there_from_the_beginning_and_costs_nothing() {
     let bench = bench(posse::built_in_models()).await;
     let choice = bench.runtime.choice().await.unwrap();
-    assert_eq!((choice.model.as_str(), &choice.why), ("offline/planner", &Why::Nothing));
+    assert_eq!((choice.model.as_str(), &choice.why), ("offline/planner", &ChoiceReason::Nothing));
     let models = RuntimeConfig::new("runs.db", Keys::default()).models;
     assert_eq!(models.host.len(), 1);
     let abilities = bench.runtime.models().abilities("offline").unwrap();

@@ -3,18 +3,18 @@
 use crate::bench::{Bench, within};
 use posse::protocol::AgentSpec;
 use posse::{
-    AgentCatalog, Begun, ByFolder, Error, LiveSkills, Recovery, RunSpec, Runtime, RuntimeConfig,
-    Status, Surroundings,
+    AgentCatalog, ByFolder, Error, LiveSkills, Recovery, RunSpec, Runtime, RuntimeConfig,
+    StartResult, Status, Surroundings,
 };
 use posse_testkit::{Reply, Script};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn new(begun: Begun) -> posse::RunId {
+fn new(begun: StartResult) -> posse::RunId {
     match begun {
-        Begun::New(run) => run,
-        Begun::Found(run) => panic!("{run} was there before"),
+        StartResult::New(run) => run,
+        StartResult::Found(run) => panic!("{run} was there before"),
     }
 }
 
@@ -28,7 +28,7 @@ async fn a_run_that_is_left_to_others_is_executed_by_whoever_goes_on_with_runs()
     .await;
     let spec = RunSpec { key: Some("k".to_owned()), ..bench.spec("x") };
     let run = new(bench.runtime.enqueue(spec.clone()).await.unwrap());
-    assert_eq!(bench.runtime.enqueue(spec).await.unwrap(), Begun::Found(run));
+    assert_eq!(bench.runtime.enqueue(spec).await.unwrap(), StartResult::Found(run));
     bench.runtime.look_again();
     let row = bench.runtime.find(&run.to_string()).await.unwrap();
     assert_eq!((row.status, bench.fake.count()), (Status::Queued, 0));

@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, within};
 use posse::ModelChoice;
-use posse::model::Why;
+use posse::model::ChoiceReason;
 use posse::protocol::{Effort, Event, Usd};
 use posse::store::Filter;
 use posse::{AgentSpec, Catalog, Keys, Limits, NamedBy, RunSpec};
@@ -60,7 +60,7 @@ async fn without_a_word_it_is_what_there_is_a_key_for() {
     })
     .await;
     let selection = bench.runtime.select(&bench.spec("x")).await.unwrap();
-    let why = Why::Key { variable: "ANTHROPIC_API_KEY".to_owned() };
+    let why = ChoiceReason::Key { variable: "ANTHROPIC_API_KEY".to_owned() };
     assert_eq!(selection.named_by, NamedBy::Choice(why));
     let run = bench.start("hello").await;
     assert!(within(run.outcome()).await.unwrap().is_completed());

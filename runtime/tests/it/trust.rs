@@ -2,7 +2,7 @@
 
 use crate::catalog::{Place, found, problems};
 use posse::agents::Level;
-use posse::trust::{Act, Brought, Standing, TrustLog, Trustees};
+use posse::trust::{Act, FilesToTrust, TrustLog, TrustStatus, TrustedFolders};
 use posse::{AgentCatalog, LiveCatalog};
 use posse_protocol::Usd;
 
@@ -10,13 +10,13 @@ use posse_protocol::Usd;
 fn place() -> (Place, TrustLog) {
     let mut place = Place::new();
     let log = place.at("state/trust.jsonl");
-    place.sources.settings.trust = Trustees::of_log(&log);
+    place.sources.settings.trust = TrustedFolders::of_log(&log);
     (place, TrustLog::at(log))
 }
 
 fn trust(place: &Place, log: &TrustLog, folder: &str) {
     let folder = place.at(folder).canonicalize().unwrap();
-    let brought = Brought::by(&folder).unwrap().unwrap();
+    let brought = FilesToTrust::by(&folder).unwrap().unwrap();
     log.record(Act::Trusted, &folder, &brought.digest, &[]).unwrap();
 }
 
@@ -38,13 +38,13 @@ fn a_trusted_folder_s_agents_have_what_they_define_until_the_next_change() {
     let standing = |catalog: &AgentCatalog, agent: &str| {
         catalog.entry(&crate::catalog::name(agent)).unwrap().standing.clone().unwrap()
     };
-    assert_eq!(standing(&catalog, "doer"), Standing::Trusted);
-    assert_eq!(standing(&catalog, "near"), Standing::Unknown);
+    assert_eq!(standing(&catalog, "doer"), TrustStatus::Trusted);
+    assert_eq!(standing(&catalog, "near"), TrustStatus::Unknown);
 
     place.write("repo/.claude/skills/x/run.sh", "#!/bin/sh\n");
     let catalog = live.refresh();
     assert_eq!(tools(&catalog, "doer"), ["Read"], "something else was added");
-    assert_eq!(standing(&catalog, "doer"), Standing::Changed);
+    assert_eq!(standing(&catalog, "doer"), TrustStatus::Changed);
     let notes = problems(&catalog, Level::Note).join("\n");
     assert!(notes.contains("changed since you trusted the folder"), "{notes}");
     trust(&place, &log, "repo");

@@ -5,7 +5,7 @@ use crate::bench::{Bench, eventually, within};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use posse::webhooks::{
-    Answered, Delivery, DeliveryFilter, DeliveryState, EventKind, Reach, Revival, Runs,
+    AddressPolicy, Answered, Delivery, DeliveryFilter, DeliveryState, EventKind, Revival, Runs,
 };
 use posse::{Runtime, RuntimeConfig, Webhook};
 use posse_testkit::{Answer, Conversation, Gate, Received, Receiver, Reply, Rule, Script, When};
@@ -48,7 +48,7 @@ fn assert_signed(request: &Received, key: &[u8]) {
 
 fn hook(receiver: &Receiver) -> Webhook {
     let url = format!("{}/posse?token=hidden", receiver.url());
-    let hook = Webhook::new("ci", &url, Reach::Private).unwrap();
+    let hook = Webhook::new("ci", &url, AddressPolicy::Private).unwrap();
     let mut hook = hook.with_secret(&secret(&KEY)).unwrap();
     hook.schedule = vec![Duration::from_millis(2); 2];
     hook
@@ -194,7 +194,7 @@ async fn a_name_that_means_this_machine_is_not_spoken_to_unless_that_is_allowed(
     let receiver = Receiver::start([]).await.unwrap();
     let port = receiver.url().rsplit(':').next().unwrap().to_owned();
     let url = format!("https://localhost:{port}/hidden");
-    let refused = Webhook::new("ci", &url, Reach::Public).unwrap();
+    let refused = Webhook::new("ci", &url, AddressPolicy::Public).unwrap();
     let mut refused = refused.with_secret(&secret(&KEY)).unwrap();
     refused.schedule = Vec::new();
     let bench = bench(vec![refused]).await;
@@ -231,7 +231,7 @@ async fn a_webhook_hears_of_the_runs_and_ends_it_asked_for() {
     let (roots, all) = (Receiver::start([]).await.unwrap(), Receiver::start([]).await.unwrap());
     let failures = Receiver::start([]).await.unwrap();
     let named = |name: &str, receiver: &Receiver| {
-        let hook = Webhook::new(name, &receiver.url(), Reach::Private).unwrap();
+        let hook = Webhook::new(name, &receiver.url(), AddressPolicy::Private).unwrap();
         hook.with_secret(&secret(&KEY)).unwrap()
     };
     let mut webhooks =
@@ -297,7 +297,7 @@ async fn of_two_processes_on_one_database_one_sends_each() {
 #[tokio::test]
 async fn what_nobody_could_sign_is_kept_and_sent_by_a_process_that_can() {
     let receiver = Receiver::start([]).await.unwrap();
-    let unsigned = Webhook::new("ci", &receiver.url(), Reach::Private).unwrap();
+    let unsigned = Webhook::new("ci", &receiver.url(), AddressPolicy::Private).unwrap();
     let mut bench = bench(vec![unsigned]).await;
     within(bench.start("x").await.outcome()).await.unwrap();
     bench.runtime.flush_webhooks().await;

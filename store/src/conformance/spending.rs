@@ -3,7 +3,7 @@
 use super::sample::*;
 use super::trees::bear;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
-use crate::{Append, By, Ownership, Reckoning, Spending, SpendingQuery, Spent, Store, StoreError};
+use crate::{Append, By, CostCheck, Ownership, Spending, SpendingQuery, Spent, Store, StoreError};
 use posse_protocol::{Event, ModelCalled, Purpose, RunId, Seq, Usage};
 
 /// Returns the sum of everything.
@@ -32,7 +32,7 @@ async fn take(store: &dyn Store, run: RunId, events: Vec<Event>) -> Verdict {
 
 /// Checks that the ledger rows of `run` match its log.
 async fn follows_from_its_log(store: &dyn Store, run: RunId) -> Verdict {
-    let mut reckoning = Reckoning::new(run, store.ledger(run).await?);
+    let mut reckoning = CostCheck::new(run, store.ledger(run).await?);
     let log = store.read(run, Seq::ZERO, usize::MAX).await?;
     log.iter().for_each(|record| reckoning.apply(record));
     let fault = reckoning.fault(Seq(log.len() as u64));

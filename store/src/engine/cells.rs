@@ -6,41 +6,41 @@ use std::sync::Arc;
 /// A statement that binds values in the order of its placeholders.
 pub(crate) trait Bind: Sized {
     /// Binds text or NULL.
-    fn text(self, text: impl Into<Given>) -> Self;
+    fn text(self, text: impl Into<BoundText>) -> Self;
 
     /// Binds a number or NULL.
     fn number(self, number: impl Into<Option<i64>>) -> Self;
 }
 
 /// Text to bind.
-pub(crate) enum Given {
+pub(crate) enum BoundText {
     Nothing,
     Owned(String),
     Shared(Arc<str>),
     Word(&'static str),
 }
 
-impl From<String> for Given {
+impl From<String> for BoundText {
     fn from(text: String) -> Self {
-        Given::Owned(text)
+        BoundText::Owned(text)
     }
 }
 
-impl From<Option<String>> for Given {
+impl From<Option<String>> for BoundText {
     fn from(text: Option<String>) -> Self {
-        text.map_or(Given::Nothing, Given::Owned)
+        text.map_or(BoundText::Nothing, BoundText::Owned)
     }
 }
 
-impl From<Arc<str>> for Given {
+impl From<Arc<str>> for BoundText {
     fn from(text: Arc<str>) -> Self {
-        Given::Shared(text)
+        BoundText::Shared(text)
     }
 }
 
-impl From<&'static str> for Given {
+impl From<&'static str> for BoundText {
     fn from(text: &'static str) -> Self {
-        Given::Word(text)
+        BoundText::Word(text)
     }
 }
 

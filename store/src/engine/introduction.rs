@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What this worker says about itself, in memory. Its next renewal writes it.
 #[derive(Default)]
-pub(crate) struct Introduction(Mutex<Said>);
+pub(crate) struct Introduction(Mutex<Introduced>);
 
 #[derive(Clone, Default)]
-struct Said {
+struct Introduced {
     text: Arc<str>,
     condition: Arc<str>,
 }
@@ -17,7 +17,7 @@ impl Introduction {
     pub(crate) fn set(&self, about: &WorkerAbout) {
         // It has no maps with other keys than texts, so this does not fail.
         let text = serde_json::to_string(about).unwrap_or_default();
-        let said = Said { text: text.into(), condition: about.condition().into() };
+        let said = Introduced { text: text.into(), condition: about.condition().into() };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = said;
     }
 
@@ -31,7 +31,7 @@ impl Introduction {
         self.said().condition
     }
 
-    fn said(&self) -> Said {
+    fn said(&self) -> Introduced {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

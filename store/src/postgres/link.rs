@@ -40,9 +40,9 @@ impl Replies {
 
 /// The name of the database for errors.
 #[derive(Clone)]
-pub(super) struct Place(pub(super) Arc<str>);
+pub(super) struct DatabaseName(pub(super) Arc<str>);
 
-impl Place {
+impl DatabaseName {
     pub(super) fn unusable(&self, reason: impl Into<String>) -> StoreError {
         StoreError::Unusable { path: self.0.to_string(), reason: reason.into() }
     }
@@ -85,16 +85,16 @@ impl Place {
 /// A connection that is replaced when it is lost.
 pub(super) struct Link {
     options: PgConnectOptions,
-    place: Place,
+    place: DatabaseName,
     connection: Option<PgConnection>,
 }
 
 impl Link {
-    pub(super) fn new(options: PgConnectOptions, place: Place) -> Self {
+    pub(super) fn new(options: PgConnectOptions, place: DatabaseName) -> Self {
         Link { options, place, connection: None }
     }
 
-    pub(super) fn place(&self) -> &Place {
+    pub(super) fn place(&self) -> &DatabaseName {
         &self.place
     }
 
@@ -120,7 +120,10 @@ impl Link {
     }
 }
 
-async fn connect(options: &PgConnectOptions, place: &Place) -> Result<PgConnection, Trouble> {
+async fn connect(
+    options: &PgConnectOptions,
+    place: &DatabaseName,
+) -> Result<PgConnection, Trouble> {
     match timeout(CONNECT, options.connect()).await {
         Ok(connected) => connected.map_err(|error| place.trouble(error)),
         Err(_) => Err(Trouble::Lost("the server does not answer".to_owned())),
@@ -130,7 +133,7 @@ async fn connect(options: &PgConnectOptions, place: &Place) -> Result<PgConnecti
 async fn exchange(
     connection: &mut PgConnection,
     message: Message,
-    place: &Place,
+    place: &DatabaseName,
 ) -> Result<Replies, Trouble> {
     let answered = timeout(ANSWER, gather(connection, message)).await;
     let Ok(answered) = answered else {
@@ -167,7 +170,7 @@ async fn gather(connection: &mut PgConnection, message: Message) -> Result<Repli
 /// changes nothing.
 pub(super) async fn read(
     pool: &PgPool,
-    place: &Place,
+    place: &DatabaseName,
     message: impl Fn() -> Message,
 ) -> Result<Replies, StoreError> {
     let (mut tries, deadline) = (0, Instant::now() + PATIENCE);

@@ -4,7 +4,7 @@
 //! messages, so it works through PgBouncer in transaction mode. It has no parameters: this module
 //! quotes values, as libpq does.
 
-use crate::engine::{Bind, Cells, Given};
+use crate::engine::{Bind, BoundText, Cells};
 use sqlx::postgres::PgRow;
 use sqlx::{Error, Row};
 use std::fmt::Write;
@@ -50,13 +50,13 @@ impl Text {
 }
 
 impl Bind for Text {
-    fn text(mut self, text: impl Into<Given>) -> Self {
+    fn text(mut self, text: impl Into<BoundText>) -> Self {
         self.advance();
         match text.into() {
-            Given::Nothing => self.written.push_str("NULL"),
-            Given::Owned(text) => quote(&mut self.written, &text),
-            Given::Shared(text) => quote(&mut self.written, &text),
-            Given::Word(text) => quote(&mut self.written, text),
+            BoundText::Nothing => self.written.push_str("NULL"),
+            BoundText::Owned(text) => quote(&mut self.written, &text),
+            BoundText::Shared(text) => quote(&mut self.written, &text),
+            BoundText::Word(text) => quote(&mut self.written, text),
         }
         self
     }

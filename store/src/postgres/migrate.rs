@@ -1,6 +1,6 @@
 //! Creates or migrates the schema on a server.
 
-use super::link::{Link, Place, Replies, Trouble};
+use super::link::{DatabaseName, Link, Replies, Trouble};
 use super::message::{Message, Text};
 use super::statements;
 use crate::StoreError;
@@ -114,7 +114,7 @@ async fn version(link: &mut Link, schema: &str) -> Result<i64, StoreError> {
 }
 
 /// Fails for a schema of a newer version, and for a version that never existed.
-fn check(found: i64, known: i64, place: &Place) -> Result<(), StoreError> {
+fn check(found: i64, known: i64, place: &DatabaseName) -> Result<(), StoreError> {
     match found {
         found if found > known => {
             Err(StoreError::NewerDatabase { path: place.0.to_string(), found, known })

@@ -4,7 +4,6 @@
 //! locks, and why that is enough.
 
 mod bell;
-mod ledger;
 mod link;
 mod message;
 mod migrate;
@@ -12,9 +11,10 @@ mod options;
 mod queue;
 mod reader;
 mod statements;
+mod transactor;
 mod writer;
 
-pub use options::{Bell, PostgresOptions, ServerIdentity};
+pub use options::{Notifications, PostgresOptions, ServerIdentity};
 
 use crate::append::Draft;
 use crate::delivery::{Delivery, DeliveryFilter, Outbox, Revival, Settled, Settlement};
@@ -26,10 +26,9 @@ use crate::{
 };
 use async_trait::async_trait;
 use bell::Outside;
-use ledger::{Ledger, Presence};
-use link::{Link, Place};
+use link::{DatabaseName, Link};
 use posse_protocol::{Record, RunId, Seq, WorkerId};
-use queue::Glance;
+use queue::QueueResult;
 use reader::Reader;
 use sqlx::postgres::PgPoolOptions;
 use statements::Begin;
@@ -39,6 +38,7 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
+use transactor::{Presence, Transactor};
 use writer::{Writer, closed};
 
 /// The most requests that wait for the writer.
@@ -79,7 +79,7 @@ impl PostgresStore {
         let name = format!("posse {worker}");
         let connect = options.connect(&name)?;
         let listen = options.listen(&name)?;
-        let place = Place(options::place(&connect).into());
+        let place = DatabaseName(options::place(&connect).into());
         let begin = Arc::new(Begin::of(&options.schema));
         let mut link = Link::new(connect.clone(), place.clone());
         migrate::prepare(&mut link, &options.schema).await?;
@@ -112,8 +112,8 @@ impl PostgresStore {
             tells: listen.is_some(),
             closing: closed.clone(),
         };
-        let ledger = Ledger::new(link, begin.clone(), presence.clone());
-        let writer = Writer { ledger, hub: hub.clone(), bell };
+        let transactor = Transactor::new(link, begin.clone(), presence.clone());
+        let writer = Writer { transactor, hub: hub.clone(), bell };
         if let Some(listen) = listen {
             let listening = bell::listen(listen, channel, worker, told, closed);
             #[expect(clippy::disallowed_methods, reason = "ends with the store; awaited by close")]
@@ -234,15 +234,15 @@ impl Claims for PostgresStore {
         let look = Arc::new(look.clone());
         let again = look.clone();
         let seen = self.look(move |reader| async move { reader.queue(&look).await });
-        if let Glance::Whole(queue) = seen.await? {
+        if let QueueResult::Whole(queue) = seen.await? {
             return Ok(queue);
         }
         // Only the writer releases runs of dead workers, before a claim.
         self.claim(&Wanted { limit: 0, ..Wanted::default() }).await?;
         match self.look(move |reader| async move { reader.queue(&again).await }).await? {
-            Glance::Whole(queue) => Ok(Queue { freed: true, ..queue }),
+            QueueResult::Whole(queue) => Ok(Queue { freed: true, ..queue }),
             // Another worker has died meanwhile. The next query sees it.
-            Glance::Dead => Ok(Queue { freed: true, ..Queue::default() }),
+            QueueResult::Dead => Ok(Queue { freed: true, ..Queue::default() }),
         }
     }
 

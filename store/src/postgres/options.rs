@@ -27,7 +27,7 @@ pub struct PostgresOptions {
     /// Whether the server must be verified.
     pub server: ServerIdentity,
     /// How this process learns about changes by other processes.
-    pub bell: Bell,
+    pub bell: Notifications,
     /// How long a silent worker keeps its runs.
     pub lease: Duration,
     /// How often to poll for changes by other processes, despite notifications. At most a second.
@@ -54,7 +54,7 @@ pub enum ServerIdentity {
 /// How a process is notified about changes by other processes. It also polls every
 /// [`PostgresOptions::poll`].
 #[derive(Clone, Default, PartialEq, Eq)]
-pub enum Bell {
+pub enum Notifications {
     /// By notifications, on a connection to the same address. It must keep a session.
     #[default]
     On,
@@ -77,7 +77,7 @@ impl PostgresOptions {
             password: None,
             schema: "posse".to_owned(),
             server: ServerIdentity::Verified,
-            bell: Bell::On,
+            bell: Notifications::On,
             lease: Duration::from_secs(10),
             poll: Duration::from_millis(500),
             readers: 4,
@@ -111,9 +111,9 @@ impl PostgresOptions {
     /// Returns the options of the connection for notifications, if there is one.
     pub(super) fn listen(&self, name: &str) -> Result<Option<PgConnectOptions>, StoreError> {
         match &self.bell {
-            Bell::On => self.connect(name).map(Some),
-            Bell::At(url) => self.connect_to(url, name).map(Some),
-            Bell::Off => Ok(None),
+            Notifications::On => self.connect(name).map(Some),
+            Notifications::At(url) => self.connect_to(url, name).map(Some),
+            Notifications::Off => Ok(None),
         }
     }
 
@@ -181,13 +181,13 @@ impl fmt::Debug for PostgresOptions {
     }
 }
 
-impl fmt::Debug for Bell {
+impl fmt::Debug for Notifications {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Bell::On => "On",
+            Notifications::On => "On",
             // The address may contain a password.
-            Bell::At(_) => "At(..)",
-            Bell::Off => "Off",
+            Notifications::At(_) => "At(..)",
+            Notifications::Off => "Off",
         })
     }
 }
@@ -285,7 +285,7 @@ mod tests {
             format!("http://u:{secret}@h/d"),
         ];
         for url in urls {
-            let bell = Bell::At(url.clone());
+            let bell = Notifications::At(url.clone());
             let options = PostgresOptions { bell, ..PostgresOptions::new(url) };
             let shown = format!("{options:?} {:?}", options.connect("test").err());
             assert!(!shown.contains(secret), "{shown}");

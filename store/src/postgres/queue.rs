@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 const NAMED: usize = 4_096;
 
 /// The result of a query.
-pub(super) enum Glance {
+pub(super) enum QueueResult {
     /// The queue.
     Whole(Queue),
     /// A worker has died. Its runs belong to the queue once the writer has released them.
@@ -26,7 +26,7 @@ pub(super) enum Glance {
 }
 
 impl Reader {
-    pub(super) async fn queue(&self, look: &Look) -> Result<Glance, StoreError> {
+    pub(super) async fn queue(&self, look: &Look) -> Result<QueueResult, StoreError> {
         let condition = self.presence.condition();
         let statements = asked_by(look, &condition);
         // The order matters: a run that was stamped before `now` and is not visible is in flight.
@@ -46,7 +46,7 @@ impl Reader {
         let replies = read(&self.pool, &self.place, message).await?;
         let rows = |statement: usize| replies.rows(Begin::READING + statement);
         if !rows(3).is_empty() {
-            return Ok(Glance::Dead);
+            return Ok(QueueResult::Dead);
         }
         let latest = rows(4).first().and_then(|row| row.maybe_integer(0).ok().flatten());
         let latest = latest.and_then(|at| u64::try_from(at).ok()).unwrap_or(0);
@@ -70,7 +70,7 @@ impl Reader {
             }
             _ => {}
         }
-        Ok(Glance::Whole(Queue { runs, ..seen }))
+        Ok(QueueResult::Whole(Queue { runs, ..seen }))
     }
 
     async fn waiting(&self, statement: String) -> Result<Vec<Queued>, StoreError> {

@@ -1,10 +1,10 @@
 //! Reads, concurrently with the writer. Each query is one message on one of a few connections. Each
 //! log that is read is checked against its hashes.
 
-use super::ledger::Presence;
-use super::link::{Place, Replies, read};
+use super::link::{DatabaseName, Replies, read};
 use super::message::{Message, Text};
 use super::statements::{self as pg, Begin};
+use super::transactor::Presence;
 use crate::engine::{
     Bind, Cells, FOUND, LIST, Request, as_they_stand, bind_leftovers, bind_selection,
     bind_spending, delivery_row, ending, event_row, follow, found, introduced, is_a_piece,
@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub(super) struct Reader {
     pub(super) pool: PgPool,
-    pub(super) place: Place,
+    pub(super) place: DatabaseName,
     pub(super) begin: Arc<Begin>,
     pub(super) presence: Arc<Presence>,
     /// To tell the writer about damage.

@@ -2,7 +2,7 @@
 //! answers them after the commit. Other processes have their own writers.
 
 use super::bell::Bell;
-use super::ledger::{Done, Failure, Ledger};
+use super::transactor::{Done, Failure, Transactor};
 use crate::engine::{Hub, Request, Work};
 use crate::{Claimed, StoreError};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const SMALL_GROUP: usize = 128;
 const PART: usize = 8;
 
 pub(super) struct Writer {
-    pub(super) ledger: Ledger,
+    pub(super) transactor: Transactor,
     pub(super) hub: Arc<Hub>,
     pub(super) bell: Arc<Bell>,
 }
@@ -45,9 +45,9 @@ impl Writer {
                 break;
             }
         }
-        self.ledger.depart().await;
+        self.transactor.depart().await;
         self.bell.ring(&[], true);
-        self.ledger.close().await;
+        self.transactor.close().await;
     }
 
     async fn serve(&mut self, mut work: Work) {
@@ -62,7 +62,7 @@ impl Writer {
         }
         for (change, reply) in deliveries {
             // If the caller has gone, the taken deliveries are due again when their lease ends.
-            let _ = reply.send(self.ledger.deliver(&change).await);
+            let _ = reply.send(self.transactor.deliver(&change).await);
         }
     }
 
@@ -71,12 +71,12 @@ impl Writer {
         if work.is_empty() {
             return;
         }
-        match self.ledger.transact(&work).await {
+        match self.transactor.transact(&work).await {
             Ok(done) => _ = self.conclude(work, done),
             // A request that the server cannot perform must not affect the others.
             Err(Failure::Someone(_)) if work.len() > 1 => {
                 for single in work.apart() {
-                    match self.ledger.transact(&single).await {
+                    match self.transactor.transact(&single).await {
                         Ok(done) => _ = self.conclude(single, done),
                         Err(Failure::Everyone(error) | Failure::Someone(error)) => {
                             single.refuse(&error);
@@ -91,7 +91,7 @@ impl Writer {
     /// Performs a claim. Returns claims whose callers have gone.
     async fn claim(&mut self, work: Work) -> Vec<Claimed> {
         let Some((wanted, _)) = work.claims.first() else { return Vec::new() };
-        match self.ledger.claim(wanted).await {
+        match self.transactor.claim(wanted).await {
             Ok(done) => self.conclude(work, done),
             Err(error) => {
                 work.refuse(&error);

@@ -1,7 +1,7 @@
 //! Implements the shared traits for statements and rows of SQLite.
 
 use super::presence::WorkerRow;
-use crate::engine::{Bind, Cells, Given, number};
+use crate::engine::{Bind, BoundText, Cells, number};
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use sqlx::{Error, Row};
@@ -9,12 +9,12 @@ use sqlx::{Error, Row};
 pub(super) type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 impl Bind for Statement<'_> {
-    fn text(self, text: impl Into<Given>) -> Self {
+    fn text(self, text: impl Into<BoundText>) -> Self {
         match text.into() {
-            Given::Nothing => self.bind(None::<String>),
-            Given::Owned(text) => self.bind(text),
-            Given::Shared(text) => self.bind(text),
-            Given::Word(text) => self.bind(text),
+            BoundText::Nothing => self.bind(None::<String>),
+            BoundText::Owned(text) => self.bind(text),
+            BoundText::Shared(text) => self.bind(text),
+            BoundText::Word(text) => self.bind(text),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Databases on read-only media, which can only be read.
 
 use super::calendar::Calendar;
-use super::place::Place;
+use super::files::DatabaseFiles;
 use super::presence::Presence;
 use super::reader::Reader;
 use super::wal::beside;
@@ -21,7 +21,7 @@ pub(super) async fn open(options: Options, path: String) -> Result<SqliteStore, 
         }
         _ => unusable(error.to_string()),
     })?;
-    let place = Place::of(&file).map_err(|error| unusable(error.to_string()))?;
+    let place = DatabaseFiles::of(&file).map_err(|error| unusable(error.to_string()))?;
     let (found, known) = (header::inspect(&file, &path)?, MIGRATIONS.len() as i64);
     if found < known {
         return Err(unusable(format!(

@@ -6,7 +6,7 @@ mod rows;
 
 use super::header;
 use super::migrate;
-use super::presence::{Company, company};
+use super::presence::{OpenProcesses, company};
 use super::wal::{self, beside};
 use super::{Options, connect_options, engine_error};
 use crate::StoreError;
@@ -44,7 +44,7 @@ const ATTEMPTS: u32 = 20_000;
 /// # Errors
 /// When a process has it open, it is not a Posse database, or too little of it can be read.
 pub async fn rebuild(options: &Options) -> Result<Mended, StoreError> {
-    let bench = Bench::of(options)?;
+    let bench = RepairFiles::of(options)?;
     header::inspect(&bench.path, &bench.name)?;
     let lost = super::lost(&bench.options).map_err(|error| bench.unusable(error))?;
     let kept = bench.keep()?;
@@ -63,7 +63,7 @@ pub async fn rebuild(options: &Options) -> Result<Mended, StoreError> {
 /// # Errors
 /// When a process has it open, or the backup is damaged or not a Posse database.
 pub async fn restore(options: &Options, backup: &Path) -> Result<Mended, StoreError> {
-    let bench = Bench::of(options)?;
+    let bench = RepairFiles::of(options)?;
     let name = backup.display().to_string();
     let refused = |reason: String| StoreError::Unusable { path: name.clone(), reason };
     if backup.metadata().map_err(|error| refused(error.to_string()))?.len() == 0 {
@@ -97,7 +97,7 @@ pub async fn restore(options: &Options, backup: &Path) -> Result<Mended, StoreEr
 }
 
 /// The files of a repair.
-struct Bench {
+struct RepairFiles {
     options: Options,
     path: PathBuf,
     name: String,
@@ -105,16 +105,21 @@ struct Bench {
     new: PathBuf,
 }
 
-impl Bench {
+impl RepairFiles {
     fn of(options: &Options) -> Result<Self, StoreError> {
         let name = options.path.display().to_string();
         let path = options.path.canonicalize().unwrap_or_else(|_| options.path.clone());
-        if company(&path, "") == Company::Living {
+        if company(&path, "") == OpenProcesses::Living {
             let reason = "a process has it open; end that process first";
             return Err(StoreError::Unusable { path: name, reason: reason.to_owned() });
         }
         let new = beside(&path, "-new");
-        Ok(Bench { options: Options { path: path.clone(), ..options.clone() }, path, name, new })
+        Ok(RepairFiles {
+            options: Options { path: path.clone(), ..options.clone() },
+            path,
+            name,
+            new,
+        })
     }
 
     fn unusable(&self, error: io::Error) -> StoreError {

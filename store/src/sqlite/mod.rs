@@ -5,18 +5,18 @@ mod calendar;
 mod checkpoint;
 mod codec;
 mod deliveries;
+mod files;
 mod header;
 mod inspect;
-mod ledger;
 mod media;
 mod mend;
 mod migrate;
-mod place;
 mod presence;
 mod queue;
 mod reader;
 mod reserve;
 mod text;
+mod transactor;
 mod wal;
 mod writer;
 
@@ -30,12 +30,11 @@ use crate::{
 };
 use async_trait::async_trait;
 use calendar::Calendar;
-use ledger::Ledger;
+use files::DatabaseFiles;
 pub use mend::{Mended, rebuild, restore};
-use place::Place;
 use posse_protocol::{Record, RunId, Seq, WorkerId};
-use presence::{Company, Presence};
-use queue::{Dead, Glance};
+use presence::{OpenProcesses, Presence};
+use queue::{Dead, QueueResult};
 use reader::Reader;
 use reserve::SpaceReserve;
 use serde::{Deserialize, Serialize};
@@ -47,6 +46,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
+use transactor::Transactor;
 use writer::Writer;
 
 /// How to open a database.
@@ -100,7 +100,7 @@ pub struct SqliteStore {
     hub: Arc<Hub>,
     tasks: TaskTracker,
     scrub: Option<Arc<dyn Scrub>>,
-    place: Place,
+    place: DatabaseFiles,
     /// What the database had lost when it was opened. The store can then only be read.
     lost: Option<String>,
 }
@@ -145,7 +145,7 @@ impl SqliteStore {
             path: path.clone(),
             reason: error.to_string(),
         };
-        place::check(&options.path)?;
+        files::check(&options.path)?;
         match make_private(&options.path) {
             Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
                 return media::open(options, path).await;
@@ -154,7 +154,7 @@ impl SqliteStore {
         }
         // Use one name for the file, whatever links lead to it and whatever the current folder is.
         let options = Options { path: options.path.canonicalize().map_err(unusable)?, ..options };
-        let place = Place::of(&options.path).map_err(unusable)?;
+        let place = DatabaseFiles::of(&options.path).map_err(unusable)?;
         let schema = header::inspect(&options.path, &path)?;
         let connect = connect_options(&options);
         if let Some(lost) = lost(&options).map_err(unusable)? {
@@ -194,8 +194,8 @@ impl SqliteStore {
         let told = requests.clone();
         let reader = Reader::new(connect, path.clone(), presence.clone(), calendar, told);
         let place = place.with_log();
-        let ledger = Ledger::new(connected, place.clone(), path, presence);
-        let writer = Writer::new(ledger, reserve, options.poll, hub.clone(), checkpoints);
+        let transactor = Transactor::new(connected, place.clone(), path, presence);
+        let writer = Writer::new(transactor, reserve, options.poll, hub.clone(), checkpoints);
         #[expect(clippy::disallowed_methods, reason = "ends with the writer; awaited by close")]
         tokio::spawn(tasks.track_future(beside));
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
@@ -209,7 +209,7 @@ impl SqliteStore {
     async fn open_to_read(
         options: Options,
         connect: SqliteConnectOptions,
-        place: Place,
+        place: DatabaseFiles,
         lost: &str,
     ) -> Result<Self, StoreError> {
         let path = options.path.display().to_string();
@@ -243,7 +243,7 @@ impl SqliteStore {
     fn to_read(
         reader: impl FnOnce(mpsc::Sender<Request>) -> Reader,
         why: StoreError,
-        place: Place,
+        place: DatabaseFiles,
     ) -> Self {
         let (requests, inbox) = mpsc::channel(QUEUE);
         let tasks = TaskTracker::new();
@@ -352,9 +352,9 @@ impl Claims for SqliteStore {
         let again = look.clone();
         let seen = self.look(move |reader| async move { reader.queue(&look, Dead::Told).await });
         match seen.await? {
-            Glance::Whole(queue) => Ok(queue),
+            QueueResult::Whole(queue) => Ok(queue),
             // Only the writer releases runs of dead workers, before a claim.
-            Glance::Dead => {
+            QueueResult::Dead => {
                 let nothing = Wanted { limit: 0, ..Wanted::default() };
                 let dead = match self.claim(&nothing).await {
                     Ok(_) => Dead::Told,
@@ -364,10 +364,10 @@ impl Claims for SqliteStore {
                 };
                 let seen = self.look(move |reader| async move { reader.queue(&again, dead).await });
                 match seen.await? {
-                    Glance::Whole(queue) if dead == Dead::PassedOver => Ok(queue),
-                    Glance::Whole(queue) => Ok(Queue { freed: true, ..queue }),
+                    QueueResult::Whole(queue) if dead == Dead::PassedOver => Ok(queue),
+                    QueueResult::Whole(queue) => Ok(Queue { freed: true, ..queue }),
                     // Another worker has died meanwhile. The next query sees it.
-                    Glance::Dead => Ok(Queue { freed: true, ..Queue::default() }),
+                    QueueResult::Dead => Ok(Queue { freed: true, ..Queue::default() }),
                 }
             }
         }
@@ -498,10 +498,10 @@ fn lost(options: &Options) -> std::io::Result<Option<String>> {
         return Ok(Some(noted));
     }
     let looks = match (company, options.durability) {
-        (Company::Living, _) => false,
+        (OpenProcesses::Living, _) => false,
         // With this durability, a loss of power may lose commits.
-        (Company::None, Durability::Process) => false,
-        (Company::Dead, Durability::Process) | (_, Durability::Power) => true,
+        (OpenProcesses::None, Durability::Process) => false,
+        (OpenProcesses::Dead, Durability::Process) | (_, Durability::Power) => true,
     };
     if !looks || options.path.metadata()?.len() == 0 {
         return Ok(None);

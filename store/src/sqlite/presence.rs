@@ -27,7 +27,7 @@ pub(super) struct Presence {
 
 /// Which processes have had a database open, according to their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Company {
+pub(super) enum OpenProcesses {
     /// No process has it open, and those since the boot have closed it cleanly.
     None,
     /// A process had it open since the boot and has died.
@@ -37,16 +37,16 @@ pub(super) enum Company {
 }
 
 /// Returns which processes have had `database` open. `boot` is the id of the current boot.
-pub(super) fn company(database: &Path, boot: &str) -> Company {
-    let mut company = Company::None;
+pub(super) fn company(database: &Path, boot: &str) -> OpenProcesses {
+    let mut company = OpenProcesses::None;
     for file in std::fs::read_dir(folder(database)).into_iter().flatten().flatten() {
         let Ok(mut file) = File::open(file.path()) else { continue };
         if file.try_lock_shared().is_err() {
-            return Company::Living;
+            return OpenProcesses::Living;
         }
         let mut text = String::new();
         if file.read_to_string(&mut text).is_ok() && text == boot {
-            company = Company::Dead;
+            company = OpenProcesses::Dead;
         }
     }
     company

@@ -16,7 +16,7 @@ use sqlx::{AssertSqlSafe, Row};
 use std::collections::{HashMap, HashSet};
 
 /// The result of a query.
-pub(super) enum Glance {
+pub(super) enum QueueResult {
     /// The queue.
     Whole(Queue),
     /// A worker has died. Its runs belong to the queue once the writer has released them.
@@ -26,7 +26,7 @@ pub(super) enum Glance {
 /// What a query does about dead workers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dead {
-    /// It returns [`Glance::Dead`].
+    /// It returns [`QueueResult::Dead`].
     Told,
     /// It returns the queue without their runs.
     PassedOver,
@@ -35,7 +35,7 @@ pub(super) enum Dead {
 type Statement = Query<'static, Sqlite, SqliteArguments>;
 
 impl Reader {
-    pub(super) async fn queue(&self, look: &Look, dead: Dead) -> Result<Glance, StoreError> {
+    pub(super) async fn queue(&self, look: &Look, dead: Dead) -> Result<QueueResult, StoreError> {
         let engine = |error| engine_error(error, self.path());
         let fallen = self.fallen();
         let mut snapshot = self.begin().await?;
@@ -45,11 +45,11 @@ impl Reader {
             workers.all(|worker| self.lives(&worker, &fallen))
         };
         if dead == Dead::Told && !all_live() {
-            return Ok(Glance::Dead);
+            return Ok(QueueResult::Dead);
         }
         let queue = glance(&mut snapshot, look, &self.condition()).await.map_err(engine)?;
         snapshot.rollback().await.map_err(engine)?;
-        Ok(Glance::Whole(queue))
+        Ok(QueueResult::Whole(queue))
     }
 
     pub(super) async fn places(&self, runs: &[RunId]) -> Result<HashMap<RunId, u64>, StoreError> {

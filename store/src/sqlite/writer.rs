@@ -7,8 +7,8 @@
 //! file and truncates it.
 
 use super::checkpoint::Checkpoints;
-use super::ledger::{Done, Failure, Ledger};
 use super::reserve::{Shrinking, SpaceReserve};
+use super::transactor::{Done, Failure, Transactor};
 use crate::engine::{Claims, Hub, Request, Work};
 use crate::{Claimed, StoreError};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const SMALL_GROUP: usize = 64;
 const PART: usize = 16;
 
 pub(super) struct Writer {
-    ledger: Ledger,
+    transactor: Transactor,
     hub: Arc<Hub>,
     reserve: SpaceReserve,
     poll: Duration,
@@ -53,7 +53,7 @@ pub(super) async fn refuse(mut inbox: mpsc::Receiver<Request>, why: StoreError) 
 
 impl Writer {
     pub(super) fn new(
-        ledger: Ledger,
+        transactor: Transactor,
         reserve: SpaceReserve,
         poll: Duration,
         hub: Arc<Hub>,
@@ -63,14 +63,14 @@ impl Writer {
         let full = !reserve.take();
         fail::fail_point!("store.reserve.taken");
         let poll = poll.max(Duration::from_millis(1));
-        Writer { ledger, hub, reserve, poll, full, in_vain: None, checkpoints }
+        Writer { transactor, hub, reserve, poll, full, in_vain: None, checkpoints }
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Request>) {
         let mut group = Vec::with_capacity(GROUP);
         // The number of requests in the last group.
         let mut served = 0;
-        self.ledger.get_ready().await;
+        self.transactor.get_ready().await;
         // Look for changes of others later: a process that opens a store has requests first.
         let mut ticks = interval_at(Instant::now() + self.poll, self.poll);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -103,7 +103,7 @@ impl Writer {
                 break;
             }
         }
-        self.ledger.depart().await;
+        self.transactor.depart().await;
     }
 
     async fn serve(&mut self, work: Work) {
@@ -121,7 +121,7 @@ impl Writer {
         if self.full && !self.regain().await {
             return self.commit_urgent(work).await;
         }
-        match self.ledger.transact(&work).await {
+        match self.transactor.transact(&work).await {
             Ok(done) => self.conclude(work, done),
             Err(Failure::ToBegin(StoreError::Full) | Failure::Inside(StoreError::Full)) => {
                 self.full = true;
@@ -148,7 +148,7 @@ impl Writer {
 
     /// Stores appends that stop runs, using the reserve, and refuses the rest.
     async fn commit_urgent(&mut self, work: Work) -> Vec<Claimed> {
-        let to_stop = !work.claims.is_empty() && self.ledger.someone_is_to_stop().await;
+        let to_stop = !work.claims.is_empty() && self.transactor.someone_is_to_stop().await;
         let urgent = work.keep_urgent(if to_stop { Claims::ToStop } else { Claims::None });
         if urgent.is_empty() {
             return Vec::new();
@@ -158,7 +158,7 @@ impl Writer {
     }
 
     async fn commit_single(&mut self, work: Work) -> Vec<Claimed> {
-        match self.ledger.transact(&work).await {
+        match self.transactor.transact(&work).await {
             Ok(done) => self.conclude(work, done),
             Err(Failure::ToBegin(error) | Failure::Inside(error)) => {
                 self.full |= matches!(error, StoreError::Full);
@@ -186,7 +186,7 @@ impl Writer {
         if self.reserve.has_room() && self.reserve.take() {
             self.full = false;
             // The lease could not be renewed meanwhile. The next transaction renews it.
-            self.ledger.forget();
+            self.transactor.forget();
         }
         !self.full
     }
@@ -197,20 +197,20 @@ impl Writer {
         if self.in_vain.is_some_and(|at| at.elapsed() < SHRINK_AGAIN) {
             return;
         }
-        let Some(whole) = self.ledger.bytes().await else { return };
+        let Some(whole) = self.transactor.bytes().await else { return };
         match self.reserve.shrinking(whole) {
             Shrinking::Useless => return,
             Shrinking::Free => {}
             Shrinking::Reserve => self.reserve.release(),
         }
-        self.ledger.cut_log_off().await;
+        self.transactor.cut_log_off().await;
         self.reserve.restore();
         self.in_vain = (!self.reserve.has_room()).then(Instant::now);
     }
 
     /// Looks for changes without a request: free space, and writes and deaths of other processes.
     async fn look_outside(&mut self) {
-        if !self.ledger.is_kept() {
+        if !self.transactor.is_kept() {
             // Watchers then read and get the reason.
             return self.hub.close();
         }
@@ -219,11 +219,11 @@ impl Writer {
             self.hub.wake();
         }
         // The next transaction meets and reports an error.
-        if let Ok(Some(tails)) = self.ledger.moved_outside(|| self.hub.watched()).await {
+        if let Ok(Some(tails)) = self.transactor.moved_outside(|| self.hub.watched()).await {
             self.hub.moved(tails);
             self.hub.wake();
         }
-        if !self.full && self.ledger.someone_died().await {
+        if !self.full && self.transactor.someone_died().await {
             self.hub.wake();
         }
     }

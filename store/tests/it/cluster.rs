@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use posse_protocol::{Event, RunId, Seq};
 use posse_store::conformance::Subject;
 use posse_store::{
-    Append, Bell, By, Filter, Guard, Kin, Logs, Ownership, PostgresOptions, PostgresStore,
-    Projection, Reckoning, Reserve, Spending, SpendingQuery, Store, StoreError,
+    Append, By, CostCheck, Filter, Guard, Kin, Logs, Notifications, Ownership, PostgresOptions,
+    PostgresStore, Projection, Reserve, Spending, SpendingQuery, Store, StoreError,
 };
 use posse_testkit::postgres::{Bouncer, Database, Server};
 use serde_json::json;
@@ -121,7 +121,7 @@ async fn two_who_write_to_one_tree_keep_its_sums_and_its_logs() {
         assert_eq!(records.len() as u64, row.log.last_seq.0);
         let mut projection = Projection::new(row.id);
         let ledger = posse_store::Inspection::ledger(store, row.id).await.unwrap();
-        let mut reckoning = Reckoning::new(row.id, ledger);
+        let mut reckoning = CostCheck::new(row.id, ledger);
         for record in &records {
             projection.apply(record);
             reckoning.apply(record);
@@ -304,8 +304,8 @@ async fn a_bell_is_heard_before_anybody_looks_by_itself() {
     let database = database().await;
     let poll = Duration::from_secs(1);
     let with = |bell| PostgresOptions { bell, poll, ..PostgresOptions::new(database.url()) };
-    let near = PostgresStore::open(with(Bell::On)).await.unwrap();
-    let far = PostgresStore::open(with(Bell::On)).await.unwrap();
+    let near = PostgresStore::open(with(Notifications::On)).await.unwrap();
+    let far = PostgresStore::open(with(Notifications::On)).await.unwrap();
     let mut times = Vec::new();
     for _ in 0..9 {
         times.push(told_after(&near, &far).await);
@@ -314,7 +314,7 @@ async fn a_bell_is_heard_before_anybody_looks_by_itself() {
     println!("told after {times:?}");
     assert!(times[4] < poll / 3, "{times:?}");
     // Without notifications it takes up to the polling interval.
-    let deaf = PostgresStore::open(with(Bell::Off)).await.unwrap();
+    let deaf = PostgresStore::open(with(Notifications::Off)).await.unwrap();
     assert!(told_after(&near, &deaf).await < poll * 3);
     for store in [near, far, deaf] {
         store.close().await;
@@ -423,7 +423,7 @@ async fn a_pooler_that_keeps_no_sessions_is_no_obstacle() {
         return skipped("PgBouncer is not installed: nothing was asked through it");
     };
     let options = || PostgresOptions {
-        bell: Bell::At(database.url()),
+        bell: Notifications::At(database.url()),
         poll: Duration::from_secs(1),
         ..PostgresOptions::new(bouncer.url(&database))
     };

@@ -2,7 +2,7 @@
 
 use crate::sample::*;
 use posse_protocol::{RunId, Seq, Status};
-use posse_store::{Inspection, Logs, Ownership, Projection, Reckoning, Store, StoreError};
+use posse_store::{CostCheck, Inspection, Logs, Ownership, Projection, Store, StoreError};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -198,7 +198,7 @@ async fn what_was_spent_before_there_was_a_ledger_is_held_to_the_log_as_one_sum(
     place.tamper(sum).await;
     store.append(vec![step(run, 1, called()), step(run, 1, finished())]).await.unwrap();
     let fault = async || {
-        let mut reckoning = Reckoning::new(run, store.ledger(run).await.unwrap());
+        let mut reckoning = CostCheck::new(run, store.ledger(run).await.unwrap());
         let log = store.read(run, Seq::ZERO, usize::MAX).await.unwrap();
         log.iter().for_each(|record| reckoning.apply(record));
         reckoning.fault(Seq(log.len() as u64))

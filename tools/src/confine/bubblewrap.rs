@@ -1,11 +1,11 @@
 //! A sandbox of bubblewrap around a command. It has its own namespaces for users, processes, the network and
 //! everything else, the mounts of `mounts.rs`, no capabilities, and the filter of system calls.
 
-use super::entry::{Entered, Entry};
+use super::command_sandbox::{CommandSandbox, Link};
+use super::entry::{Entry, StageEnd};
 use super::filter::Filter;
-use super::lending::{Lender, Lent, give_away, is_for_good};
+use super::lending::{Lender, LentMounts, give_away, is_for_good};
 use super::mounts::{self, Identity, Layout, folder_handle, identity_below};
-use super::walls::{Link, Walls};
 use crate::linux;
 use posse_protocol::Profile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -44,13 +44,13 @@ pub(crate) struct Bubblewrap {
     /// All mount points in places that commands can change.
     points: Vec<PathBuf>,
     /// The mounts for the user as which the command runs.
-    lent: Option<Lent>,
+    lent: Option<LentMounts>,
     /// Why the command runs as root although it should have been another user.
     why_root: Option<String>,
 }
 
 /// What bubblewrap has reported about its sandbox.
-pub(crate) struct Said {
+pub(crate) struct BubblewrapReport {
     /// The first process in the sandbox, which reaps the others. It belongs to bubblewrap.
     pub first_process: Option<i32>,
     /// The command has run to its end. If not, bubblewrap's output contains the reason.
@@ -66,19 +66,19 @@ struct Document {
 
 impl Bubblewrap {
     /// Prepares a sandbox, in which the command will work in `folder`.
-    pub(crate) fn prepare(walls: &Walls, folder: &Path) -> io::Result<Bubblewrap> {
+    pub(crate) fn prepare(sandbox: &CommandSandbox, folder: &Path) -> io::Result<Bubblewrap> {
         let (status, says) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         // Bubblewrap's end does not block either: its few messages always fit into the pipe.
-        let filter = linux::in_memory(&Filter::of(walls).bytes())?;
-        let (layout, lent, why_root) = match walls.lends.then(|| lend(walls)) {
+        let filter = linux::in_memory(&Filter::of(sandbox).bytes())?;
+        let (layout, lent, why_root) = match sandbox.lends.then(|| lend(sandbox)) {
             Some(Ok((layout, lent))) => (layout, Some(lent), None),
             // An agent may have caused a failure that is not permanent.
-            Some(Err(error)) if walls.must_lend || !is_for_good(&error) => return Err(error),
-            Some(Err(error)) => (mounts::layout(walls, None)?, None, Some(error.to_string())),
-            None => (mounts::layout(walls, None)?, None, None),
+            Some(Err(error)) if sandbox.must_lend || !is_for_good(&error) => return Err(error),
+            Some(Err(error)) => (mounts::layout(sandbox, None)?, None, Some(error.to_string())),
+            None => (mounts::layout(sandbox, None)?, None, None),
         };
         let Layout { arguments: mounts, masks, writable, inside, points } = layout;
-        let mut options = options(walls, folder, mounts, lent.is_some());
+        let mut options = options(sandbox, folder, mounts, lent.is_some());
         let mut option = |name: &str, descriptor: &OwnedFd| {
             options.extend([name.into(), descriptor.as_raw_fd().to_string().into()]);
         };
@@ -86,7 +86,7 @@ impl Bubblewrap {
         option("--json-status-fd", &says);
         let mut inherited = Vec::new();
         let mut gate = None;
-        if needs_gate(walls) {
+        if needs_gate(sandbox) {
             let (waits, opens) = pipe_with(PipeFlags::CLOEXEC)?;
             option("--block-fd", &waits);
             inherited.push(waits);
@@ -139,7 +139,7 @@ impl Bubblewrap {
     }
 
     /// Takes the mounts, which the process that becomes bubblewrap puts in place before it gives up being root.
-    pub(crate) fn lent(&mut self) -> Option<Lent> {
+    pub(crate) fn lent(&mut self) -> Option<LentMounts> {
         self.lent.take()
     }
 
@@ -178,8 +178,8 @@ impl Bubblewrap {
     /// the mounts in it are those that were planned. Bubblewrap mounts by path. A process that may
     /// change the folders around a path can put another folder or a link there at any moment. After the
     /// mount, that has no effect any more.
-    pub(crate) fn holds(&mut self, inside: i32, walls: &Walls) -> io::Result<bool> {
-        let Some(identity) = walls.identity else { return Ok(true) };
+    pub(crate) fn holds(&mut self, inside: i32, sandbox: &CommandSandbox) -> io::Result<bool> {
+        let Some(identity) = sandbox.identity else { return Ok(true) };
         let root = PathBuf::from(format!("/proc/{inside}/root"));
         let outside = rustix::fs::stat("/dev")?.st_dev;
         let began = Instant::now();
@@ -204,7 +204,7 @@ impl Bubblewrap {
             identity_below(&root, path).is_ok_and(|found| found == identity)
         };
         let mounted = mount_points(inside)?;
-        Ok(is_there(&walls.workspace, identity)
+        Ok(is_there(&sandbox.workspace, identity)
             && self.inside.iter().all(|(path, identity)| is_there(path, *identity))
             && self.points.iter().all(|path| mounted.contains(path)))
     }
@@ -217,15 +217,15 @@ impl Bubblewrap {
     }
 
     /// How the last stage before the command ended; `None` if there is no such stage.
-    pub(crate) fn entered(&mut self) -> Option<Entered> {
+    pub(crate) fn entered(&mut self) -> Option<StageEnd> {
         self.entry.as_mut().map(Entry::entered)
     }
 
     /// What bubblewrap has reported up to now.
-    pub(crate) fn said(&mut self) -> Said {
+    pub(crate) fn said(&mut self) -> BubblewrapReport {
         // Returns an error if there is no more to read at the moment.
         let _ = self.status.read_to_end(&mut self.heard);
-        let mut said = Said { first_process: None, ran: false };
+        let mut said = BubblewrapReport { first_process: None, ran: false };
         for document in serde_json::Deserializer::from_slice(&self.heard).into_iter::<Document>() {
             let Ok(document) = document else { break };
             said.first_process = said.first_process.or(document.child_pid);
@@ -265,19 +265,24 @@ fn unescaped(path: &[u8]) -> PathBuf {
 
 /// Returns true if the command must wait: for the bridge to the proxy, or until the supervisor has
 /// checked that the workspace, which the command may change, is the right one.
-fn needs_gate(walls: &Walls) -> bool {
-    let writes = walls.profile == Profile::WorkspaceWrite;
-    matches!(walls.link, Link::Proxy(_)) || (writes && walls.identity.is_some())
+fn needs_gate(sandbox: &CommandSandbox) -> bool {
+    let writes = sandbox.profile == Profile::WorkspaceWrite;
+    matches!(sandbox.link, Link::Proxy(_)) || (writes && sandbox.identity.is_some())
 }
 
 /// The layout for a command that runs as another user, and the mounts for that user.
-fn lend(walls: &Walls) -> io::Result<(Layout, Lent)> {
+fn lend(sandbox: &CommandSandbox) -> io::Result<(Layout, LentMounts)> {
     let mut lender = Lender::new()?;
-    let layout = mounts::layout(walls, Some(&mut lender))?;
+    let layout = mounts::layout(sandbox, Some(&mut lender))?;
     Ok((layout, lender.into_lent()))
 }
 
-fn options(walls: &Walls, folder: &Path, mounts: Vec<OsString>, lends: bool) -> Vec<OsString> {
+fn options(
+    sandbox: &CommandSandbox,
+    folder: &Path,
+    mounts: Vec<OsString>,
+    lends: bool,
+) -> Vec<OsString> {
     let mut options: Vec<OsString> = [
         "--unshare-user",
         "--unshare-pid",
@@ -291,7 +296,7 @@ fn options(walls: &Walls, folder: &Path, mounts: Vec<OsString>, lends: bool) -> 
     ]
     .map(OsString::from)
     .to_vec();
-    if walls.link != Link::Open {
+    if sandbox.link != Link::Open {
         options.push("--unshare-net".into());
     }
     if lends {
@@ -299,7 +304,7 @@ fn options(walls: &Walls, folder: &Path, mounts: Vec<OsString>, lends: bool) -> 
         options.extend(["--uid", "0", "--gid", "0"].map(OsString::from));
     }
     options.extend(mounts);
-    if walls.writable.is_empty() {
+    if sandbox.writable.is_empty() {
         options.extend(["--setenv", "TMPDIR", "/tmp"].map(OsString::from));
     }
     options.extend(["--chdir".into(), folder.into()]);

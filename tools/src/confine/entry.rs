@@ -40,7 +40,7 @@ pub(super) struct Entry {
 
 /// How the stage ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Entered {
+pub(crate) enum StageEnd {
     /// It became the command.
     Became,
     /// The command could not be started, with this error number of the system.
@@ -75,19 +75,19 @@ impl Entry {
     }
 
     /// Returns how the stage ended. Call it after the command has ended.
-    pub(super) fn entered(&mut self) -> Entered {
+    pub(super) fn entered(&mut self) -> StageEnd {
         let mut said = Vec::new();
         // Returns an error if a process still has the other end open.
         let _ = self.heard.read_to_end(&mut said);
         let rest = |said: &[u8]| String::from_utf8_lossy(said).into_owned();
         match said.split_first() {
-            Some((&CONFINED, [])) => Entered::Became,
+            Some((&CONFINED, [])) => StageEnd::Became,
             Some((&CONFINED, error)) => match rest(error).parse() {
-                Ok(error) => Entered::NotStarted(error),
-                Err(_) => Entered::NotConfined(String::new()),
+                Ok(error) => StageEnd::NotStarted(error),
+                Err(_) => StageEnd::NotConfined(String::new()),
             },
-            Some((_, why)) => Entered::NotConfined(rest(why)),
-            None => Entered::NotConfined(String::new()),
+            Some((_, why)) => StageEnd::NotConfined(rest(why)),
+            None => StageEnd::NotConfined(String::new()),
         }
     }
 }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(said: &[u8], expected: Entered) {
+    fn check(said: &[u8], expected: StageEnd) {
         let (heard, says) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
         File::from(says).write_all(said).unwrap();
         let heard = heard.into();
@@ -143,10 +143,10 @@ mod tests {
 
     #[test]
     fn only_who_says_that_it_is_confined_is() {
-        check(b"+", Entered::Became);
-        check(b"+2", Entered::NotStarted(2));
-        check(b"-no such call", Entered::NotConfined("no such call".to_owned()));
-        check(b"", Entered::NotConfined(String::new()));
-        check(b"+x", Entered::NotConfined(String::new()));
+        check(b"+", StageEnd::Became);
+        check(b"+2", StageEnd::NotStarted(2));
+        check(b"-no such call", StageEnd::NotConfined("no such call".to_owned()));
+        check(b"", StageEnd::NotConfined(String::new()));
+        check(b"+x", StageEnd::NotConfined(String::new()));
     }
 }

@@ -1,10 +1,10 @@
 //! The names that git in a sandbox ignores besides those of the user: the placeholders of protected names.
 //! Otherwise `git clean` and `git stash` would fail half-way, because they cannot remove placeholders.
 
+use super::command_sandbox::CommandSandbox;
 use super::mask;
 use super::placeholder::is_placeholder;
 use super::protected::{MODULES, PROTECTED, data_of, makes_a_repository, obeyed_below_home};
-use super::walls::Walls;
 use posse_protocol::Profile;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use std::fs::File;
@@ -20,12 +20,12 @@ const MOST: u64 = 1 << 20;
 
 /// Returns this file of the workspace's repository, and its replacement: the same text with the names
 /// of the placeholders added. `None` if there is no such file.
-pub(super) fn excluded(walls: &Walls) -> Option<(PathBuf, TempPath)> {
-    let workspace = &walls.workspace;
-    let (file, top) = place(walls)?;
+pub(super) fn excluded(sandbox: &CommandSandbox) -> Option<(PathBuf, TempPath)> {
+    let workspace = &sandbox.workspace;
+    let (file, top) = place(sandbox)?;
     let mut text = text_of(&file)?;
     let below = workspace.strip_prefix(top).ok()?;
-    let obeyed = obeyed_below_home(workspace, &walls.homes, &walls.hidden).places;
+    let obeyed = obeyed_below_home(workspace, &sandbox.homes, &sandbox.hidden).places;
     let obeyed = obeyed.iter().filter_map(|path| path.strip_prefix(workspace).ok());
     let names = PROTECTED.into_iter().chain(makes_a_repository(workspace)).map(Path::new);
     for name in names.chain(obeyed) {
@@ -42,15 +42,15 @@ pub(super) fn excluded(walls: &Walls) -> Option<(PathBuf, TempPath)> {
 }
 
 /// The path of this file, and the folder to which it applies.
-fn place(walls: &Walls) -> Option<(PathBuf, &Path)> {
-    if walls.profile != Profile::WorkspaceWrite {
+fn place(sandbox: &CommandSandbox) -> Option<(PathBuf, &Path)> {
+    if sandbox.profile != Profile::WorkspaceWrite {
         return None;
     }
-    let workspace = &walls.workspace;
+    let workspace = &sandbox.workspace;
     let own = data_of(workspace).into_iter().find(|data| data != workspace);
     let own = own.map(|data| (data, &**workspace));
     let above = || {
-        let data = walls.repository.as_ref()?;
+        let data = sandbox.repository.as_ref()?;
         Some((data.clone(), data.parent()?))
     };
     let (data, top) = own.or_else(above)?;
@@ -59,12 +59,12 @@ fn place(walls: &Walls) -> Option<(PathBuf, &Path)> {
 
 /// Returns `.gitmodules` at the top of the workspace's repository if it is a placeholder. Git would
 /// read it, so an empty file replaces it, provided that git can be made to ignore that file.
-pub(super) fn emptied(walls: &Walls) -> Option<PathBuf> {
-    let (file, top) = place(walls)?;
+pub(super) fn emptied(sandbox: &CommandSandbox) -> Option<PathBuf> {
+    let (file, top) = place(sandbox)?;
     let modules = top.join(MODULES);
     let found = modules.symlink_metadata().ok()?;
     let is_held = is_placeholder(&found) && !found.is_dir();
-    (top == walls.workspace && is_held && text_of(&file).is_some()).then_some(modules)
+    (top == sandbox.workspace && is_held && text_of(&file).is_some()).then_some(modules)
 }
 
 /// The text of the file. It follows no link, because a command could have put one there.

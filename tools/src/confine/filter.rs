@@ -1,9 +1,9 @@
 //! The filter of system calls around a command.
 
 use super::backend::Backend;
+use super::command_sandbox::{CommandSandbox, Link};
 use super::program::{assemble, bytes};
 use super::syscalls;
-use super::walls::{Link, Walls};
 use libc::{sock_filter, sock_fprog};
 use posse_protocol::Profile;
 use std::io;
@@ -12,17 +12,17 @@ use std::io;
 pub(super) struct Filter(Vec<sock_filter>);
 
 impl Filter {
-    pub(super) fn of(walls: &Walls) -> Filter {
+    pub(super) fn of(sandbox: &CommandSandbox) -> Filter {
         let mut refusals = syscalls::always();
-        if walls.profile == Profile::ReadOnly {
+        if sandbox.profile == Profile::ReadOnly {
             refusals.extend(syscalls::changes());
         }
-        if walls.backend == Backend::Landlock {
+        if sandbox.backend == Backend::Landlock {
             refusals.extend(syscalls::reaching_out());
         }
-        refusals.extend(match &walls.link {
+        refusals.extend(match &sandbox.link {
             // In a sandbox the command has its own network, which contains nothing else.
-            Link::None if walls.backend == Backend::Bubblewrap => syscalls::local_sockets(),
+            Link::None if sandbox.backend == Backend::Bubblewrap => syscalls::local_sockets(),
             Link::None => syscalls::sockets(),
             Link::Proxy(_) | Link::Open => syscalls::local_sockets(),
         });

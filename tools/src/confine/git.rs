@@ -8,34 +8,36 @@
 mod aside;
 mod baseline;
 mod named;
-mod offence;
 mod on_entry;
+mod path_trace;
 mod programs;
 mod script;
 mod settings;
 mod tree;
-mod way;
+mod unsafe_entry;
 mod words;
 
 pub(super) use named::first_line;
-pub(super) use offence::{GITDIR, POINTER};
 pub(super) use tree::text_at;
+pub(super) use unsafe_entry::{GITDIR, POINTER};
 
+use super::command_sandbox::CommandSandbox;
 use super::placeholder::is_placeholder;
 use super::protected::{GIT, HEAD, IN_GIT, OBJECTS, REFS, data_of};
 use super::repository::folders_with;
-use super::walls::Walls;
 use aside::{first_link, hide, parent, remove, set_aside, set_aside_at, while_writable, write};
-use baseline::{Baseline, Named, WrittenDown};
+use baseline::{Baseline, Named, StoredBaseline};
 use named::{Checkout, plain};
-use offence::{FOLDERS, Offence, What, harmless_only_here, is_harmless, leads_to, offences};
+use path_trace::PathTrace;
 use settings::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use tree::{Entry, Found, Identity, Root, entry, identity};
-use way::Way;
+use unsafe_entry::{
+    FOLDERS, UnsafeEntry, UnsafeKind, harmless_only_here, is_harmless, leads_to, unsafe_entries,
+};
 
 /// The maximum number of bytes of a settings file to read.
 pub(super) const SETTINGS_BYTES: u64 = settings::MOST;
@@ -48,7 +50,7 @@ const SHOWN: usize = 300;
 
 /// The repositories that a command can reach, as they were before it.
 pub(crate) struct Repositories {
-    walls: Walls,
+    sandbox: CommandSandbox,
     looked: Vec<Looked>,
     /// The paths in the workspace that settings name, with their real paths before the command.
     named: Named,
@@ -56,14 +58,14 @@ pub(crate) struct Repositories {
     left: BTreeSet<PathBuf>,
     /// Paths to mount so that a command can only read them.
     fixed: Vec<PathBuf>,
-    written_down: WrittenDown,
+    written_down: StoredBaseline,
 }
 
 /// One inspected folder.
 struct Looked {
     root: Root,
     is_workspace: bool,
-    before: BTreeSet<Offence>,
+    before: BTreeSet<UnsafeEntry>,
     /// Paths with a wall, and the files that they were. As long as they are the same files, only the
     /// user has changed them.
     walled: BTreeMap<PathBuf, Identity>,
@@ -71,16 +73,16 @@ struct Looked {
 
 impl Repositories {
     /// Inspects the repositories in and around a workspace that a command is about to change.
-    pub(crate) fn look(walls: &Walls) -> io::Result<Option<Repositories>> {
-        if !walls.are_looked_through() {
+    pub(crate) fn look(sandbox: &CommandSandbox) -> io::Result<Option<Repositories>> {
+        if !sandbox.are_looked_through() {
             return Ok(None);
         }
-        let mut baseline = Baseline::of(walls)?;
+        let mut baseline = Baseline::of(sandbox)?;
         let mut looked = Vec::new();
         let mut fixed = Vec::new();
-        let mut checkouts = of_workspace(&walls.workspace);
+        let mut checkouts = of_workspace(&sandbox.workspace);
         let mut seen = BTreeSet::new();
-        for (path, is_data) in roots(walls, baseline.left()) {
+        for (path, is_data) in roots(sandbox, baseline.left()) {
             // The scratch folder may not exist yet.
             let Ok(path) = path.canonicalize() else { continue };
             if !seen.insert(path.clone()) {
@@ -88,24 +90,26 @@ impl Repositories {
             }
             let mut root = Root::open(&path, is_data)?;
             let is_temporary = |it: &PathBuf| it.canonicalize().is_ok_and(|it| it == path);
-            root.is_temporary = walls.temporary.as_ref().is_some_and(is_temporary);
+            root.is_temporary = sandbox.temporary.as_ref().is_some_and(is_temporary);
             let open = rustix::fs::fstat(&root.handle)?;
             let is_same = |it| it == (open.st_dev, open.st_ino);
-            if path == walls.workspace && !walls.identity.is_none_or(is_same) {
+            if path == sandbox.workspace && !sandbox.identity.is_none_or(is_same) {
                 return Err(io::Error::other("the workspace was replaced meanwhile"));
             }
             let found = root.search();
-            let now = offences(&root, &found);
-            let mut walled = guarded(&root, walls);
+            let now = unsafe_entries(&root, &found);
+            let mut walled = guarded(&root, sandbox);
             let others = harmless_only_here(&root, &found);
             let before = baseline.settled(&path, now.iter().cloned().chain(others).collect());
             // Build no wall around what another command created: the wall would preserve it. What other commands
             // found counts even if we see no repository, because one of them may have taken it apart.
-            let is_same = |it: &Offence| match it.what {
-                What::Folder(Some(was)) => identity(&root.handle, it.path.as_os_str()) == Some(was),
+            let is_same = |it: &UnsafeEntry| match it.what {
+                UnsafeKind::Folder(Some(was)) => {
+                    identity(&root.handle, it.path.as_os_str()) == Some(was)
+                }
                 _ => false,
             };
-            let is_there = |it: &&Offence| now.contains(it) || is_same(it);
+            let is_there = |it: &&UnsafeEntry| now.contains(it) || is_same(it);
             let folders = before.iter().filter(is_there).map(|it| &it.path);
             let folders = folders.filter(|path| FOLDERS.iter().any(|name| path.ends_with(name)));
             let folders: BTreeSet<PathBuf> = folders.cloned().collect();
@@ -121,13 +125,13 @@ impl Repositories {
                 }
             }
             checkouts.extend(of_found(&root, &found));
-            let is_workspace = path == walls.workspace;
+            let is_workspace = path == sandbox.workspace;
             looked.push(Looked { root, is_workspace, before, walled });
         }
         let named::Found { places, mut left, .. } =
-            named::named(&walls.workspace, &walls.homes, &checkouts, None);
+            named::named(&sandbox.workspace, &sandbox.homes, &checkouts, None);
         left.retain(|it| !places.contains_key(it));
-        let leads = |path: &PathBuf| Way::to(path, &walls.workspace).leads();
+        let leads = |path: &PathBuf| PathTrace::to(path, &sandbox.workspace).leads();
         let found: BTreeSet<PathBuf> = places.keys().filter_map(leads).collect();
         let named: Named = places.keys().chain(&left).map(|it| (it.clone(), leads(it))).collect();
         let named = baseline.settled_names(named);
@@ -135,12 +139,19 @@ impl Repositories {
         let is_there = |it: &&PathBuf| it.canonicalize().is_ok_and(|real| real == **it);
         let settled = named.values().flatten().filter(|it| !left.contains(*it));
         let inside =
-            |real: &&PathBuf| real.starts_with(&walls.workspace) && **real != walls.workspace;
+            |real: &&PathBuf| real.starts_with(&sandbox.workspace) && **real != sandbox.workspace;
         fixed.extend(found.iter().chain(settled).filter(is_there).filter(inside).cloned());
         fixed.sort();
         fixed.dedup_by(|inner, outer| inner.starts_with(outer));
         let written_down = baseline.share()?;
-        Ok(Some(Repositories { walls: walls.clone(), looked, named, left, fixed, written_down }))
+        Ok(Some(Repositories {
+            sandbox: sandbox.clone(),
+            looked,
+            named,
+            left,
+            fixed,
+            written_down,
+        }))
     }
 
     /// Removes the stored baseline. Call it after `settle`.
@@ -166,7 +177,7 @@ impl Repositories {
             // There may be a million of them.
             if told.len() < TOLD { told.push(what) } else { more += 1 }
         };
-        let mut checkouts = of_workspace(&self.walls.workspace);
+        let mut checkouts = of_workspace(&self.sandbox.workspace);
         for looked in &self.looked {
             let found = looked.root.search();
             checkouts.extend(of_found(&looked.root, &found));
@@ -182,7 +193,7 @@ impl Repositories {
         let why = "settings of git name it";
         let left = self.left.iter().filter_map(|path| self.settle_named(root, path, why));
         left.for_each(|it| tell(&mut told, it));
-        let found = named::named(&self.walls.workspace, &self.walls.homes, &checkouts, None);
+        let found = named::named(&self.sandbox.workspace, &self.sandbox.homes, &checkouts, None);
         let mut named = found.places;
         for path in self.named.keys() {
             named.entry(path.clone()).or_insert_with(|| why.to_owned());
@@ -200,7 +211,7 @@ impl Repositories {
     fn settle_named(&self, root: &Root, path: &Path, why: &str) -> Option<String> {
         let before = self.named.get(path).cloned().flatten();
         // A link counts even if its target does not exist: something may create the target later.
-        let leads = Way::to(path, &self.walls.workspace).leads();
+        let leads = PathTrace::to(path, &self.sandbox.workspace).leads();
         // Of a folder on the way only links matter.
         let is_left = self.left.contains(path) && leads.as_deref() == Some(path);
         if leads.is_none() || leads == before || is_left || is_held(path) {
@@ -324,31 +335,31 @@ impl Looked {
     }
 
     fn settle(&self, found: &Found) -> BTreeSet<String> {
-        let now = offences(&self.root, found);
-        let is_new = |it: &&Offence| !self.before.contains(it) && !self.is_walled(&it.path);
-        let mut new: Vec<&Offence> = now.iter().filter(is_new).collect();
+        let now = unsafe_entries(&self.root, found);
+        let is_new = |it: &&UnsafeEntry| !self.before.contains(it) && !self.is_walled(&it.path);
+        let mut new: Vec<&UnsafeEntry> = now.iter().filter(is_new).collect();
         // The content of a folder comes before the folder.
-        new.sort_by_key(|offence| std::cmp::Reverse(offence.path.components().count()));
+        new.sort_by_key(|entry| std::cmp::Reverse(entry.path.components().count()));
         let (mut told, mut rewritten) = (BTreeSet::new(), BTreeSet::new());
-        for offence in new {
+        for entry in new {
             let shown = match self.is_workspace {
-                true => offence.path.clone(),
-                false => self.root.path.join(&offence.path),
+                true => entry.path.clone(),
+                false => self.root.path.join(&entry.path),
             };
             let shown = short(&shown);
-            let done = match &offence.what {
+            let done = match &entry.what {
                 // One pass removes all new settings of a file.
-                What::Setting(..) if !rewritten.insert(&offence.path) => Ok(()),
-                What::Setting(..) => self.without_new_settings(&offence.path),
-                What::Link(_) => remove(&self.root, &offence.path),
-                What::Folder(_) | What::Whole(_) => set_aside(&self.root, &offence.path),
-                What::TooDeep => hide(&self.root, &offence.path),
+                UnsafeKind::Setting(..) if !rewritten.insert(&entry.path) => Ok(()),
+                UnsafeKind::Setting(..) => self.without_new_settings(&entry.path),
+                UnsafeKind::Link(_) => remove(&self.root, &entry.path),
+                UnsafeKind::Folder(_) | UnsafeKind::Whole(_) => set_aside(&self.root, &entry.path),
+                UnsafeKind::TooDeep => hide(&self.root, &entry.path),
             };
-            let kind = match &offence.what {
-                What::Setting(key, _) => format!("{key} in {shown}"),
-                What::Link(_) => format!("the link {shown}"),
-                What::Folder(_) | What::Whole(_) => shown,
-                What::TooDeep => format!("{shown}, which is too deep"),
+            let kind = match &entry.what {
+                UnsafeKind::Setting(key, _) => format!("{key} in {shown}"),
+                UnsafeKind::Link(_) => format!("the link {shown}"),
+                UnsafeKind::Folder(_) | UnsafeKind::Whole(_) => shown,
+                UnsafeKind::TooDeep => format!("{shown}, which is too deep"),
             };
             told.insert(match done {
                 Ok(()) => kind,
@@ -364,8 +375,8 @@ impl Looked {
         let Entry::File(text) = entry(&folder, &name, settings::MOST) else { return Ok(()) };
         let data = self.root.path.join(path.parent().unwrap_or(path));
         let is_offence = |setting: &Setting| {
-            let offence = Offence { path: path.to_owned(), what: What::setting(setting) };
-            !is_harmless(setting, &data, &self.root) && !self.before.contains(&offence)
+            let entry = UnsafeEntry { path: path.to_owned(), what: UnsafeKind::setting(setting) };
+            !is_harmless(setting, &data, &self.root) && !self.before.contains(&entry)
         };
         let (mut kept, mut from) = (Vec::new(), 0);
         for setting in settings::read(&text).unwrap_or_default().iter().filter(|it| is_offence(it))
@@ -396,11 +407,13 @@ fn short(path: &Path) -> String {
 
 /// The folders to inspect, and whether each consists only of a repository's data. They are the folders that this
 /// command can change, and those that earlier commands could change and that were not inspected after them.
-fn roots(walls: &Walls, left: Vec<PathBuf>) -> Vec<(PathBuf, bool)> {
-    let mut roots = vec![(walls.workspace.clone(), false)];
-    roots.extend(walls.repository.iter().map(|path| (path.clone(), true)));
+fn roots(sandbox: &CommandSandbox, left: Vec<PathBuf>) -> Vec<(PathBuf, bool)> {
+    let mut roots = vec![(sandbox.workspace.clone(), false)];
+    roots.extend(sandbox.repository.iter().map(|path| (path.clone(), true)));
     // Links may lead there.
-    roots.extend(walls.writable.iter().chain(&walls.temporary).map(|path| (path.clone(), false)));
+    roots.extend(
+        sandbox.writable.iter().chain(&sandbox.temporary).map(|path| (path.clone(), false)),
+    );
     roots.extend(left.into_iter().map(|path| (path, false)));
     roots
 }
@@ -445,9 +458,9 @@ fn top_of(data: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The paths below `root` that walls protect in every case: those of the workspace's own repository.
-fn guarded(root: &Root, walls: &Walls) -> BTreeMap<PathBuf, Identity> {
-    let data = data_of(&walls.workspace).into_iter().chain(walls.repository.clone());
+/// The paths below `root` that a sandbox protects in every case: those of the workspace's own repository.
+fn guarded(root: &Root, sandbox: &CommandSandbox) -> BTreeMap<PathBuf, Identity> {
+    let data = data_of(&sandbox.workspace).into_iter().chain(sandbox.repository.clone());
     let names = data.flat_map(|data| IN_GIT.map(|name| data.join(name)));
     let below = names.filter_map(|path| path.strip_prefix(&root.path).ok().map(Path::to_owned));
     let known = |path: PathBuf| Some((identity(&root.handle, path.as_os_str())?, path));

@@ -3,9 +3,9 @@
 
 mod names;
 
+use super::command_sandbox::CommandSandbox;
 use super::git::{SETTINGS_BYTES, text_at};
 use super::secrets;
-use super::walls::Walls;
 use crate::linux::real_path;
 use names::SHOWN;
 use rustix::fs::{Mode, OFlags};
@@ -45,7 +45,7 @@ const PROGRAMS_CONSIDERED: usize = 2_000;
 
 /// A path in a home folder that commands see.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct HomePath {
     /// The path as it is named.
     pub path: PathBuf,
     /// The real path. It differs if there is a link.
@@ -54,57 +54,58 @@ pub(super) struct Place {
 
 /// The home folders of which commands see little. A home folder that a command may change is fully
 /// visible, and so is one that does not belong to a person.
-pub(super) fn hidden(walls: &Walls) -> Vec<&PathBuf> {
+pub(super) fn hidden(sandbox: &CommandSandbox) -> Vec<&PathBuf> {
     let is_persons = |home: &Path| !OF_THE_MACHINE.iter().any(|it| Path::new(it).starts_with(home));
-    walls.homes.iter().filter(|home| !walls.gives(home) && is_persons(home)).collect()
+    sandbox.homes.iter().filter(|home| !sandbox.gives(home) && is_persons(home)).collect()
 }
 
 /// The paths in these home folders that commands see.
-pub(super) fn shown(walls: &Walls) -> Vec<Place> {
-    let homes = hidden(walls);
+pub(super) fn shown(sandbox: &CommandSandbox) -> Vec<HomePath> {
+    let homes = hidden(sandbox);
     if homes.is_empty() {
         return Vec::new();
     }
     let named = homes.iter().flat_map(|home| SHOWN.iter().map(|name| home.join(name)));
-    let mut paths: Vec<PathBuf> = named.chain(walls.toolchains.iter().cloned()).collect();
-    for folder in walls.programs.iter().filter_map(|folder| led_to(folder, walls)) {
-        paths.push(with_what_belongs_to_it(&folder, walls));
-        paths.extend(linked_from(&folder, walls));
+    let mut paths: Vec<PathBuf> = named.chain(sandbox.toolchains.iter().cloned()).collect();
+    for folder in sandbox.programs.iter().filter_map(|folder| led_to(folder, sandbox)) {
+        paths.push(with_what_belongs_to_it(&folder, sandbox));
+        paths.extend(linked_from(&folder, sandbox));
         paths.push(folder);
     }
     paths.extend(homes.iter().flat_map(|home| named_by_git(home)));
-    let mut secret = secrets::hidden(walls);
+    let mut secret = secrets::hidden(sandbox);
     // The home folder of root may be inside a folder with those of other people.
     secret.retain(|it| !homes.iter().any(|home| home.starts_with(it)));
-    let is_secret = |place: &Place| secret.iter().any(|it| place.real.starts_with(it));
-    let found = paths.into_iter().filter_map(|path| place(path, &homes, walls));
-    let mut places: Vec<Place> = found.filter(|place| !is_secret(place)).collect();
+    let is_secret = |place: &HomePath| secret.iter().any(|it| place.real.starts_with(it));
+    let found = paths.into_iter().filter_map(|path| place(path, &homes, sandbox));
+    let mut places: Vec<HomePath> = found.filter(|place| !is_secret(place)).collect();
     // The home folder may be named through a link. Only the user can show a path that holds secrets.
-    let said = walls.shown.iter().flat_map(|path| [Some(path.clone()), led_to(path, walls)]);
-    places.extend(said.flatten().filter_map(|path| place(path, &homes, walls)));
+    let said = sandbox.shown.iter().flat_map(|path| [Some(path.clone()), led_to(path, sandbox)]);
+    places.extend(said.flatten().filter_map(|path| place(path, &homes, sandbox)));
     places.sort_unstable();
     places.dedup();
     places
 }
 
 /// Returns `path` if it exists in one of `homes` and leads only to a part of it.
-fn place(path: PathBuf, homes: &[&PathBuf], walls: &Walls) -> Option<Place> {
+fn place(path: PathBuf, homes: &[&PathBuf], sandbox: &CommandSandbox) -> Option<HomePath> {
     let is_part = |path: &Path| !homes.iter().any(|home| home.starts_with(path));
     let is_inside = homes.iter().any(|home| path.starts_with(home));
-    let real = led_to(&path, walls).filter(|real| is_inside && is_part(real) && is_part(&path))?;
-    Some(Place { path, real })
+    let real =
+        led_to(&path, sandbox).filter(|real| is_inside && is_part(real) && is_part(&path))?;
+    Some(HomePath { path, real })
 }
 
 /// Resolves the absolute `path`, link by link. Returns `None` if the way goes through a folder that a command
 /// may change: a link there could lead anywhere, and that folder is visible anyway. In home folders it follows
 /// only links where people and installers put them. Elsewhere, an earlier command may have left the link.
-fn led_to(path: &Path, walls: &Walls) -> Option<PathBuf> {
+fn led_to(path: &Path, sandbox: &CommandSandbox) -> Option<PathBuf> {
     let may_hold_links = |folder: &Path| {
-        let mut homes = walls.homes.iter().filter(|home| folder.starts_with(home));
+        let mut homes = sandbox.homes.iter().filter(|home| folder.starts_with(home));
         homes.all(|home| {
             let below = folder.strip_prefix(home).unwrap_or(folder);
             below.as_os_str().is_empty() || LINKING.iter().any(|name| below == Path::new(name))
-        }) || walls.programs.iter().any(|programs| programs == folder)
+        }) || sandbox.programs.iter().any(|programs| programs == folder)
     };
     let mut ahead: Vec<OsString> = path.iter().rev().map(OsStr::to_owned).collect();
     let mut real = PathBuf::new();
@@ -119,7 +120,7 @@ fn led_to(path: &Path, walls: &Walls) -> Option<PathBuf> {
             _ => {}
         }
         let next = real.join(&name);
-        if walls.gives(&next) {
+        if sandbox.gives(&next) {
             return None;
         }
         match next.symlink_metadata().ok()?.is_symlink() {
@@ -132,34 +133,34 @@ fn led_to(path: &Path, walls: &Walls) -> Option<PathBuf> {
 }
 
 /// Returns true for a path in a hidden home folder. Other paths are visible without a mount.
-pub(super) fn is_hidden_otherwise(real: &Path, walls: &Walls) -> bool {
-    hidden(walls).iter().any(|home| real.starts_with(home))
+pub(super) fn is_hidden_otherwise(real: &Path, sandbox: &CommandSandbox) -> bool {
+    hidden(sandbox).iter().any(|home| real.starts_with(home))
 }
 
 /// Returns the folder of an installation around `programs`, or just `programs`.
-fn with_what_belongs_to_it(programs: &Path, walls: &Walls) -> PathBuf {
-    let is_home = |folder: &Path| walls.homes.iter().any(|home| home == folder);
+fn with_what_belongs_to_it(programs: &Path, sandbox: &CommandSandbox) -> PathBuf {
+    let is_home = |folder: &Path| sandbox.homes.iter().any(|home| home == folder);
     let is_installed = |around: &Path| {
         let is_general =
             |home: &PathBuf| around == home || GENERAL.iter().any(|name| home.join(name) == around);
         PROGRAMS.iter().any(|name| programs.ends_with(name))
             && BESIDE_PROGRAMS.iter().any(|name| around.join(name).is_dir())
-            && !walls.homes.iter().any(is_general)
-            && !walls.workspace.starts_with(around)
+            && !sandbox.homes.iter().any(is_general)
+            && !sandbox.workspace.starts_with(around)
             && !around.ancestors().take_while(|it| !is_home(it)).any(|it| it.join(".git").exists())
-            && !secrets::in_homes(&walls.homes).any(|secret| around.starts_with(secret))
+            && !secrets::in_homes(&sandbox.homes).any(|secret| around.starts_with(secret))
     };
     let around = programs.parent().filter(|around| is_installed(around));
     around.unwrap_or(programs).to_owned()
 }
 
 /// The targets of links in a folder of programs, because installers often link programs there.
-fn linked_from(programs: &Path, walls: &Walls) -> Vec<PathBuf> {
+fn linked_from(programs: &Path, sandbox: &CommandSandbox) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(programs).into_iter().flatten().flatten();
     let links = entries
         .take(PROGRAMS_CONSIDERED)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    let homes = hidden(walls);
+    let homes = hidden(sandbox);
     // The system's own links are many, and their targets are visible anyway.
     let leads_home = |link: &Path| {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -168,11 +169,11 @@ fn linked_from(programs: &Path, walls: &Walls) -> Vec<PathBuf> {
         real.is_some_and(|real| homes.iter().any(|home| real.starts_with(home)))
     };
     let links = links.map(|link| link.path()).filter(|link| leads_home(link));
-    let targets = links.filter_map(|link| led_to(&link, walls));
+    let targets = links.filter_map(|link| led_to(&link, sandbox));
     let mut found: Vec<PathBuf> = targets
         .filter(|target| target.is_file() && !target.starts_with(programs))
         .map(|target| {
-            let folder = target.parent().map(|folder| with_what_belongs_to_it(folder, walls));
+            let folder = target.parent().map(|folder| with_what_belongs_to_it(folder, sandbox));
             folder.filter(|folder| Some(folder.as_path()) != target.parent()).unwrap_or(target)
         })
         .collect();
@@ -222,19 +223,19 @@ fn named_by_git(home: &Path) -> Vec<PathBuf> {
 
 /// The first path in a home folder that `text`, the output of a command, mentions and that the command
 /// does not see. It is written as people write it: `~/data`.
-pub(crate) fn missed(text: &str, walls: &Walls) -> Option<String> {
-    let places = shown(walls);
-    let given = [&walls.workspace].into_iter().chain(&walls.writable).chain(&walls.readable);
+pub(crate) fn missed(text: &str, sandbox: &CommandSandbox) -> Option<String> {
+    let places = shown(sandbox);
+    let given = [&sandbox.workspace].into_iter().chain(&sandbox.writable).chain(&sandbox.readable);
     let seen: Vec<&PathBuf> =
         given.chain(places.iter().flat_map(|place| [&place.path, &place.real])).collect();
     // A path that would be shown if it existed is not hidden.
     let usual: Vec<PathBuf> =
-        hidden(walls).iter().flat_map(|home| SHOWN.iter().map(|name| home.join(name))).collect();
+        hidden(sandbox).iter().flat_map(|home| SHOWN.iter().map(|name| home.join(name))).collect();
     let seen: Vec<&PathBuf> = seen.into_iter().chain(&usual).collect();
     let is_seen = |path: &Path| seen.iter().any(|it| path.starts_with(it) || it.starts_with(path));
-    let is_secret = |path: &Path| secrets::in_homes(&walls.homes).any(|it| path.starts_with(it));
+    let is_secret = |path: &Path| secrets::in_homes(&sandbox.homes).any(|it| path.starts_with(it));
     let ends = |character: char| character.is_whitespace() || "'\"`:;,()[]<>".contains(character);
-    for home in hidden(walls) {
+    for home in hidden(sandbox) {
         let prefix = format!("{}/", home.display());
         for (at, _) in text.match_indices(&prefix) {
             let rest = text.get(at + prefix.len()..).unwrap_or_default();
@@ -256,14 +257,14 @@ pub(crate) fn missed(text: &str, walls: &Walls) -> Option<String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::Backend;
-    use super::super::walls::Link;
+    use super::super::command_sandbox::Link;
     use super::*;
     use posse_protocol::Profile;
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    fn walls(home: &Path, workspace: &str) -> Walls {
-        Walls {
+    fn sandbox(home: &Path, workspace: &str) -> CommandSandbox {
+        CommandSandbox {
             backend: Backend::Bubblewrap,
             bubblewrap: PathBuf::new(),
             lends: false,
@@ -298,9 +299,9 @@ mod tests {
         (folder, home)
     }
 
-    fn names(walls: &Walls, home: &Path) -> Vec<String> {
-        let below = |place: Place| place.path.strip_prefix(home).unwrap().display().to_string();
-        shown(walls).into_iter().map(below).collect()
+    fn names(sandbox: &CommandSandbox, home: &Path) -> Vec<String> {
+        let below = |place: HomePath| place.path.strip_prefix(home).unwrap().display().to_string();
+        shown(sandbox).into_iter().map(below).collect()
     }
 
     #[test]
@@ -326,11 +327,11 @@ mod tests {
         symlink(home.join("apps/black/bin/black"), home.join(".local/bin/black")).unwrap();
         symlink(home.join("one/program"), home.join(".local/bin/program")).unwrap();
         symlink(&home, home.join(".local/bin/everything")).unwrap();
-        let mut walls = walls(&home, "w");
-        assert_eq!(names(&walls, &home), [".cargo", ".local/bin"]);
+        let mut sandbox = sandbox(&home, "w");
+        assert_eq!(names(&sandbox, &home), [".cargo", ".local/bin"]);
         let folders = ["opt/jdk/bin", "work/bin", ".docker/bin", ".local/bin"];
-        walls.programs = folders.map(|it| home.join(it)).to_vec();
-        walls.shown = vec![home.join("notes.txt"), home.clone(), home.join("absent")];
+        sandbox.programs = folders.map(|it| home.join(it)).to_vec();
+        sandbox.shown = vec![home.join("notes.txt"), home.clone(), home.join("absent")];
         let expected = [
             ".cargo",
             ".local/bin",
@@ -341,7 +342,7 @@ mod tests {
             "opt/jdk/bin",
             "work/bin",
         ];
-        assert_eq!(names(&walls, &home), expected);
+        assert_eq!(names(&sandbox, &home), expected);
     }
 
     #[test]
@@ -349,15 +350,15 @@ mod tests {
         let (_folder, home) = home_with(&["dotfiles/gitconfig", "w/a"]);
         symlink(home.join("dotfiles/gitconfig"), home.join(".gitconfig")).unwrap();
         symlink(&home, home.join(".cargo")).unwrap();
-        let places = shown(&walls(&home, "w"));
+        let places = shown(&sandbox(&home, "w"));
         let (path, real) = (home.join(".gitconfig"), home.join("dotfiles/gitconfig"));
-        assert_eq!(places, [Place { path, real }]);
+        assert_eq!(places, [HomePath { path, real }]);
     }
 
     #[test]
     fn nothing_is_shown_that_a_command_could_have_led_there() {
         let (_folder, home) = home_with(&["w/a", "private/x", ".ssh/id", "bare/y"]);
-        let mut walls = walls(&home, "w");
+        let mut sandbox = sandbox(&home, "w");
         // As an agent could leave them in its workspace.
         for name in ["venv", "bin", "env"] {
             symlink(home.join("private"), home.join("w").join(name)).unwrap();
@@ -371,11 +372,12 @@ mod tests {
         // Links that earlier commands left in folders where they worked.
         fs::create_dir_all(home.join("go")).unwrap();
         symlink(home.join("private"), home.join("go/pkg")).unwrap();
-        walls.toolchains = vec![home.join("w/venv"), "env".into(), "".into(), home.join(".ssh/id")];
-        walls.programs = vec![home.join("w/bin"), "bin".into(), home.join(".local/bin")];
-        assert_eq!(names(&walls, &home), [".local/bin"]);
-        walls.shown = vec![home.join("w/venv"), home.join("bare")];
-        assert_eq!(names(&walls, &home), [".local/bin", "bare"]);
+        sandbox.toolchains =
+            vec![home.join("w/venv"), "env".into(), "".into(), home.join(".ssh/id")];
+        sandbox.programs = vec![home.join("w/bin"), "bin".into(), home.join(".local/bin")];
+        assert_eq!(names(&sandbox, &home), [".local/bin"]);
+        sandbox.shown = vec![home.join("w/venv"), home.join("bare")];
+        assert_eq!(names(&sandbox, &home), [".local/bin", "bare"]);
     }
 
     #[test]
@@ -385,9 +387,9 @@ mod tests {
         let real = elsewhere.path().canonicalize().unwrap();
         symlink(&real, home.join(".cargo")).unwrap();
         let path = home.join(".cargo");
-        let walls = walls(&home, "w");
-        assert_eq!(shown(&walls), [Place { path, real: real.clone() }]);
-        assert!(!is_hidden_otherwise(&real, &walls));
+        let sandbox = sandbox(&home, "w");
+        assert_eq!(shown(&sandbox), [HomePath { path, real: real.clone() }]);
+        assert!(!is_hidden_otherwise(&real, &sandbox));
     }
 
     #[test]
@@ -398,22 +400,22 @@ mod tests {
         let more = format!("[core]\n\texcludesFile = \"{}/ign\"\n", home.display());
         fs::write(home.join("dots/more"), more).unwrap();
         let expected = [".gitconfig", "dots/more", "hooks", "ign"];
-        assert_eq!(names(&walls(&home, "w"), &home), expected);
+        assert_eq!(names(&sandbox(&home, "w"), &home), expected);
     }
 
     #[test]
     fn a_home_folder_that_can_be_changed_is_not_hidden() {
         let (_folder, home) = home_with(&["w/a"]);
-        assert_eq!(hidden(&walls(&home, "w")).len(), 1);
-        assert_eq!(hidden(&walls(&home, "")).len(), 0);
-        assert_eq!(hidden(&walls(Path::new("/usr"), "w")).len(), 0);
+        assert_eq!(hidden(&sandbox(&home, "w")).len(), 1);
+        assert_eq!(hidden(&sandbox(&home, "")).len(), 0);
+        assert_eq!(hidden(&sandbox(Path::new("/usr"), "w")).len(), 0);
     }
 
     #[test]
     fn what_is_missed_is_named_by_its_first_part() {
         let (_folder, home) = home_with(&["w/a", ".cargo/x"]);
-        let walls = walls(&home, "w");
-        let missed = |text: &str| missed(&text.replace('~', home.to_str().unwrap()), &walls);
+        let sandbox = sandbox(&home, "w");
+        let missed = |text: &str| missed(&text.replace('~', home.to_str().unwrap()), &sandbox);
         assert_eq!(missed("open '~/data/x y.csv': No such file").as_deref(), Some("~/data"));
         assert_eq!(missed("~/a\u{1b}[2Jb/c ~/../x"), None);
         assert_eq!(missed("~/w/b ~/.cargo/y ~/.m2 ~/go/pkg/a ~/.ssh/id ~/ ~ /elsewhere"), None);

@@ -221,7 +221,7 @@ const STEPS: usize = 400;
 
 /// The way to a place, step by step.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct PathTrace {
     /// Where it leads, there or not; last, after what is missing on a way that goes back from there: made as a
     /// link, it would lead to what is beside something else.
     pub ends: Vec<PathBuf>,
@@ -232,9 +232,9 @@ pub(super) struct Way {
 }
 
 /// The way to the absolute `path`.
-pub(super) fn way(path: &Path) -> Way {
+pub(super) fn way(path: &Path) -> PathTrace {
     let mut ahead: Vec<OsString> = path.iter().rev().map(OsStr::to_owned).collect();
-    let mut way = Way::default();
+    let mut way = PathTrace::default();
     let mut real = PathBuf::new();
     for _ in 0..STEPS {
         let Some(name) = ahead.pop() else {
@@ -283,7 +283,7 @@ mod tests {
         symlink("rc.linux", at("dot/v1/rc")).unwrap();
         let expected = vec![at("dot/cur"), at("dot/v1/rc"), at("rc")];
         let ends = vec![at("dot/v1/rc.linux")];
-        assert_eq!(way(&at("rc")), Way { ends, links: expected, left: vec![] });
+        assert_eq!(way(&at("rc")), PathTrace { ends, links: expected, left: vec![] });
         symlink("no/../dot/x", at("back")).unwrap();
         assert_eq!(way(&at("back")).ends, [at("no"), at("dot/x")]);
         // A placeholder is there while a command runs, and changes nothing.
@@ -292,9 +292,12 @@ mod tests {
         assert_eq!(way(&at("back")).ends, [at("no"), at("dot/x")]);
         symlink("dot/v1/../x", at("up")).unwrap();
         let (ends, links, left) = (vec![at("dot/x")], vec![at("up")], vec![at("dot/v1")]);
-        assert_eq!(way(&at("up")), Way { ends, links, left });
+        assert_eq!(way(&at("up")), PathTrace { ends, links, left });
         symlink("round", at("round")).unwrap();
-        assert_eq!(way(&at("round")), Way { links: vec![at("round")], ..Way::default() });
+        assert_eq!(
+            way(&at("round")),
+            PathTrace { links: vec![at("round")], ..PathTrace::default() }
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Landlock: the list of files that a command may open. Landlock cannot exclude paths from an allowed
 //! folder. So around each secret, the rules allow every other file one by one.
 
-use super::walls::Walls;
+use super::command_sandbox::CommandSandbox;
 use super::{home, secrets};
 use crate::linux::real_path;
 use ::landlock::{
@@ -85,13 +85,13 @@ fn rules_about_writing(folders: &[PathBuf]) -> Result<RulesetCreated, RulesetErr
 }
 
 /// Restricts this process, and all processes that it starts, permanently.
-pub(super) fn enforce(walls: &Walls) -> io::Result<()> {
-    let rules = rules(walls).map_err(io::Error::other)?;
+pub(super) fn enforce(sandbox: &CommandSandbox) -> io::Result<()> {
+    let rules = rules(sandbox).map_err(io::Error::other)?;
     rules.restrict_self().map_err(io::Error::other)?;
     Ok(())
 }
 
-fn rules(walls: &Walls) -> Result<RulesetCreated, RulesetError> {
+fn rules(sandbox: &CommandSandbox) -> Result<RulesetCreated, RulesetError> {
     let rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(LEAST))?
@@ -101,9 +101,9 @@ fn rules(walls: &Walls) -> Result<RulesetCreated, RulesetError> {
         .scope(Scope::from_all(BEST))?;
     let mut rules = rules.create()?;
     let look = AccessFs::from_read(BEST);
-    let mut hidden = secrets::hidden(walls);
+    let mut hidden = secrets::hidden(sandbox);
     hidden.extend(NOT_SHOWN.map(PathBuf::from));
-    let homes = home::hidden(walls);
+    let homes = home::hidden(sandbox);
     let closed: Vec<PathBuf> = hidden.iter().chain(homes.iter().copied()).cloned().collect();
     rules = allow_around(rules, Path::new("/"), &closed, look)?;
     for path in SHOWN {
@@ -113,15 +113,15 @@ fn rules(walls: &Walls) -> Result<RulesetCreated, RulesetError> {
         let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
         rules = allow(rules, path.as_ref(), device)?;
     }
-    let places = home::shown(walls);
-    let open = walls.homes.iter().filter(|home| !homes.contains(home));
-    let folders = open.chain(&walls.readable).chain([&walls.workspace]);
-    let hidden_places = places.iter().filter(|it| home::is_hidden_otherwise(&it.real, walls));
+    let places = home::shown(sandbox);
+    let open = sandbox.homes.iter().filter(|home| !homes.contains(home));
+    let folders = open.chain(&sandbox.readable).chain([&sandbox.workspace]);
+    let hidden_places = places.iter().filter(|it| home::is_hidden_otherwise(&it.real, sandbox));
     for path in folders.chain(hidden_places.map(|place| &place.real)) {
         let Ok(path) = path.canonicalize() else { continue };
         rules = allow_around(rules, &path, &closed, look)?;
     }
-    for path in &walls.writable {
+    for path in &sandbox.writable {
         rules = allow(rules, path, AccessFs::from_all(BEST))?;
     }
     Ok(rules)

@@ -85,12 +85,12 @@ fn told(error: &io::Error, why: String) -> io::Error {
 /// Lends paths.
 pub(super) struct Lender {
     users: OwnedFd,
-    lent: Lent,
+    lent: LentMounts,
 }
 
 /// The lent mounts, in the order in which bubblewrap finds them.
 #[derive(Default)]
-pub(crate) struct Lent(Vec<OwnedFd>);
+pub(crate) struct LentMounts(Vec<OwnedFd>);
 
 impl Lender {
     /// Fails if the kernel has no such mounts, or does not let this process make them.
@@ -104,7 +104,7 @@ impl Lender {
         if mode & 0o005 != 0o005 {
             return Err(never("only root may run this program"));
         }
-        Ok(Lender { users: namespace()?, lent: Lent::default() })
+        Ok(Lender { users: namespace()?, lent: LentMounts::default() })
     }
 
     /// Lends `path`, and returns where bubblewrap finds it.
@@ -125,12 +125,12 @@ impl Lender {
         Ok(tree)
     }
 
-    pub(super) fn into_lent(self) -> Lent {
+    pub(super) fn into_lent(self) -> LentMounts {
         self.lent
     }
 }
 
-impl Lent {
+impl LentMounts {
     /// Mounts all lent paths where bubblewrap finds them, invisible to other processes, and gives up
     /// being root. For the process that is about to become bubblewrap, with its output in place.
     pub(crate) fn hand_over(&self) -> io::Result<()> {

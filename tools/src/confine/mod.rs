@@ -1,13 +1,14 @@
-//! Confinement of commands: turns the profile and network of a grant into walls that the kernel enforces.
+//! Confinement of commands: turns the profile and network of a grant into a sandbox that the kernel enforces.
 //!
 //! The host describes what it wants ([`Confinement`]) and asks its launcher which [`Backend`] provides
-//! it. The supervisor builds the walls around the command: a sandbox of bubblewrap, or Landlock, each
+//! it. The supervisor builds the sandbox around the command: with bubblewrap or with Landlock, each
 //! with a filter of system calls. The file tools obey the same rules. Nothing here weakens a
 //! confinement: if this machine cannot enforce it, that is an error.
 
 mod backend;
 mod bubblewrap;
 mod capabilities;
+mod command_sandbox;
 mod entry;
 mod excluded;
 mod file_rules;
@@ -30,7 +31,6 @@ mod repository;
 mod secrets;
 mod syscalls;
 mod tracked;
-mod walls;
 
 pub use backend::{Backend, Unavailable};
 pub use git::{Nested, nested_repositories};
@@ -42,12 +42,13 @@ pub use repository::has_git;
 
 pub(crate) use backend::Backends;
 pub(crate) use bubblewrap::Bubblewrap;
-pub(crate) use entry::{Entered, MARKER as ENTER, main as enter};
+pub(crate) use command_sandbox::{CommandSandbox, Link};
+pub(crate) use entry::{MARKER as ENTER, StageEnd, main as enter};
 pub(crate) use file_rules::FileRules;
 pub(crate) use folding::folds_case;
 pub(crate) use git::Repositories;
 pub(crate) use home::missed;
-pub(crate) use lending::Lent;
+pub(crate) use lending::LentMounts;
 pub(crate) use limits::Watchdog;
 pub(crate) use mask::{GIT_SETTINGS, NO_TIDYING};
 pub(crate) use pinned::hindered;
@@ -56,7 +57,6 @@ pub(crate) use protected::{is_closed, may_be_held};
 pub(crate) use reasons::reasons;
 pub(crate) use repository::Repository;
 pub(crate) use secrets::hidden;
-pub(crate) use walls::{Link, Walls};
 
 use posse_protocol::{Grant, Network, Profile};
 use std::path::PathBuf;

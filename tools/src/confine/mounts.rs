@@ -1,6 +1,7 @@
 //! The mounts of a command in a sandbox of bubblewrap: the whole machine, read-only. On top of it are
 //! private folders, writable paths, and gaps where secrets are.
 
+use super::command_sandbox::{CommandSandbox, Link};
 use super::excluded::{emptied, excluded};
 use super::lending::{Lender, never};
 use super::pinned::{Followed, changeable, followed, pinned};
@@ -9,7 +10,6 @@ use super::protected::{
 };
 use super::secrets;
 use super::tracked::tracked;
-use super::walls::{Link, Walls};
 use super::{home, mask};
 use crate::remove;
 use posse_protocol::Profile;
@@ -119,7 +119,10 @@ pub(super) struct Layout {
 /// # Errors
 /// If an earlier command left a file in a temporary folder that is in the way and cannot be removed, or
 /// if a path cannot be lent.
-pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Result<Layout> {
+pub(super) fn layout(
+    sandbox: &CommandSandbox,
+    mut lender: Option<&mut Lender>,
+) -> io::Result<Layout> {
     let (mut masks, mut others): (Vec<TempPath>, Vec<TempPath>) = (Vec::new(), Vec::new());
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |parts: &[&dyn AsRef<std::ffi::OsStr>]| {
@@ -128,7 +131,7 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
     add(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc"]);
     // Kernel settings in `/proc` are writable for the uid of root, which a command of a root host has.
     let mut sealed: Vec<PathBuf> = vec!["/dev".into(), "/proc".into()];
-    let mut mounts = mounts(walls);
+    let mut mounts = mounts(sandbox);
     clear_lasting(&mounts)?;
     if lender.is_some() {
         mounts = within_reach(mounts)?;
@@ -138,8 +141,8 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
         None => Ok(path.to_owned()),
     };
     let writable = writable(&mounts);
-    let inside = inside(&mounts, walls)?;
-    let points = points(&mounts, walls);
+    let inside = inside(&mounts, sandbox)?;
+    let points = points(&mounts, sandbox);
     for mount in mounts {
         match &mount {
             Mount::Private { path, bytes } => {
@@ -183,7 +186,7 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
         add(&[&"--setenv", &mask::GIT_SETTINGS, &settings]);
     }
     masks.append(&mut others);
-    if let Some((path, text)) = excluded(walls) {
+    if let Some((path, text)) = excluded(sandbox) {
         add(&[&"--ro-bind", &source(&text)?, &path]);
         masks.push(text);
     }
@@ -196,8 +199,8 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
 
 /// The paths to mount in places that commands can change, as they are now. Bubblewrap mounts them by
 /// path a moment later. Until then, a command could replace a folder above with a link.
-fn inside(mounts: &[Mount], walls: &Walls) -> io::Result<Vec<(PathBuf, Identity)>> {
-    let roots = roots(walls);
+fn inside(mounts: &[Mount], sandbox: &CommandSandbox) -> io::Result<Vec<(PathBuf, Identity)>> {
+    let roots = roots(sandbox);
     let mut inside = Vec::new();
     for mount in mounts {
         let Mount::Shown { path, .. } = mount else { continue };
@@ -218,8 +221,8 @@ fn inside(mounts: &[Mount], walls: &Walls) -> io::Result<Vec<(PathBuf, Identity)
 
 /// The mount points in places that commands can change. If a command put a link there in time,
 /// bubblewrap would mount at the link's target, and nothing at the mount point itself.
-fn points(mounts: &[Mount], walls: &Walls) -> Vec<PathBuf> {
-    let roots = roots(walls);
+fn points(mounts: &[Mount], sandbox: &CommandSandbox) -> Vec<PathBuf> {
+    let roots = roots(sandbox);
     let is_inside = |path: &Path| innermost(&roots, path).is_some_and(|root| root != path);
     let mounted = mounts.iter().filter(|it| matches!(it, Mount::Shown { .. } | Mount::Gap { .. }));
     mounted.map(Mount::path).filter(|path| is_inside(path)).map(Path::to_owned).collect()
@@ -311,14 +314,14 @@ fn clear_lasting(mounts: &[Mount]) -> io::Result<()> {
     Ok(())
 }
 
-fn mounts(walls: &Walls) -> Vec<Mount> {
+fn mounts(sandbox: &CommandSandbox) -> Vec<Mount> {
     let mut mounts: Vec<Mount> = Vec::new();
     for (path, bytes) in PRIVATE {
         // If it is a link, it leads to another of these folders.
         let is_folder = Path::new(path).symlink_metadata().is_ok_and(|found| found.is_dir());
         if is_folder || path.starts_with("/dev/") {
             let name = LASTING.iter().find(|(lasting, _)| *lasting == path).map(|(_, name)| name);
-            let from = walls.temporary.as_ref().zip(name).map(|(folder, name)| folder.join(name));
+            let from = sandbox.temporary.as_ref().zip(name).map(|(folder, name)| folder.join(name));
             let path = path.into();
             mounts.push(match from {
                 Some(from) => Mount::Lasting { path, from },
@@ -335,37 +338,38 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         }
     };
     SHOWN_IN_PRIVATE.iter().for_each(|path| show(path.as_ref(), Access::Read));
-    if walls.link == Link::Open {
+    if sandbox.link == Link::Open {
         show("/etc/resolv.conf".as_ref(), Access::Read);
     }
-    let homes = home::hidden(walls);
-    walls.homes.iter().filter(|home| !homes.contains(home)).for_each(|home| {
+    let homes = home::hidden(sandbox);
+    sandbox.homes.iter().filter(|home| !homes.contains(home)).for_each(|home| {
         show(home, Access::Read);
     });
-    let places = home::shown(walls);
-    let hidden_places = places.iter().filter(|it| home::is_hidden_otherwise(&it.real, walls));
+    let places = home::shown(sandbox);
+    let hidden_places = places.iter().filter(|it| home::is_hidden_otherwise(&it.real, sandbox));
     hidden_places.for_each(|place| show(&place.real, Access::Read));
-    walls.readable.iter().filter(|path| is_apart(path, walls)).for_each(|path| {
+    sandbox.readable.iter().filter(|path| is_apart(path, sandbox)).for_each(|path| {
         show(path, Access::Read);
     });
     // A command that does not run as root needs these to be shown, too.
-    let more = walls.shown.iter().filter(|path| walls.lends && is_apart(path, walls));
+    let more = sandbox.shown.iter().filter(|path| sandbox.lends && is_apart(path, sandbox));
     more.for_each(|path| show(path, Access::Read));
-    let writes = walls.profile == Profile::WorkspaceWrite;
-    let Followed { links, left } = followed(walls);
-    let is_pinned = links.iter().any(|link| link.parent() == Some(&walls.workspace));
-    show(&walls.workspace, if writes && !is_pinned { Access::Write } else { Access::Read });
-    walls.writable.iter().for_each(|path| show(path, Access::Write));
+    let writes = sandbox.profile == Profile::WorkspaceWrite;
+    let Followed { links, left } = followed(sandbox);
+    let is_pinned = links.iter().any(|link| link.parent() == Some(&sandbox.workspace));
+    show(&sandbox.workspace, if writes && !is_pinned { Access::Write } else { Access::Read });
+    sandbox.writable.iter().for_each(|path| show(path, Access::Write));
     let to_homes = places.into_iter().filter(|place| place.path != place.real);
     mounts.extend(to_homes.map(|place| Mount::Link { path: place.path, to: place.real }));
     let gap = |home: &&PathBuf| Mount::Gap { path: (*home).clone(), tracked: None };
     mounts.extend(homes.iter().map(gap));
-    let hidden = secrets::hidden(walls);
+    let hidden = secrets::hidden(sandbox);
     let mut opened = Vec::new();
     if writes {
-        let there = guarded(walls).into_iter().filter(|(path, _)| path.symlink_metadata().is_ok());
-        let roots = roots(walls);
-        let fixed = walls.fixed.iter().filter_map(|path| path.canonicalize().ok());
+        let there =
+            guarded(sandbox).into_iter().filter(|(path, _)| path.symlink_metadata().is_ok());
+        let roots = roots(sandbox);
+        let fixed = sandbox.fixed.iter().filter_map(|path| path.canonicalize().ok());
         // A command may have replaced a path with a link. Paths outside these roots cannot be changed
         // anyway, and mounting one would reveal it.
         let fixed = fixed.filter(|path| innermost(&roots, path).is_some());
@@ -376,7 +380,7 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         let kept: Vec<_> = kept.filter(|(path, _)| !is_hidden(path)).collect();
         let only_read = kept.iter().filter(|(_, access)| *access == Access::Read);
         // The workspace may be in a hidden folder, such as another user's home.
-        let around = |gap: &&Path| walls.workspace.starts_with(gap);
+        let around = |gap: &&Path| sandbox.workspace.starts_with(gap);
         let inner = gaps.iter().copied().filter(|gap| !around(gap));
         let closed: Vec<&Path> = only_read.map(|(path, _)| path.as_path()).chain(inner).collect();
         let pinned = pinned(&links, &closed);
@@ -393,7 +397,7 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
             |(path, access): (&PathBuf, Access)| Mount::Shown { path: path.clone(), access };
         mounts.extend(pinned.iter().map(|path| (path, Access::Read)).map(shown));
         mounts.extend(opened.iter().map(|path| (path, Access::Write)).map(shown));
-        let emptied = emptied(walls);
+        let emptied = emptied(sandbox);
         mounts.extend(kept.into_iter().map(|(path, access)| {
             match emptied.as_ref() == Some(&path) {
                 true => Mount::Empty { path },
@@ -410,7 +414,7 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         mounts.push(Mount::Gap { path, tracked });
     }
     if writes {
-        let held = held(&mounts, &opened, walls);
+        let held = held(&mounts, &opened, sandbox);
         mounts.extend(held);
     }
     mounts.sort_by_key(Mount::order);
@@ -419,14 +423,14 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
 }
 
 /// Returns true for a folder that no confined command can have replaced with a link.
-fn is_apart(path: &Path, walls: &Walls) -> bool {
-    path.canonicalize().is_ok_and(|real| real == *path && !walls.gives(path))
+fn is_apart(path: &Path, sandbox: &CommandSandbox) -> bool {
+    path.canonicalize().is_ok_and(|real| real == *path && !sandbox.gives(path))
 }
 
 /// The folders around fixed or hidden paths in writable places, each as its own mount. Otherwise a
 /// command could move such a folder away with everything in it, and put another in its place. Paths in
 /// `opened` are writable in a folder that is not.
-fn held(mounts: &[Mount], opened: &[PathBuf], walls: &Walls) -> Vec<Mount> {
+fn held(mounts: &[Mount], opened: &[PathBuf], sandbox: &CommandSandbox) -> Vec<Mount> {
     let is_kept = |mount: &&Mount| match mount {
         Mount::Gap { .. } | Mount::Empty { .. } | Mount::Shown { access: Access::Read, .. } => true,
         Mount::Shown { access: Access::Write, .. }
@@ -434,7 +438,7 @@ fn held(mounts: &[Mount], opened: &[PathBuf], walls: &Walls) -> Vec<Mount> {
         | Mount::Lasting { .. }
         | Mount::Link { .. } => false,
     };
-    let mut roots = roots(walls);
+    let mut roots = roots(sandbox);
     roots.extend(opened);
     let kept: Vec<&Path> = mounts.iter().filter(is_kept).map(Mount::path).collect();
     let is_gap = |mount: &&Mount| matches!(mount, Mount::Gap { .. });
@@ -465,8 +469,8 @@ fn is_in_gap(path: &Path, gaps: &[&Path], roots: &[&PathBuf]) -> bool {
 }
 
 /// The folders that a command may change, except for protected paths in them.
-fn roots(walls: &Walls) -> Vec<&PathBuf> {
-    std::iter::once(&walls.workspace).chain(&walls.writable).collect()
+fn roots(sandbox: &CommandSandbox) -> Vec<&PathBuf> {
+    std::iter::once(&sandbox.workspace).chain(&sandbox.writable).collect()
 }
 
 /// The nearest of `roots` that contains `path` or is `path`.
@@ -502,11 +506,11 @@ fn without_covered(mounts: Vec<Mount>) -> Vec<Mount> {
 
 /// The paths of the workspace and its repository that are separate mounts, so that a command can
 /// neither move nor replace them. The access says whether it can change them.
-fn guarded(walls: &Walls) -> Vec<(PathBuf, Access)> {
-    let repository = walls.repository.iter().map(|data| (data.clone(), Access::Write));
-    let paths = protected(walls).into_iter().map(|path| (path, Access::Read)).chain(repository);
-    let git = walls.workspace.join(GIT);
-    if walls.writable.contains(&git) {
+fn guarded(sandbox: &CommandSandbox) -> Vec<(PathBuf, Access)> {
+    let repository = sandbox.repository.iter().map(|data| (data.clone(), Access::Write));
+    let paths = protected(sandbox).into_iter().map(|path| (path, Access::Read)).chain(repository);
+    let git = sandbox.workspace.join(GIT);
+    if sandbox.writable.contains(&git) {
         return paths.collect();
     }
     // Read-only if it is a file that leads to a repository elsewhere, the user's empty folder, or a
@@ -517,19 +521,19 @@ fn guarded(walls: &Walls) -> Vec<(PathBuf, Access)> {
 }
 
 /// The paths that must not be written, whether they exist or not, except for `.git` itself.
-pub(super) fn protected(walls: &Walls) -> Vec<PathBuf> {
-    let workspace = &walls.workspace;
+pub(super) fn protected(sandbox: &CommandSandbox) -> Vec<PathBuf> {
+    let workspace = &sandbox.workspace;
     let mut paths: Vec<PathBuf> = PROTECTED.iter().map(|name| workspace.join(name)).collect();
     paths.extend(makes_a_repository(workspace).map(|name| workspace.join(name)));
-    for data in data_of(workspace).iter().chain(&walls.repository) {
+    for data in data_of(workspace).iter().chain(&sandbox.repository) {
         paths.extend(IN_GIT.iter().map(|name| data.join(name)));
     }
-    for home in walls.homes.iter().filter(|home| home.starts_with(workspace)) {
+    for home in sandbox.homes.iter().filter(|home| home.starts_with(workspace)) {
         paths.extend(IN_HOME.iter().map(|name| home.join(name)));
     }
-    paths.extend(obeyed_below_home(workspace, &walls.homes, &walls.hidden).places);
+    paths.extend(obeyed_below_home(workspace, &sandbox.homes, &sandbox.hidden).places);
     // The host gave these paths to be written on purpose.
-    paths.retain(|path| !walls.writable.iter().any(|given| path.starts_with(given)));
+    paths.retain(|path| !sandbox.writable.iter().any(|given| path.starts_with(given)));
     paths
 }
 
@@ -543,9 +547,9 @@ mod tests {
     /// The folders of a layout. Each of them can have any role.
     const FOLDERS: [&str; 8] = ["a", "a/b", "a/b/c", "a/b/c/d", "a/e", "a/b/.git", "f", "f/g"];
 
-    fn walls(root: &Path, places: &[Vec<usize>; 5], workspace: usize) -> Walls {
+    fn sandbox(root: &Path, places: &[Vec<usize>; 5], workspace: usize) -> CommandSandbox {
         let paths = |at: usize| places[at].iter().map(|it| root.join(FOLDERS[*it])).collect();
-        Walls {
+        CommandSandbox {
             backend: Backend::Bubblewrap,
             bubblewrap: "/usr/bin/bwrap".into(),
             lends: false,
@@ -580,26 +584,26 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let root = folder.path().canonicalize().unwrap();
             FOLDERS.iter().for_each(|it| std::fs::create_dir_all(root.join(it)).unwrap());
-            let walls = walls(&root, &places, workspace);
-            let mounts = mounts(&walls);
+            let sandbox = sandbox(&root, &places, workspace);
+            let mounts = mounts(&sandbox);
             let given: Vec<&PathBuf> =
-                std::iter::once(&walls.workspace).chain(&walls.writable).collect();
+                std::iter::once(&sandbox.workspace).chain(&sandbox.writable).collect();
             for mount in &mounts {
                 if let Mount::Shown { path, access: Access::Write } = mount {
                     prop_assert!(given.iter().any(|it| path.starts_with(it)), "{path:?}: {mounts:?}");
                 }
             }
             // A path that is both hidden in the workspace and fixed is not shown.
-            for hidden in walls.hidden.iter().filter(|it| it.starts_with(&walls.workspace)) {
-                for fixed in walls.fixed.iter().filter(|it| it.starts_with(hidden)) {
-                    let given = walls.writable.iter().chain(&walls.readable).chain(&walls.homes);
+            for hidden in sandbox.hidden.iter().filter(|it| it.starts_with(&sandbox.workspace)) {
+                for fixed in sandbox.fixed.iter().filter(|it| it.starts_with(hidden)) {
+                    let given = sandbox.writable.iter().chain(&sandbox.readable).chain(&sandbox.homes);
                     let is_given = given.into_iter().any(|it| it.starts_with(hidden));
                     let last = mounts.iter().rfind(|mount| fixed.starts_with(mount.path()));
                     let is_gap = matches!(last, Some(Mount::Gap { .. }));
                     prop_assert!(is_given || is_gap, "{fixed:?}: {mounts:?}");
                 }
             }
-            for kept in walls.hidden.iter().chain(&walls.fixed) {
+            for kept in sandbox.hidden.iter().chain(&sandbox.fixed) {
                 let Some(root) = innermost(&given, kept) else { continue };
                 for around in kept.ancestors().skip(1).take_while(|it| it.starts_with(root)) {
                     let stays = mounts.iter().any(|mount| {
@@ -627,10 +631,10 @@ mod tests {
         std::fs::create_dir(root.join("f")).unwrap();
         std::os::unix::fs::symlink("../f", root.join("a/k")).unwrap();
         let none = [const { Vec::new() }; 5];
-        let mut walls = walls(&root, &none, 0);
-        walls.fixed = vec![root.join("a/k"), root.join("a/priv")];
-        walls.hidden = vec![root.join("a/priv")];
-        let mounts = mounts(&walls);
+        let mut sandbox = sandbox(&root, &none, 0);
+        sandbox.fixed = vec![root.join("a/k"), root.join("a/priv")];
+        sandbox.hidden = vec![root.join("a/priv")];
+        let mounts = mounts(&sandbox);
         let shown = |path: &str| {
             let path = root.join(path);
             mounts.iter().any(|it| matches!(it, Mount::Shown { path: at, .. } if *at == path))
@@ -638,6 +642,6 @@ mod tests {
         assert!(!shown("f") && !shown("a/k") && !shown("a/priv"), "{mounts:?}");
         let is_gap = |it: &Mount| matches!(it, Mount::Gap { path, .. } if path.ends_with("priv"));
         assert!(mounts.iter().any(is_gap), "{mounts:?}");
-        assert!(points(&mounts, &walls).contains(&root.join("a/priv")));
+        assert!(points(&mounts, &sandbox).contains(&root.join("a/priv")));
     }
 }

@@ -4,10 +4,10 @@
 //! folder around it can only be read, and what else is in it is mounted there so that it can be changed:
 //! a command changes files and works in folders, and makes, moves and removes no name beside the link.
 
+use super::command_sandbox::CommandSandbox;
 use super::placeholder::is_placeholder;
-use super::protected::{Obeyed, obeyed_below_home};
+use super::protected::{ObeyedPaths, obeyed_below_home};
 use super::reasons::SAYS;
-use super::walls::Walls;
 use posse_protocol::Profile;
 use std::path::{Path, PathBuf};
 
@@ -22,15 +22,15 @@ pub(super) struct Followed {
     pub left: Vec<PathBuf>,
 }
 
-pub(super) fn followed(walls: &Walls) -> Followed {
-    if walls.profile != Profile::WorkspaceWrite {
+pub(super) fn followed(sandbox: &CommandSandbox) -> Followed {
+    if sandbox.profile != Profile::WorkspaceWrite {
         return Followed::default();
     }
-    let Obeyed { mut links, mut left, .. } =
-        obeyed_below_home(&walls.workspace, &walls.homes, &walls.hidden);
+    let ObeyedPaths { mut links, mut left, .. } =
+        obeyed_below_home(&sandbox.workspace, &sandbox.homes, &sandbox.hidden);
     // What the host gave to be written, it meant.
     for paths in [&mut links, &mut left] {
-        paths.retain(|path| !walls.writable.iter().any(|given| path.starts_with(given)));
+        paths.retain(|path| !sandbox.writable.iter().any(|given| path.starts_with(given)));
     }
     Followed { links, left }
 }
@@ -63,11 +63,11 @@ pub(super) fn changeable(folder: &Path) -> Vec<PathBuf> {
 
 /// What tells an agent that `text`, the output of a command, may be about such a folder: the folder, and the
 /// link in it.
-pub(crate) fn hindered(text: &str, walls: &Walls) -> Option<(PathBuf, PathBuf)> {
+pub(crate) fn hindered(text: &str, sandbox: &CommandSandbox) -> Option<(PathBuf, PathBuf)> {
     if !SAYS.iter().any(|it| text.contains(it)) {
         return None;
     }
-    let link = followed(walls).links.into_iter().next()?;
-    let below = |path: &Path| path.strip_prefix(&walls.workspace).ok().map(Path::to_owned);
+    let link = followed(sandbox).links.into_iter().next()?;
+    let below = |path: &Path| path.strip_prefix(&sandbox.workspace).ok().map(Path::to_owned);
     Some((below(link.parent()?)?, below(&link)?))
 }

@@ -8,12 +8,12 @@
 //! shows which commands need them. The folder is the workspace, or the data of its repository, which several
 //! workspaces may share. After a crash, the next command removes what is left.
 
+use super::command_sandbox::CommandSandbox;
 use super::mounts::protected;
 use super::protected::{
     COMMON_FOLDER, FOLDERS_IN_HOME, GIT, IN_HOME, MODULES, OBJECTS, PROTECTED, REFS,
     WORKTREE_CONFIG, data_of, makes_a_repository, obeyed_below_home,
 };
-use super::walls::Walls;
 use posse_protocol::Profile;
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, RawMode, fchmod, flock, fstat, linkat, open,
@@ -56,26 +56,26 @@ struct Folder {
 
 impl Placeholders {
     /// Creates the placeholders, if the command can write and names are missing.
-    pub(crate) fn put_up(walls: &Walls) -> io::Result<Option<Placeholders>> {
-        if walls.profile != Profile::WorkspaceWrite {
+    pub(crate) fn put_up(sandbox: &CommandSandbox) -> io::Result<Option<Placeholders>> {
+        if sandbox.profile != Profile::WorkspaceWrite {
             return Ok(None);
         }
-        let workspace = open_folder(&walls.workspace)?;
+        let workspace = open_folder(&sandbox.workspace)?;
         let found = rustix::fs::fstat(&workspace)?;
-        if walls.identity.is_some_and(|identity| identity != (found.st_dev, found.st_ino)) {
+        if sandbox.identity.is_some_and(|identity| identity != (found.st_dev, found.st_ino)) {
             return Err(io::Error::other("the workspace was replaced meanwhile"));
         }
-        let mut paths = vec![walls.workspace.join(GIT)];
-        paths.extend(protected(walls));
-        let files = obeyed_below_home(&walls.workspace, &walls.homes, &walls.hidden).files;
+        let mut paths = vec![sandbox.workspace.join(GIT)];
+        paths.extend(protected(sandbox));
+        let files = obeyed_below_home(&sandbox.workspace, &sandbox.homes, &sandbox.hidden).files;
         // Paths in the data of a repository are locked there, not in the workspace.
-        let mut data = data_of(&walls.workspace);
-        data.retain(|data| *data != walls.workspace);
+        let mut data = data_of(&sandbox.workspace);
+        data.retain(|data| *data != sandbox.workspace);
         let mut placeholders = Placeholders { folders: Vec::new() };
-        for root in data.iter().chain(&walls.repository) {
+        for root in data.iter().chain(&sandbox.repository) {
             placeholders.add(root, open_folder(root)?, &mut paths, &files);
         }
-        placeholders.add(&walls.workspace, workspace, &mut paths, &files);
+        placeholders.add(&sandbox.workspace, workspace, &mut paths, &files);
         for folder in &placeholders.folders {
             if let Err(error) = folder.put_up() {
                 placeholders.take_down();

@@ -245,7 +245,7 @@ pub(crate) fn is_closed(workspace: &Path, homes: &[PathBuf]) -> bool {
 
 /// Paths in a workspace that programs of the user obey: it is below a home folder, or links lead there.
 #[derive(Debug, Default)]
-pub(super) struct Obeyed {
+pub(super) struct ObeyedPaths {
     /// Paths that exist, or the first missing folder on the way.
     pub places: Vec<PathBuf>,
     /// Paths that must be files: git stops if it finds a folder there.
@@ -257,7 +257,11 @@ pub(super) struct Obeyed {
 }
 
 /// Returns these paths in `workspace`, and those of `own` that are Posse's folders.
-pub(super) fn obeyed_below_home(workspace: &Path, homes: &[PathBuf], own: &[PathBuf]) -> Obeyed {
+pub(super) fn obeyed_below_home(
+    workspace: &Path,
+    homes: &[PathBuf],
+    own: &[PathBuf],
+) -> ObeyedPaths {
     let named = OBEYED_BELOW_HOME.iter().chain(IN_HOME.iter().filter(|it| !is_folder_in_home(it)));
     let below = homes.iter().flat_map(|home| named.clone().map(|name| home.join(name)));
     let own = own.iter().filter(|path| path.file_name().is_some_and(|name| name == OWN)).cloned();
@@ -276,7 +280,7 @@ pub(super) fn obeyed_below_home(workspace: &Path, homes: &[PathBuf], own: &[Path
         let missing = around.filter(|it| is_missing(it)).last();
         missing.map_or_else(|| path.clone(), Path::to_owned)
     };
-    let mut obeyed = Obeyed::default();
+    let mut obeyed = ObeyedPaths::default();
     for path in below.chain(own) {
         let way = way(&path);
         if FILES.iter().any(|name| path.ends_with(name)) {
@@ -296,7 +300,7 @@ pub(super) fn obeyed_below_home(workspace: &Path, homes: &[PathBuf], own: &[Path
         }
         obeyed.places.extend(way.ends);
     }
-    let Obeyed { places, links, left, .. } = &mut obeyed;
+    let ObeyedPaths { places, links, left, .. } = &mut obeyed;
     places.retain(|path| is_inside(path) && !is_protected(path));
     *places = std::mem::take(places).into_iter().map(first_missing).collect();
     // What is in a place that stays as it is stays, too.

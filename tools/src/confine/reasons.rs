@@ -1,8 +1,8 @@
 //! Tells why commands cannot change a file, if their output complains about it.
 
+use super::command_sandbox::CommandSandbox;
 use super::git::why_named;
 use super::protected::{GIT, IN_GIT, obeyed_below_home};
-use super::walls::Walls;
 use posse_protocol::Profile;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,21 +15,21 @@ const TOLD: usize = 5;
 
 /// The files in the workspace that `text`, the output of a command, complains about, each with the reason why
 /// it cannot be changed.
-pub(crate) fn reasons(text: &str, walls: &Walls) -> Vec<(PathBuf, String)> {
+pub(crate) fn reasons(text: &str, sandbox: &CommandSandbox) -> Vec<(PathBuf, String)> {
     let lines: Vec<&str> =
         text.lines().filter(|line| SAYS.iter().any(|it| line.contains(it))).collect();
-    if lines.is_empty() || walls.profile != Profile::WorkspaceWrite {
+    if lines.is_empty() || sandbox.profile != Profile::WorkspaceWrite {
         return Vec::new();
     }
-    let Walls { workspace, homes, .. } = walls;
+    let CommandSandbox { workspace, homes, .. } = sandbox;
     let outside = |why: String| format!("{why}, outside of the sandbox");
     let named = why_named(workspace, homes).into_iter();
     let mut closed: BTreeMap<PathBuf, String> =
         named.map(|(path, why)| (path, outside(why))).collect();
-    for path in &walls.fixed {
+    for path in &sandbox.fixed {
         closed.entry(path.clone()).or_insert_with(|| "a rule denies changes to it".to_owned());
     }
-    for path in obeyed_below_home(workspace, homes, &walls.hidden).places {
+    for path in obeyed_below_home(workspace, homes, &sandbox.hidden).places {
         let why = "programs of the user obey it, through the home folder";
         closed.entry(path).or_insert_with(|| outside(why.to_owned()));
     }

@@ -1,6 +1,6 @@
 //! Where secrets are on a machine. They are hidden from every confined command.
 
-use super::walls::Walls;
+use super::command_sandbox::CommandSandbox;
 use rustix::process::geteuid;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -138,18 +138,18 @@ pub(super) fn in_homes(homes: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
 }
 
 /// All paths to hide that exist, with links resolved.
-pub(crate) fn hidden(walls: &Walls) -> Vec<PathBuf> {
+pub(crate) fn hidden(sandbox: &CommandSandbox) -> Vec<PathBuf> {
     // A path that the user shows explicitly is not hidden.
     let mut paths: Vec<PathBuf> =
-        in_homes(&walls.homes).filter(|path| !walls.shown.contains(path)).collect();
-    paths.extend(walls.hidden.iter().cloned());
+        in_homes(&sandbox.homes).filter(|path| !sandbox.shown.contains(path)).collect();
+    paths.extend(sandbox.hidden.iter().cloned());
     if geteuid().is_root() {
         paths.extend(ON_THE_MACHINE.iter().map(PathBuf::from));
         paths.extend(closed_to_others(Path::new("/etc"), 2));
         // Home folders of other people. The user's own is mounted again.
         paths.extend(["/home", "/root"].map(PathBuf::from));
     }
-    let homes = &walls.homes;
+    let homes = &sandbox.homes;
     let mut found: Vec<PathBuf> =
         paths.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
     found.retain(|path| path.parent().is_some() && !homes.contains(path));

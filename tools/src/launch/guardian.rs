@@ -4,7 +4,7 @@
 //! Guardian and supervisor each clean up if the other dies, and each has its own process group. Only a
 //! command that kills both at the same moment escapes.
 
-use super::supervisor::{CLEAN_UP, LEAVE, LONGEST_LOOK, Reaper, Surroundings, wait_for};
+use super::supervisor::{CLEAN_UP, LEAVE, LONGEST_LOOK, Preparations, Reaper, wait_for};
 use crate::linux;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,7 +23,7 @@ const SLACK: Duration = Duration::from_millis(500);
 
 /// Waits for the supervisor to end. If it does not exit with status 0, kills all processes that are
 /// left. The supervisor writes to `killed` after it has killed everything, and then cleans up.
-pub(super) fn guard(supervisor: Pid, killed: &OwnedFd, surroundings: &Surroundings) {
+pub(super) fn guard(supervisor: Pid, killed: &OwnedFd, surroundings: &Preparations) {
     let _ = let_go_of_output();
     let mut reaper = Reaper::of(supervisor);
     // If the exit cannot be watched, do not wait: kill the tree at once.
@@ -47,7 +47,7 @@ fn let_go_of_output() -> io::Result<()> {
 /// What the guardian knows about a supervisor that has not ended.
 #[derive(Default)]
 struct Known {
-    /// When the host let go of the leash.
+    /// When the host let go of the lifeline.
     let_go: Option<Instant>,
     /// When all processes of the command were dead.
     killed: Option<Instant>,
@@ -67,14 +67,14 @@ impl Known {
 
 /// Returns when the supervisor has ended, or when its time since the host let go is over.
 fn wait_for_exit(supervisor: Pid, exit: &OwnedFd, killed: &OwnedFd) -> io::Result<()> {
-    let leash = io::stdin();
+    let lifeline = io::stdin();
     let mut known = Known::default();
     loop {
         let time = if known.let_go.is_some() { NUDGE } else { UNDISTURBED };
         let mut events = vec![PollFd::new(exit, PollFlags::IN)];
         // Do not poll events that have already happened: they would wake us all the time.
         if known.let_go.is_none() {
-            events.push(PollFd::new(&leash, PollFlags::IN));
+            events.push(PollFd::new(&lifeline, PollFlags::IN));
         }
         if known.killed.is_none() {
             events.push(PollFd::new(killed, PollFlags::IN));

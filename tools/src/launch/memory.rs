@@ -17,7 +17,7 @@ pub(super) struct Memory(PathBuf);
 
 /// Everything on which the result of a trial depends.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Surroundings {
+pub(super) struct TrialKey {
     boot: String,
     user: u32,
     /// Whether commands run as a user other than root.
@@ -40,11 +40,11 @@ struct Identity {
     changed: (i64, i64),
 }
 
-impl Surroundings {
+impl TrialKey {
     /// The surroundings of this process, for a trial with `program`. `None` if they cannot be read.
     pub(super) fn of(program: Option<&Path>) -> Option<Self> {
         let namespace = |name: &str| fs::read_link(Path::new("/proc/self/ns").join(name)).ok();
-        Some(Surroundings {
+        Some(TrialKey {
             boot: fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?,
             user: rustix::process::geteuid().as_raw(),
             lends: is_root(),
@@ -71,7 +71,7 @@ impl Identity {
     }
 }
 
-type Findings = BTreeMap<String, Surroundings>;
+type Findings = BTreeMap<String, TrialKey>;
 
 impl Memory {
     /// The folder of the file.
@@ -84,12 +84,12 @@ impl Memory {
     }
 
     /// Whether `backend` has worked in these surroundings.
-    pub(super) fn knows(&self, backend: Backend, surroundings: &Surroundings) -> bool {
+    pub(super) fn knows(&self, backend: Backend, surroundings: &TrialKey) -> bool {
         self.read().get(backend.as_str()) == Some(surroundings)
     }
 
     /// Stores that `backend` works. If that fails, the next process repeats the trial.
-    pub(super) fn keep(&self, backend: Backend, surroundings: Surroundings) {
+    pub(super) fn keep(&self, backend: Backend, surroundings: TrialKey) {
         let mut findings = self.read();
         findings.insert(backend.as_str().to_owned(), surroundings);
         let _ = self.write(&findings);
@@ -120,8 +120,8 @@ impl Memory {
 mod tests {
     use super::*;
 
-    fn here(program: &Path) -> Surroundings {
-        Surroundings::of(Some(program)).expect("a machine with /proc")
+    fn here(program: &Path) -> TrialKey {
+        TrialKey::of(Some(program)).expect("a machine with /proc")
     }
 
     #[test]
@@ -136,11 +136,11 @@ mod tests {
         assert!(!memory.knows(Backend::Landlock, &here(&program)));
         memory.keep(Backend::Landlock, here(&program));
         assert!(memory.knows(Backend::Bubblewrap, &here(&program)));
-        let before_a_boot = Surroundings { boot: "another".to_owned(), ..here(&program) };
+        let before_a_boot = TrialKey { boot: "another".to_owned(), ..here(&program) };
         assert!(!memory.knows(Backend::Bubblewrap, &before_a_boot));
         fs::write(&program, "another").unwrap();
         assert!(!memory.knows(Backend::Bubblewrap, &here(&program)));
-        assert!(Surroundings::of(Some(Path::new("/no/such/program"))).is_none());
+        assert!(TrialKey::of(Some(Path::new("/no/such/program"))).is_none());
     }
 
     #[test]

@@ -10,11 +10,11 @@ mod bridge;
 mod command;
 mod environment;
 mod guardian;
-mod leash;
-mod lendings;
+mod lifeline;
 mod memory;
 mod output;
 mod process;
+mod root_reasons;
 mod supervisor;
 mod trial;
 
@@ -27,18 +27,18 @@ use crate::confine::{
     Backend, Backends, CommandLimits, Confinement, ENTER, Unavailable, enter, is_root,
     usual_commands_at_once,
 };
-use crate::confine::{Link, Walls};
+use crate::confine::{CommandSandbox, Link};
 use crate::egress::{Listening, Proxy};
 use crate::linux;
 use crate::scratch::Scratch;
 use crate::workspace::Workspace;
-use leash::Leash;
-use lendings::{Lendings, Places};
+use lifeline::Lifeline;
 use memory::Memory;
 use output::{Capture, Meter};
 use posse_agent::Claim;
 use posse_protocol::{Network, Profile};
 use process::Pipes;
+use root_reasons::{Places, RootReasons};
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -117,7 +117,7 @@ struct Settings {
     /// Why commands of a root host run as root. A trial sets it.
     why_root: Arc<OnceLock<String>>,
     /// The same for each set of folders, learned from commands that ran.
-    lendings: Lendings,
+    root_reasons: RootReasons,
     /// Limits how many commands of agents run at the same time.
     turns: Arc<Semaphore>,
 }
@@ -137,7 +137,7 @@ impl Launcher {
             shown: Vec::new(),
             memory: None,
             why_root: Arc::default(),
-            lendings: Lendings::default(),
+            root_reasons: RootReasons::default(),
             turns: Arc::new(Semaphore::new(usual_commands_at_once())),
         }))
     }
@@ -338,11 +338,11 @@ impl Launcher {
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<Finished, LaunchError> {
         let ready = self.ready(workspace, command, None)?;
-        let Ready { mut process, mut leash, order, look, lending, proxy: _proxy } = ready;
+        let Ready { mut process, mut lifeline, order, look, user_facts, proxy: _proxy } = ready;
         if !claim.holds() {
-            return Err(forsaken(process, leash).await);
+            return Err(forsaken(process, lifeline).await);
         }
-        leash.send(&order, cancel).await;
+        lifeline.send(&order, cancel).await;
         fail::fail_point!("tool.launch.ordered");
         let mut output = Output {
             capture: Capture::new(command.output_cap),
@@ -351,17 +351,18 @@ impl Launcher {
             buffer: vec![0; 16 << 10],
         };
         let late = command.deadline.saturating_add(self.0.grace).saturating_add(LATE);
-        let heard = listen(&mut process, &mut leash, &mut output, cancel, Patience { late, look });
+        let heard =
+            listen(&mut process, &mut lifeline, &mut output, cancel, Patience { late, look });
         let heard = heard.await;
         // If the supervisor was killed, the guardian is killing the rest. The cut also resumes a stopped one.
-        leash.cut();
+        lifeline.cut();
         let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + look;
         if timeout(longest, process.wait()).await.is_err() {
             let _ = process.kill().await;
         }
-        leash.forget();
+        lifeline.forget();
         fail::fail_point!("tool.launch.exited");
-        self.note(lending, finish(command, heard, output.capture.finish()))
+        self.note(user_facts, finish(command, heard, output.capture.finish()))
     }
 
     /// Starts a supervisor, which waits for its order. With `pipes`, the command uses them as input and
@@ -372,14 +373,14 @@ impl Launcher {
         command: &Command,
         pipes: Option<Pipes>,
     ) -> Result<Ready, LaunchError> {
-        let mut walls = self.walls(workspace, &command.confinement)?;
-        let recalled = walls.as_mut().map(|walls| self.0.lendings.recall(walls));
+        let mut sandbox = self.sandbox(workspace, &command.confinement)?;
+        let recalled = sandbox.as_mut().map(|sandbox| self.0.root_reasons.recall(sandbox));
         let (known_why_root, places) = recalled.unwrap_or_default();
         let mut variables = Vec::new();
-        let proxy = match (&mut walls, &command.confinement.network) {
-            (Some(walls), network @ Network::Hosts(_)) if !network.is_off() => {
+        let proxy = match (&mut sandbox, &command.confinement.network) {
+            (Some(sandbox), network @ Network::Hosts(_)) if !network.is_off() => {
                 let proxy = OwnProxy::open(network)?;
-                walls.link = Link::Proxy(proxy.socket());
+                sandbox.link = Link::Proxy(proxy.socket());
                 variables = OwnProxy::variables();
                 Some(proxy)
             }
@@ -387,13 +388,13 @@ impl Launcher {
         };
         let numbers = pipes.as_ref().map(Pipes::numbers);
         let mut process = self.start(workspace, command, variables, pipes)?;
-        let leash = Leash::of(&mut process);
+        let lifeline = Lifeline::of(&mut process);
         fail::fail_point!("tool.launch.spawned");
-        let confined_by = walls.as_ref().map(|walls| walls.backend);
+        let confined_by = sandbox.as_ref().map(|sandbox| sandbox.backend);
         let mut limits = self.0.limits;
         limits.disk_bytes = limits.disk_bytes.min(command.writable_bytes.unwrap_or(u64::MAX));
         // The supervisor inspects the folders of such a command, before it and after it.
-        let look = match walls.as_ref().is_some_and(Walls::are_looked_through) {
+        let look = match sandbox.as_ref().is_some_and(CommandSandbox::are_looked_through) {
             true => supervisor::LONGEST_LOOK,
             false => Duration::ZERO,
         };
@@ -402,28 +403,28 @@ impl Launcher {
             grace: self.0.grace,
             program: command.program.clone(),
             args: command.args.clone(),
-            walls,
+            sandbox,
             limits,
             pipes: numbers,
         };
         let order = order.encode().map_err(|error| command.not_started(error))?;
-        let lending = Lending { confined_by, known_why_root, places };
-        Ok(Ready { process, leash, order, look, lending, proxy })
+        let user_facts = UserFacts { confined_by, known_why_root, places };
+        Ok(Ready { process, lifeline, order, look, user_facts, proxy })
     }
 
     /// Records what the end of a command reveals about back ends and about root, for later commands.
     fn note(
         &self,
-        lending: Lending,
+        user_facts: UserFacts,
         finished: Result<Finished, LaunchError>,
     ) -> Result<Finished, LaunchError> {
         if let (Err(LaunchError::NotConfined { .. }), Some(memory)) = (&finished, &self.0.memory) {
             memory.forget();
         }
         let finished = finished?;
-        let Lending { confined_by, known_why_root, places } = lending;
+        let UserFacts { confined_by, known_why_root, places } = user_facts;
         if let Some(places) = places {
-            self.0.lendings.keep(places, &finished.status, finished.why_root.as_deref());
+            self.0.root_reasons.keep(places, &finished.status, finished.why_root.as_deref());
         }
         let by_trial = self.0.why_root.get().filter(|_| confined_by == Some(Backend::Bubblewrap));
         let why_root = finished.why_root.clone().or(known_why_root).or_else(|| by_trial.cloned());
@@ -468,17 +469,17 @@ impl Launcher {
 /// A started supervisor that waits for its order.
 struct Ready {
     process: Child,
-    leash: Leash,
+    lifeline: Lifeline,
     order: Vec<u8>,
     /// How long the supervisor may inspect the folders that the command can change.
     look: Duration,
-    lending: Lending,
+    user_facts: UserFacts,
     /// Must live until the command has ended.
     proxy: Option<OwnProxy>,
 }
 
 /// How a command is confined, and what is known about its user.
-struct Lending {
+struct UserFacts {
     confined_by: Option<Backend>,
     known_why_root: Option<String>,
     /// The key under which to store whether it ran as root; `None` if there is nothing to learn.
@@ -487,13 +488,13 @@ struct Lending {
 
 /// Ends a supervisor that got no order. This worker was suspended and may have lost its claim. Then the
 /// worker that has the run now has already recorded this command as interrupted.
-async fn forsaken(mut process: Child, mut leash: Leash) -> LaunchError {
-    leash.cut();
+async fn forsaken(mut process: Child, mut lifeline: Lifeline) -> LaunchError {
+    lifeline.cut();
     let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE;
     if timeout(longest, process.wait()).await.is_err() {
         let _ = process.kill().await;
     }
-    leash.forget();
+    lifeline.forget();
     LaunchError::Forsaken
 }
 
@@ -548,9 +549,9 @@ impl Output<'_> {
 }
 
 /// What the host received from a supervisor.
-struct Heard {
+struct SupervisorReport {
     report: Vec<u8>,
-    /// True if the host closed the leash because the supervisor did not act at the deadline.
+    /// True if the host closed the lifeline because the supervisor did not act at the deadline.
     late: bool,
 }
 
@@ -581,12 +582,12 @@ impl Patience {
 /// Reads output until the supervisor has reported and ended.
 async fn listen(
     process: &mut Child,
-    leash: &mut Leash,
+    lifeline: &mut Lifeline,
     output: &mut Output<'_>,
     cancel: &CancellationToken,
     patience: Patience,
-) -> Heard {
-    let mut heard = Heard { report: Vec::new(), late: false };
+) -> SupervisorReport {
+    let mut heard = SupervisorReport { report: Vec::new(), late: false };
     let (Some(mut status), Some(mut stream)) = (process.stdout.take(), process.stderr.take())
     else {
         return heard;
@@ -605,10 +606,10 @@ async fn listen(
                 }
                 _ => break,
             },
-            () = cancel.cancelled(), if leash.holds() => leash.cut(),
-            () = passed(late_at), if leash.holds() => {
+            () = cancel.cancelled(), if lifeline.holds() => lifeline.cut(),
+            () = passed(late_at), if lifeline.holds() => {
                 heard.late = true;
-                leash.cut();
+                lifeline.cut();
             }
             () = passed(lost_at) => {
                 let _ = process.start_kill();
@@ -630,7 +631,7 @@ async fn listen(
 /// Converts the supervisor's report, the output and the count of omitted bytes into a result.
 fn finish(
     command: &Command,
-    heard: Heard,
+    heard: SupervisorReport,
     (output, left_out_bytes): (String, u64),
 ) -> Result<Finished, LaunchError> {
     let report: Report = serde_json::from_slice(&heard.report)

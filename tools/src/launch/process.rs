@@ -3,11 +3,11 @@
 //! Posse keeps only the end of its error stream. If the host does not read the output, the pipe fills
 //! up and the process blocks. Dropping the [`Process`] ends it.
 
-use super::leash::Leash;
+use super::lifeline::Lifeline;
 use super::supervisor;
 use super::{
-    Command, Finished, Heard, LATE, LaunchError, Launcher, Lending, OUTPUT_SLACK, OwnProxy, Ready,
-    finish, forsaken,
+    Command, Finished, LATE, LaunchError, Launcher, OUTPUT_SLACK, OwnProxy, Ready,
+    SupervisorReport, UserFacts, finish, forsaken,
 };
 use crate::workspace::Workspace;
 use posse_agent::Claim;
@@ -88,33 +88,33 @@ impl Launcher {
     ) -> Result<Process, LaunchError> {
         let (pipes, input, output) = Pipes::open().map_err(|error| command.not_started(error))?;
         let ready = self.ready(workspace, command, Some(pipes))?;
-        let Ready { process, mut leash, order, look, lending, proxy } = ready;
+        let Ready { process, mut lifeline, order, look, user_facts, proxy } = ready;
         if !claim.holds() {
-            return Err(forsaken(process, leash).await);
+            return Err(forsaken(process, lifeline).await);
         }
-        leash.send(&order, cancel).await;
-        let leash = Arc::new(Mutex::new(leash));
+        lifeline.send(&order, cancel).await;
+        let lifeline = Arc::new(Mutex::new(lifeline));
         let said = Arc::new(Mutex::new(Tail::new(command.output_cap)));
         let watched = Watched {
             launcher: self.clone(),
             command: command.clone(),
             process,
-            leash: leash.clone(),
+            lifeline: lifeline.clone(),
             said: said.clone(),
             look,
-            lending,
+            user_facts,
             _proxy: proxy,
         };
         let mut ending = JoinSet::new();
         ending.spawn(watched.see_to_the_end());
         let (input, output) = (Some(input), Some(output));
-        Ok(Process { leash, input, output, unread: Vec::new(), looked_at: 0, said, ending })
+        Ok(Process { lifeline, input, output, unread: Vec::new(), looked_at: 0, said, ending })
     }
 }
 
 /// A running process. Dropping the value kills it, and all processes that it started.
 pub struct Process {
-    leash: Arc<Mutex<Leash>>,
+    lifeline: Arc<Mutex<Lifeline>>,
     input: Option<ProcessInput>,
     output: Option<ProcessOutput>,
     /// Output that was read and does not end with a complete line yet.
@@ -190,7 +190,7 @@ impl Process {
     /// # Errors
     /// As [`Process::ended`].
     pub async fn stop(mut self) -> Result<Finished, LaunchError> {
-        self.leash.lock().unwrap_or_else(PoisonError::into_inner).cut();
+        self.lifeline.lock().unwrap_or_else(PoisonError::into_inner).cut();
         let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + supervisor::LONGEST_LOOK;
         timeout(longest, self.ended()).await.unwrap_or_else(|_| Err(lost()))
     }
@@ -202,7 +202,7 @@ fn lost() -> LaunchError {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.leash.lock().unwrap_or_else(PoisonError::into_inner).cut();
+        self.lifeline.lock().unwrap_or_else(PoisonError::into_inner).cut();
     }
 }
 
@@ -217,17 +217,17 @@ struct Watched {
     launcher: Launcher,
     command: Command,
     process: Child,
-    leash: Arc<Mutex<Leash>>,
+    lifeline: Arc<Mutex<Lifeline>>,
     said: Arc<Mutex<Tail>>,
     look: Duration,
-    lending: Lending,
+    user_facts: UserFacts,
     _proxy: Option<OwnProxy>,
 }
 
 impl Watched {
     /// Reads the error stream until the supervisor has reported, so that the process never waits for a reader.
     async fn see_to_the_end(mut self) -> Result<Finished, LaunchError> {
-        let mut heard = Heard { report: Vec::new(), late: false };
+        let mut heard = SupervisorReport { report: Vec::new(), late: false };
         let streams = self.process.stdout.take().zip(self.process.stderr.take());
         if let Some((mut status, mut stream)) = streams {
             let mut buffer = vec![0; 8 << 10];
@@ -255,9 +255,9 @@ impl Watched {
         if timeout(longest, self.process.wait()).await.is_err() {
             let _ = self.process.kill().await;
         }
-        self.leash.lock().unwrap_or_else(PoisonError::into_inner).forget();
+        self.lifeline.lock().unwrap_or_else(PoisonError::into_inner).forget();
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).finish();
-        self.launcher.note(self.lending, finish(&self.command, heard, said))
+        self.launcher.note(self.user_facts, finish(&self.command, heard, said))
     }
 
     /// Keeps the result of a read. Returns false at the end of the stream.

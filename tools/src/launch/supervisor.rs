@@ -1,6 +1,6 @@
 //! The supervisor: the process between the host and a command. It is the host's executable, started again.
 //!
-//! Its input is the leash. It carries one order and then only its end, which means that the host let go
+//! Its input is the lifeline. It carries one order and then only its end, which means that the host let go
 //! or died. The supervisor writes one report to its output. Its error stream carries the command's
 //! output. It has no threads. It must not end before the last descendant of the command is dead, unless
 //! the kernel cannot kill that process. It runs below a guardian.
@@ -8,8 +8,8 @@
 use super::bridge::Bridge;
 use super::guardian;
 use crate::confine::{
-    Backend, Bubblewrap, CommandLimits, Entered, Lent, Limit, Link, Placeholders, Repositories,
-    Walls, Watchdog,
+    Backend, Bubblewrap, CommandLimits, CommandSandbox, LentMounts, Limit, Link, Placeholders,
+    Repositories, StageEnd, Watchdog,
 };
 use crate::linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -59,7 +59,7 @@ pub(super) struct Order {
     pub program: OsString,
     pub args: Vec<OsString>,
     /// `None` if the command is not confined.
-    pub walls: Option<Walls>,
+    pub sandbox: Option<CommandSandbox>,
     pub limits: CommandLimits,
     /// The descriptors of the command's input and output. Without them, it has no input, and its output
     /// goes to our error stream.
@@ -89,11 +89,11 @@ pub(super) enum Ending {
     Exited(i32),
     Signalled(i32),
     TimedOut,
-    /// The host let go of the leash.
+    /// The host let go of the lifeline.
     Released,
     /// It exceeded a limit, and was killed.
     OverLimit(Limit),
-    /// The walls could not be built. If `reason` is empty, the output may contain the reason.
+    /// The sandbox could not be built. If `reason` is empty, the output may contain the reason.
     NotConfined {
         reason: String,
     },
@@ -131,7 +131,7 @@ fn supervise() -> io::Result<Option<Report>> {
     // Leave the host's terminal: an interrupt is for the host, which then lets go of us.
     let _ = setsid();
     // Before the fork, so that the guardian can clean up if the supervisor is lost.
-    let surroundings = match order.walls.as_mut().map(Surroundings::prepare).transpose() {
+    let surroundings = match order.sandbox.as_mut().map(Preparations::prepare).transpose() {
         Ok(surroundings) => surroundings.unwrap_or_default(),
         Err(error) => return Ok(Some(Report::of(not_confined(&error)))),
     };
@@ -162,26 +162,26 @@ fn mark() {
 
 /// Returns whether the host has let go. The preparation may have taken long.
 fn has_let_go() -> bool {
-    let leash = io::stdin();
-    let mut events = [PollFd::new(&leash, PollFlags::IN)];
+    let lifeline = io::stdin();
+    let mut events = [PollFd::new(&lifeline, PollFlags::IN)];
     wait_for(&mut events, Duration::ZERO).is_ok() && !events[0].revents().is_empty()
 }
 
 /// Preparations in a workspace for a command, which must be cleaned up after it.
 #[derive(Default)]
-pub(super) struct Surroundings {
+pub(super) struct Preparations {
     repositories: Option<Repositories>,
     placeholders: Option<Placeholders>,
 }
 
-impl Surroundings {
-    fn prepare(walls: &mut Walls) -> io::Result<Surroundings> {
-        let repositories = Repositories::look(walls)?;
-        walls.fixed.extend(repositories.iter().flat_map(|it| it.fixed()).cloned());
-        let placeholders = Placeholders::put_up(walls).inspect_err(|_| {
+impl Preparations {
+    fn prepare(sandbox: &mut CommandSandbox) -> io::Result<Preparations> {
+        let repositories = Repositories::look(sandbox)?;
+        sandbox.fixed.extend(repositories.iter().flat_map(|it| it.fixed()).cloned());
+        let placeholders = Placeholders::put_up(sandbox).inspect_err(|_| {
             repositories.iter().for_each(Repositories::forget_unused);
         })?;
-        Ok(Surroundings { repositories, placeholders })
+        Ok(Preparations { repositories, placeholders })
     }
 
     /// Cleans up after all processes are dead. Returns the files that were set aside because git must
@@ -245,11 +245,11 @@ fn oversee(order: &Order, pipes: Pipes, guardian: Pid) -> io::Result<Option<Repo
 }
 
 /// Returns the ending if the last step into the sandbox failed, so that the command never began.
-fn never_began(entered: Entered) -> Option<Ending> {
+fn never_began(entered: StageEnd) -> Option<Ending> {
     match entered {
-        Entered::Became => None,
-        Entered::NotStarted(error) => Some(Ending::NotStarted { error }),
-        Entered::NotConfined(reason) => Some(Ending::NotConfined { reason }),
+        StageEnd::Became => None,
+        StageEnd::NotStarted(error) => Some(Ending::NotStarted { error }),
+        StageEnd::NotConfined(reason) => Some(Ending::NotConfined { reason }),
     }
 }
 
@@ -300,22 +300,22 @@ impl Order {
 
 /// Prepares the sandbox of the command, if bubblewrap confines it.
 fn prepare(order: &Order) -> io::Result<Option<Bubblewrap>> {
-    let boxed = order.walls.as_ref().filter(|walls| walls.backend == Backend::Bubblewrap);
-    boxed.map(|walls| Bubblewrap::prepare(walls, &std::env::current_dir()?)).transpose()
+    let boxed = order.sandbox.as_ref().filter(|sandbox| sandbox.backend == Backend::Bubblewrap);
+    boxed.map(|sandbox| Bubblewrap::prepare(sandbox, &std::env::current_dir()?)).transpose()
 }
 
 /// Checks the sandbox before the command starts in it. Builds the bridge to the proxy, if the command
 /// needs one. Then lets the command start.
 fn let_in(order: &Order, bubblewrap: &mut Bubblewrap) -> io::Result<Option<Bridge>> {
-    let Some(walls) = order.walls.as_ref().filter(|_| bubblewrap.has_gate()) else {
+    let Some(sandbox) = order.sandbox.as_ref().filter(|_| bubblewrap.has_gate()) else {
         return Ok(None);
     };
     let inside = bubblewrap.stands();
     let inside = inside.ok_or_else(|| io::Error::other("there is no box around the command"))?;
-    if !bubblewrap.holds(inside, walls)? {
+    if !bubblewrap.holds(inside, sandbox)? {
         return Err(io::Error::other("the workspace was replaced while the command was starting"));
     }
-    let bridge = match &walls.link {
+    let bridge = match &sandbox.link {
         Link::Proxy(proxy) => Some(Bridge::build(inside, proxy)?),
         Link::None | Link::Open => None,
     };
@@ -327,14 +327,14 @@ fn let_in(order: &Order, bubblewrap: &mut Bubblewrap) -> io::Result<Option<Bridg
 /// our error stream.
 fn start(order: &Order, pipes: Pipes, mut bubblewrap: Option<&mut Bubblewrap>) -> io::Result<Pid> {
     let output = || -> io::Result<OwnedFd> { io::stderr().as_fd().try_clone_to_owned() };
-    let copy = match (&bubblewrap, &order.walls) {
-        (Some(_), Some(walls)) => copy_for_root(&walls.bubblewrap),
+    let copy = match (&bubblewrap, &order.sandbox) {
+        (Some(_), Some(sandbox)) => copy_for_root(&sandbox.bubblewrap),
         _ => None,
     };
     let copied = copy.as_ref().map(|copy| format!("/proc/self/fd/{}", copy.as_raw_fd()));
-    let program = match (&bubblewrap, &order.walls) {
-        (Some(_), Some(walls)) => {
-            copied.as_ref().map_or(walls.bubblewrap.as_os_str(), |path| path.as_ref())
+    let program = match (&bubblewrap, &order.sandbox) {
+        (Some(_), Some(sandbox)) => {
+            copied.as_ref().map_or(sandbox.bubblewrap.as_os_str(), |path| path.as_ref())
         }
         _ => &order.program,
     };
@@ -350,7 +350,7 @@ fn start(order: &Order, pipes: Pipes, mut bubblewrap: Option<&mut Bubblewrap>) -
     };
     command.args(&order.args).stdin(stdin).stdout(stdout).stderr(output()?);
     let supervisor = getpid();
-    let walls = order.walls.clone().filter(|_| bubblewrap.is_none());
+    let sandbox = order.sandbox.clone().filter(|_| bubblewrap.is_none());
     let limits = order.limits;
     let lent = bubblewrap.as_mut().and_then(|it| it.lent());
     #[expect(unsafe_code, reason = "the standard library has no safe way to act after the fork")]
@@ -358,7 +358,7 @@ fn start(order: &Order, pipes: Pipes, mut bubblewrap: Option<&mut Bubblewrap>) -
     // everything that this process may.
     unsafe {
         command.pre_exec(move || {
-            between_fork_and_exec(supervisor, limits, lent.as_ref(), walls.as_ref())
+            between_fork_and_exec(supervisor, limits, lent.as_ref(), sandbox.as_ref())
         });
     }
     let child = command.spawn()?;
@@ -388,8 +388,8 @@ fn copy_for_root(program: &Path) -> Option<OwnedFd> {
 fn between_fork_and_exec(
     supervisor: Pid,
     limits: CommandLimits,
-    lent: Option<&Lent>,
-    walls: Option<&Walls>,
+    lent: Option<&LentMounts>,
+    sandbox: Option<&CommandSandbox>,
 ) -> io::Result<()> {
     setsid()?;
     limits.enforce()?;
@@ -398,8 +398,8 @@ fn between_fork_and_exec(
     }
     // Last: a process that changes its user loses its parent-death signal.
     linux::die_with(supervisor)?;
-    match walls {
-        Some(walls) => walls.close_around_this_process(),
+    match sandbox {
+        Some(sandbox) => sandbox.close_around_this_process(),
         None => Ok(()),
     }
 }
@@ -420,9 +420,10 @@ enum Watched {
 fn watch(order: &Order, reaper: &mut Reaper, guardian: &OwnedFd) -> io::Result<Watched> {
     let command = reaper.child;
     let exit = linux::watch_exit(command)?;
-    let leash = io::stdin();
+    let lifeline = io::stdin();
     let watchdog = Watchdog::new(order.limits);
-    let boxed = order.walls.as_ref().is_some_and(|walls| walls.backend == Backend::Bubblewrap);
+    let boxed =
+        order.sandbox.as_ref().is_some_and(|sandbox| sandbox.backend == Backend::Bubblewrap);
     let started = Instant::now();
     let mut looked = started;
     // Not bubblewrap itself: its end would kill the sandbox before the processes in it get TERM.
@@ -454,10 +455,10 @@ fn watch(order: &Order, reaper: &mut Reaper, guardian: &OwnedFd) -> io::Result<W
         }
         let mut events =
             vec![PollFd::new(guardian, PollFlags::IN), PollFd::new(&exit, PollFlags::IN)];
-        // Do not poll the leash after its end: it would wake us all the time.
+        // Do not poll the lifeline after its end: it would wake us all the time.
         let is_held = !matches!(asked_to_end, Some(Watched::Released));
         if is_held {
-            events.push(PollFd::new(&leash, PollFlags::IN));
+            events.push(PollFd::new(&lifeline, PollFlags::IN));
         }
         wait_for(&mut events, left.min(LOOK_INTERVAL))?;
         if !events[0].revents().is_empty() {
@@ -576,7 +577,7 @@ mod tests {
             grace: Duration::ZERO,
             program: "bash".into(),
             args: vec!["-c".into(), OsString::from_vec(b"\xFF\n\"".to_vec())],
-            walls: None,
+            sandbox: None,
             limits: CommandLimits::usual(),
             pipes: Some([7, 8]),
         };

@@ -1,12 +1,12 @@
-//! Computes the walls for a confinement on this machine. Also finds out whether a back end can build
-//! them, by running a command that does nothing.
+//! Computes the sandbox for a confinement on this machine. Also finds out whether a back end can build
+//! it, by running a command that does nothing.
 
-use super::memory::{Memory, Surroundings};
+use super::memory::{Memory, TrialKey};
 use super::supervisor::{Ending, Order, Report};
 use super::{LONGEST_TRIAL, LaunchError, Launcher, MARKER};
 use crate::confine::{
-    Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden, hindered, is_closed,
-    is_root, missed, reasons,
+    Backend, CommandLimits, CommandSandbox, Confinement, Link, Repository, hidden, hindered,
+    is_closed, is_root, missed, reasons,
 };
 use crate::workspace::Workspace;
 use posse_protocol::{Network, Profile};
@@ -78,35 +78,37 @@ const TOOLCHAINS: [(&str, &[&str]); 23] = [
 const HIDDEN: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/home", "/root"];
 
 impl Launcher {
-    /// Returns the walls around a command, or `None` if it is not confined.
-    pub(super) fn walls(
+    /// Returns the sandbox around a command, or `None` if it is not confined.
+    pub(super) fn sandbox(
         &self,
         workspace: &Workspace,
         confinement: &Confinement,
-    ) -> Result<Option<Walls>, LaunchError> {
+    ) -> Result<Option<CommandSandbox>, LaunchError> {
         let backend = self.backend(confinement)?;
         if backend == Backend::None {
             return Ok(None);
         }
         let identity = require_in_place(workspace)?;
-        let mut walls = self.walls_of(backend, confinement);
-        walls.workspace = workspace.path().to_owned();
-        if walls.profile == Profile::WorkspaceWrite && is_closed(&walls.workspace, &walls.homes) {
-            walls.profile = Profile::ReadOnly;
+        let mut sandbox = self.walls_of(backend, confinement);
+        sandbox.workspace = workspace.path().to_owned();
+        if sandbox.profile == Profile::WorkspaceWrite
+            && is_closed(&sandbox.workspace, &sandbox.homes)
+        {
+            sandbox.profile = Profile::ReadOnly;
         }
-        walls.identity = Some(identity);
-        show_repository(&mut walls);
+        sandbox.identity = Some(identity);
+        show_repository(&mut sandbox);
         // The command must not be able to write the program that confines it.
-        if walls.bubblewrap.starts_with(workspace.path()) {
-            let reason = format!("{} is in the workspace", walls.bubblewrap.display());
+        if sandbox.bubblewrap.starts_with(workspace.path()) {
+            let reason = format!("{} is in the workspace", sandbox.bubblewrap.display());
             return Err(LaunchError::NotConfined { reason });
         }
-        Ok(Some(walls))
+        Ok(Some(sandbox))
     }
 
-    fn walls_of(&self, backend: Backend, confinement: &Confinement) -> Walls {
+    fn walls_of(&self, backend: Backend, confinement: &Confinement) -> CommandSandbox {
         let link = if confinement.network == Network::Open { Link::Open } else { Link::None };
-        Walls {
+        CommandSandbox {
             backend,
             bubblewrap: self.bubblewrap().unwrap_or_default(),
             lends: is_root() && self.0.why_root.get().is_none(),
@@ -138,10 +140,10 @@ impl Launcher {
         workspace: &Workspace,
         confinement: &Confinement,
     ) -> Option<String> {
-        let mut walls = self.walls_of(self.backend(confinement).ok()?, confinement);
-        walls.workspace = workspace.path().to_owned();
-        show_repository(&mut walls);
-        missed(text, &walls).filter(|_| walls.backend != Backend::None)
+        let mut sandbox = self.walls_of(self.backend(confinement).ok()?, confinement);
+        sandbox.workspace = workspace.path().to_owned();
+        show_repository(&mut sandbox);
+        missed(text, &sandbox).filter(|_| sandbox.backend != Backend::None)
     }
 
     /// A folder of the workspace whose names no command changes, and the link in it that is why, if `text`,
@@ -152,9 +154,9 @@ impl Launcher {
         workspace: &Workspace,
         confinement: &Confinement,
     ) -> Option<(PathBuf, PathBuf)> {
-        let mut walls = self.walls_of(self.backend(confinement).ok()?, confinement);
-        walls.workspace = workspace.path().to_owned();
-        hindered(text, &walls).filter(|_| walls.backend != Backend::None)
+        let mut sandbox = self.walls_of(self.backend(confinement).ok()?, confinement);
+        sandbox.workspace = workspace.path().to_owned();
+        hindered(text, &sandbox).filter(|_| sandbox.backend != Backend::None)
     }
 
     /// The files that `text`, the output of a command, complains about, and why it could not change them.
@@ -165,11 +167,11 @@ impl Launcher {
         confinement: &Confinement,
     ) -> Vec<(PathBuf, String)> {
         let Ok(backend) = self.backend(confinement) else { return Vec::new() };
-        let mut walls = self.walls_of(backend, confinement);
-        walls.workspace = workspace.path().to_owned();
-        match walls.backend {
+        let mut sandbox = self.walls_of(backend, confinement);
+        sandbox.workspace = workspace.path().to_owned();
+        match sandbox.backend {
             Backend::None => Vec::new(),
-            _ => reasons(text, &walls),
+            _ => reasons(text, &sandbox),
         }
     }
 
@@ -224,7 +226,7 @@ impl Launcher {
     pub(super) fn is_remembered(&self, backend: Backend) -> bool {
         let Some(memory) = &self.0.memory else { return false };
         let bubblewrap = self.bubblewrap().filter(|_| backend == Backend::Bubblewrap);
-        let surroundings = Surroundings::of(bubblewrap.as_deref());
+        let surroundings = TrialKey::of(bubblewrap.as_deref());
         surroundings.is_some_and(|surroundings| memory.knows(backend, &surroundings))
     }
 
@@ -243,7 +245,7 @@ impl Launcher {
     pub(super) fn recall_or_try(&self, backend: Backend) -> Result<(), String> {
         let Some(memory) = &self.0.memory else { return self.trial(backend) };
         let bubblewrap = self.bubblewrap().filter(|_| backend == Backend::Bubblewrap);
-        let surroundings = Surroundings::of(bubblewrap.as_deref());
+        let surroundings = TrialKey::of(bubblewrap.as_deref());
         let Some(surroundings) = surroundings else { return self.trial(backend) };
         if memory.knows(backend, &surroundings) {
             return Ok(());
@@ -269,7 +271,7 @@ impl Launcher {
         self.run_behind(backend)
     }
 
-    /// Runs `true` behind the walls of a back end.
+    /// Runs `true` in the sandbox of a back end.
     fn run_behind(&self, backend: Backend) -> Result<(), String> {
         if backend == Backend::Bubblewrap && self.bubblewrap().is_none() {
             return Err("bubblewrap is not installed (Debian's package bubblewrap)".to_owned());
@@ -280,7 +282,7 @@ impl Launcher {
             grace: Duration::ZERO,
             program: "true".into(),
             args: Vec::new(),
-            walls: Some(self.walls_of(backend, &confinement)),
+            sandbox: Some(self.walls_of(backend, &confinement)),
             limits: CommandLimits::usual(),
             pipes: None,
         };
@@ -309,15 +311,15 @@ impl Launcher {
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = process.spawn()?;
         // Held until the supervisor has reported: dropping it would end the command.
-        let mut leash = process.stdin.take();
-        if let Some(leash) = &mut leash {
-            leash.write_all(&order.encode()?)?;
+        let mut lifeline = process.stdin.take();
+        if let Some(lifeline) = &mut lifeline {
+            lifeline.write_all(&order.encode()?)?;
         }
         let mut report = Vec::new();
         if let Some(stdout) = &mut process.stdout {
             stdout.read_to_end(&mut report)?;
         }
-        drop(leash);
+        drop(lifeline);
         let said = process.wait_with_output()?.stderr;
         let report: Report = serde_json::from_slice(&report)?;
         Ok((report.ending, String::from_utf8_lossy(&said).into_owned()))
@@ -346,12 +348,12 @@ fn home_of_user() -> Option<PathBuf> {
     line.split(':').nth(5).map(Path::new).map(Path::to_owned)
 }
 /// Shows the command the git repository that contains the workspace.
-fn show_repository(walls: &mut Walls) {
-    let Repository { top, data, elsewhere } = Repository::of(&walls.workspace, &walls.homes);
+fn show_repository(sandbox: &mut CommandSandbox) {
+    let Repository { top, data, elsewhere } = Repository::of(&sandbox.workspace, &sandbox.homes);
     // A file `.git` may name any path. So it must not reveal a hidden one.
-    let secret = if elsewhere.is_empty() { Vec::new() } else { hidden(walls) };
+    let secret = if elsewhere.is_empty() { Vec::new() } else { hidden(sandbox) };
     let is_hidden = |path: &PathBuf| secret.iter().any(|it| path.starts_with(it));
-    walls.readable.extend(top);
-    walls.readable.extend(elsewhere.into_iter().filter(|path| !is_hidden(path)));
-    walls.repository = data;
+    sandbox.readable.extend(top);
+    sandbox.readable.extend(elsewhere.into_iter().filter(|path| !is_hidden(path)));
+    sandbox.repository = data;
 }

@@ -6,7 +6,7 @@ use super::line::{Line, Samples, seconds};
 use posse::agents::built_in_tools;
 use posse::policy::{Policy, Today};
 use posse::protocol::{CallId, Effect, Extra, Grant, Mode, Profile, ToolCall, ToolSpec};
-use posse_agent::{Guard, Ruling, Standing};
+use posse_agent::{AddedRules, Guard, Ruling};
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::time::Instant;
@@ -90,7 +90,7 @@ fn time(policy: &Policy, tool: &str, effect: Effect, input: &Value) -> f64 {
     }
     let (id, extra) = (CallId::from("c"), Extra::default());
     let call = ToolCall { id, name: tool.to_owned(), input: input.clone(), extra };
-    let standing = Standing::default();
+    let standing = AddedRules::default();
     let began = Instant::now();
     for _ in 0..DECISIONS {
         let ruling: Ruling = policy.judge(black_box(&call), black_box(&spec), &standing);

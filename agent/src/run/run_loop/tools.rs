@@ -3,7 +3,7 @@
 
 use super::RunLoop;
 use crate::calls::CallState;
-use crate::dispatch::Outlook;
+use crate::dispatch::Preview;
 use crate::log_buffer::{Draw, Interrupts, Watched};
 use crate::{Answer, JournalError, Ruling, ToolContext, digest, dispatch};
 use futures_util::StreamExt;
@@ -90,9 +90,9 @@ impl RunLoop<'_> {
             Ruling::Ask { by, .. } if again => Ok(Some(by)),
             Ruling::Ask { by, rule } => {
                 let shown = match self.foresee(call, tool).await? {
-                    Some(Outlook::Shown(text)) => text,
-                    Some(Outlook::Plain) => format!("{:#}", call.input),
-                    Some(Outlook::Refused(why)) => {
+                    Some(Preview::Shown(text)) => text,
+                    Some(Preview::Plain) => format!("{:#}", call.input),
+                    Some(Preview::Refused(why)) => {
                         self.refuse(call.id.clone(), why, tool.spec().name.clone());
                         return Ok(None);
                     }
@@ -122,7 +122,7 @@ impl RunLoop<'_> {
         &mut self,
         call: &ToolCall,
         tool: &Arc<dyn crate::Tool>,
-    ) -> Result<Option<Outlook>, JournalError> {
+    ) -> Result<Option<Preview>, JournalError> {
         // An earlier open call may still read the file that this call is about.
         let transcript = &self.log_buffer.transcript;
         let is_first = transcript.open_calls().next() == Some(&call.id);
@@ -136,13 +136,13 @@ impl RunLoop<'_> {
                 biased;
                 () = token.cancelled() => None,
                 said = tokio::time::timeout(PREVIEW_TIME, said) => {
-                    Some(said.unwrap_or(Outlook::Plain))
+                    Some(said.unwrap_or(Preview::Plain))
                 }
             }
         };
         Ok(match self.log_buffer.watch(&self.bounds, &token, work).await? {
-            Watched::Ended(Some(Outlook::Shown(text))) if text.len() > PREVIEW_BYTES => {
-                Some(Outlook::Plain)
+            Watched::Ended(Some(Preview::Shown(text))) if text.len() > PREVIEW_BYTES => {
+                Some(Preview::Plain)
             }
             Watched::Ended(outlook) => outlook,
             Watched::Dropped => None,

@@ -9,7 +9,7 @@ use crate::format;
 use crate::print;
 use crate::table::{Column, Table};
 use posse::agents::{Entry, Level, Source};
-use posse::trust::Standing;
+use posse::trust::TrustStatus;
 use posse::{AgentCatalog, LiveCatalog};
 use serde::Serialize;
 
@@ -95,7 +95,7 @@ pub struct EntryView<'a> {
     usable: bool,
     /// The trust status of the folder that it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
-    standing: Option<&'a Standing>,
+    standing: Option<&'a TrustStatus>,
     shadowed_by: Option<&'a Source>,
     #[serde(skip_serializing_if = "<[std::path::PathBuf]>::is_empty")]
     changed_by: &'a [std::path::PathBuf],

@@ -11,25 +11,25 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// The folder for the file.
-pub enum Place {
+pub enum AgentFolder {
     /// The folder of the project.
     Project(Option<PathBuf>),
     /// The user's own folder.
     User,
 }
 
-pub fn run(common: &Common, name: &str, place: &Place) -> Result<Code, Failure> {
+pub fn run(common: &Common, name: &str, place: &AgentFolder) -> Result<Code, Failure> {
     let name: AgentName = name.parse().map_err(|error| Failure::usage(format!("{error}")))?;
     if name.as_str().contains(':') {
         return Err(Failure::usage(format!("`{name}` is the name of a plugin's agent"))
             .hint("leave out the part before the colon; for a plugin, put the file into its agents folder"));
     }
     let (working, parent) = match place {
-        Place::Project(cwd) => {
+        AgentFolder::Project(cwd) => {
             let folder = folder(cwd.as_ref())?;
             (folder.clone(), folder.join(".posse/agents"))
         }
-        Place::User => {
+        AgentFolder::User => {
             let config = common.environment.config_folder.as_ref().ok_or_else(|| {
                 Failure::usage("no folder for settings: neither HOME nor XDG_CONFIG_HOME is set")
             })?;
@@ -57,7 +57,7 @@ pub fn run(common: &Common, name: &str, place: &Place) -> Result<Code, Failure> 
     if let Some(other) = others.first() {
         print::note(match in_force {
             true => format!("Posse now uses it instead of the agent `{name}` that is {other}"),
-            false if matches!(place, Place::Project(_)) => {
+            false if matches!(place, AgentFolder::Project(_)) => {
                 format!("Posse uses the agent `{name}` that is {other} until you trust this folder")
             }
             false => {
@@ -66,7 +66,7 @@ pub fn run(common: &Common, name: &str, place: &Place) -> Result<Code, Failure> 
         });
     }
     print::note("next: write its description (when to use it) and its prompt");
-    if matches!(place, Place::Project(_)) {
+    if matches!(place, AgentFolder::Project(_)) {
         print::note(
             "      until you run `posse trust`, this agent is read-only; --user creates an agent for all \
              your folders",

@@ -19,7 +19,7 @@ const WORDS: &str = "  allow it? ";
 
 /// What the person did.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum PromptAnswer {
     Line(String),
     /// They pressed Escape.
     No,
@@ -63,20 +63,20 @@ impl Prompt {
     }
 
     /// The next action of the person. The future may be dropped while it waits.
-    pub async fn next(&mut self) -> Said {
+    pub async fn next(&mut self) -> PromptAnswer {
         match self {
             Prompt::Keys { keys, typed } => match keys.next().await {
                 Some(key) => take(typed, key),
-                None => Said::Gone,
+                None => PromptAnswer::Gone,
             },
             Prompt::Lines(lines) => match (&mut lines.next).await.ok().flatten() {
                 Some(line) => {
                     // The terminal makes Escape a part of the line.
                     let typed = line.replace('\x1b', "");
                     let is_escape = typed.trim().is_empty() && typed != line;
-                    if is_escape { Said::No } else { Said::Line(typed) }
+                    if is_escape { PromptAnswer::No } else { PromptAnswer::Line(typed) }
                 }
-                None => Said::Gone,
+                None => PromptAnswer::Gone,
             },
         }
     }
@@ -114,11 +114,11 @@ impl Drop for Lines {
     }
 }
 
-fn take(typed: &mut String, key: Key) -> Said {
+fn take(typed: &mut String, key: Key) -> PromptAnswer {
     match key {
         Key::Text(text) if typed.len() + text.len() <= LONGEST => typed.push_str(&text),
         Key::NewLine => typed.push(' '),
-        Key::Enter => return Said::Line(std::mem::take(typed)),
+        Key::Enter => return PromptAnswer::Line(std::mem::take(typed)),
         Key::Backspace => {
             typed.pop();
         }
@@ -128,12 +128,12 @@ fn take(typed: &mut String, key: Key) -> Said {
             typed.truncate(kept);
         }
         // Escape first clears the text.
-        Key::Escape if typed.is_empty() => return Said::No,
+        Key::Escape if typed.is_empty() => return PromptAnswer::No,
         Key::Clear | Key::Escape => typed.clear(),
-        Key::End if typed.is_empty() => return Said::Gone,
+        Key::End if typed.is_empty() => return PromptAnswer::Gone,
         Key::Text(_) | Key::Up | Key::Down | Key::End | Key::Other => {}
     }
-    Said::Nothing
+    PromptAnswer::Nothing
 }
 
 /// Discards what was typed before a question is shown, because it was not meant as an answer.
@@ -190,14 +190,14 @@ mod tests {
     fn a_line_is_typed_and_escape_takes_it_back_or_says_no() {
         let mut typed = String::new();
         for key in [text("n not  that"), Key::LastWord, text("thiss"), Key::Backspace, Key::End] {
-            assert_eq!(take(&mut typed, key), Said::Nothing);
+            assert_eq!(take(&mut typed, key), PromptAnswer::Nothing);
         }
-        assert_eq!(take(&mut typed, Key::Enter), Said::Line("n not  this".to_owned()));
+        assert_eq!(take(&mut typed, Key::Enter), PromptAnswer::Line("n not  this".to_owned()));
         take(&mut typed, text("y"));
-        assert_eq!(take(&mut typed, Key::Escape), Said::Nothing);
+        assert_eq!(take(&mut typed, Key::Escape), PromptAnswer::Nothing);
         assert_eq!(typed, "");
-        assert_eq!(take(&mut typed, Key::Escape), Said::No);
-        assert_eq!(take(&mut typed, Key::End), Said::Gone);
+        assert_eq!(take(&mut typed, Key::Escape), PromptAnswer::No);
+        assert_eq!(take(&mut typed, Key::End), PromptAnswer::Gone);
         take(&mut typed, text(&"y".repeat(LONGEST + 1)));
         assert_eq!(typed, "", "what is far too long is no answer");
     }

@@ -14,7 +14,7 @@ const LINES: usize = 30;
 
 /// A message of the person or of the agent.
 #[derive(Debug, PartialEq, Eq)]
-enum Said {
+enum RecapMessage {
     ByPerson(String),
     ByAgent(String),
 }
@@ -24,12 +24,12 @@ pub async fn show(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Resul
     let mut said = Vec::new();
     read(runtime, row, |record| match &record.event {
         Event::MessageReceived(received) if received.from == Sender::User => {
-            said.extend(first_text(&received.message).map(Said::ByPerson));
+            said.extend(first_text(&received.message).map(RecapMessage::ByPerson));
         }
         // Replies with tool calls are left out; they are not answers.
         Event::ModelReplied(replied) if replied.message.tool_calls().next().is_none() => {
             let text = replied.message.text();
-            said.extend((!text.trim().is_empty()).then_some(Said::ByAgent(text)));
+            said.extend((!text.trim().is_empty()).then_some(RecapMessage::ByAgent(text)));
         }
         _ => {}
     })
@@ -41,11 +41,11 @@ pub async fn show(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Resul
     }
     for said in &said[from..] {
         match said {
-            Said::ByPerson(text) => {
+            RecapMessage::ByPerson(text) => {
                 let lines = clean(text.trim_end()).replace('\n', "\n  ");
                 viewer.screen.note(&format!("› {}", cut(lines.lines().map(str::to_owned))));
             }
-            Said::ByAgent(text) => {
+            RecapMessage::ByAgent(text) => {
                 let lines = viewer.screen.laid_out(text);
                 viewer.screen.note(&cut(lines.into_iter()));
             }
@@ -63,8 +63,8 @@ fn first_text(message: &Message) -> Option<String> {
 }
 
 /// The index where the last exchanges begin.
-fn beginning(said: &[Said]) -> usize {
-    let by_person = |(_, said): &(usize, &Said)| matches!(said, Said::ByPerson(_));
+fn beginning(said: &[RecapMessage]) -> usize {
+    let by_person = |(_, said): &(usize, &RecapMessage)| matches!(said, RecapMessage::ByPerson(_));
     let mut questions = said.iter().enumerate().rev().filter(by_person);
     questions.nth(EXCHANGES - 1).map_or(0, |(place, _)| place)
 }
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn the_last_two_exchanges_are_shown() {
-        let person = || Said::ByPerson("q".to_owned());
-        let agent = || Said::ByAgent("a".to_owned());
+        let person = || RecapMessage::ByPerson("q".to_owned());
+        let agent = || RecapMessage::ByAgent("a".to_owned());
         assert_eq!(beginning(&[]), 0);
         assert_eq!(beginning(&[person(), agent(), person()]), 0);
         assert_eq!(beginning(&[person(), agent(), person(), agent(), person(), agent()]), 2);

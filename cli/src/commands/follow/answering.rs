@@ -2,7 +2,7 @@
 //! person answers.
 
 use super::{FollowedRun, Viewer};
-use crate::commands::asking::{self, Asker, Said, understood};
+use crate::commands::asking::{self, Asker, PromptAnswer, understood};
 use crate::exit::Failure;
 use crate::print;
 use crate::signals::Signal;
@@ -110,15 +110,15 @@ impl Viewer {
                     return Ok(Replied::Signal(signal));
                 }
                 said = prompt.next() => match said {
-                    Said::Nothing => {}
-                    Said::Gone => return Ok(Replied::Gone),
-                    Said::No => {
+                    PromptAnswer::Nothing => {}
+                    PromptAnswer::Gone => return Ok(Replied::Gone),
+                    PromptAnswer::No => {
                         if let Some(line) = prompt.line() {
                             self.screen.prompt(format!("{line}no"));
                         }
                         break Approval::Denied { reason: String::new() };
                     }
-                    Said::Line(line) => match understood(&line, question) {
+                    PromptAnswer::Line(line) => match understood(&line, question) {
                         Some(answer) => break answer,
                         None => {
                             self.screen.end_prompt();

@@ -9,8 +9,8 @@ use crate::table::{Column, Table};
 use crate::terminal;
 use posse::ResolveError;
 use posse::config::Config;
-use posse::model::catalog::{Dated, Found, Properties, Reach, Source, Vendor};
-use posse::model::{Choice, HostModel, Models, Why};
+use posse::model::catalog::{DatedPrice, Found, Locality, Properties, Source, Vendor};
+use posse::model::{Choice, ChoiceReason, HostModel, Models};
 use posse::protocol::Price;
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -91,7 +91,7 @@ fn tell(
         (None, Ok(choice)) => usual(&choice.model, &choice.why),
         (None, Err(none)) => print::note(none),
     }
-    if chosen.as_ref().is_ok_and(|choice| choice.why == Why::Nothing) {
+    if chosen.as_ref().is_ok_and(|choice| choice.why == ChoiceReason::Nothing) {
         print::note("for a better one, set a key or start a local server such as ollama");
     }
 }
@@ -102,7 +102,7 @@ async fn rows(models: &Models) -> Vec<Row> {
         models.host_models().map(|(model, short)| Row::built_in(model, short)).collect();
     let known: Vec<Found<'_>> =
         catalog.models().iter().filter_map(|id| catalog.find(id).ok()).collect();
-    for vendor in catalog.vendors().iter().filter(|vendor| vendor.reach == Reach::Remote) {
+    for vendor in catalog.vendors().iter().filter(|vendor| vendor.reach == Locality::Remote) {
         let obstacle = models.check(vendor).err().map(|error| obstacle(&error));
         let of = known.iter().filter(|found| found.vendor.name == vendor.name);
         let before = rows.len();
@@ -220,8 +220,10 @@ impl Row {
         }
         match self.properties.as_ref().and_then(|properties| properties.price.as_ref()) {
             None => "–".to_owned(),
-            Some(Dated { price, .. }) if price.input == 0 && price.output == 0 => "free".to_owned(),
-            Some(Dated { price, .. }) => {
+            Some(DatedPrice { price, .. }) if price.input == 0 && price.output == 0 => {
+                "free".to_owned()
+            }
+            Some(DatedPrice { price, .. }) => {
                 format!("${}/${}", dollars(price.input), dollars(price.output))
             }
         }

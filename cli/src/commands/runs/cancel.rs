@@ -10,7 +10,7 @@ use crate::format;
 use crate::print;
 use crate::screen::line::label;
 use posse::protocol::CancelScope;
-use posse::{Outcome, Receipt, RunId, RunRow, Runtime, Told};
+use posse::{ControlledRun, Outcome, Receipt, RunId, RunRow, Runtime};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -91,7 +91,7 @@ fn not_stopped(run: RunId) -> Failure {
 #[derive(Serialize)]
 struct Stopped<'a> {
     #[serde(flatten)]
-    told: &'a Told,
+    told: &'a ControlledRun,
     outcome: Outcome,
 }
 

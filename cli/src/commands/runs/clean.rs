@@ -6,7 +6,7 @@ use crate::exit::{Code, Failure};
 use crate::print;
 use crate::worktree;
 use posse::protocol::Changes;
-use posse::{Remnant, Runtime, Sweep};
+use posse::{LeftoverWorktree, Runtime, Sweep};
 use serde_json::{Value, json};
 
 pub async fn run(
@@ -60,7 +60,7 @@ pub async fn run(
     Ok(Code::Done)
 }
 
-fn shown(remnant: &Remnant) -> Value {
-    let Remnant { run, folder, changes, removed } = remnant;
+fn shown(remnant: &LeftoverWorktree) -> Value {
+    let LeftoverWorktree { run, folder, changes, removed } = remnant;
     json!({"run": run, "folder": folder, "changes": changes, "removed": removed})
 }

@@ -2,7 +2,7 @@
 
 use crate::args::AnswerOptions;
 use crate::clean::{clean_line, exact};
-use crate::commands::asking::{ContinuedBy, Given, describe, give};
+use crate::commands::asking::{AnswerResult, ContinuedBy, describe, give};
 use crate::commands::rest::who_continues;
 use crate::common::Common;
 use crate::exit::{Code, Failure};
@@ -122,7 +122,7 @@ pub async fn answer(
     };
     let given =
         give(runtime, question, answer, settings.as_deref(), ContinuedBy::Elsewhere).await?;
-    if let Given::TooLate(why) = given {
+    if let AnswerResult::TooLate(why) = given {
         return Err(Failure::usage(why).hint("`posse runs questions` shows what is asked now"));
     }
     if !common.global.quiet && !common.global.json {

@@ -7,7 +7,7 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family;
 use crate::format;
-use crate::print::{self, Tell};
+use crate::print::{self, FailureFormat};
 use crate::screen::line::label;
 use posse::store::{Background, Filter, Kin, Label, Unfinished};
 use posse::{RunRow, Runtime};
@@ -40,7 +40,7 @@ impl<'c> BatchResult<'c> {
             report["error"] = json!(failure.message);
             print::json(&report)?;
         }
-        print::failure(failure, Tell::as_json(self.common.global.json));
+        print::failure(failure, FailureFormat::as_json(self.common.global.json));
         Ok(())
     }
 }

@@ -56,14 +56,14 @@ pub async fn run(
 }
 
 /// A run of a tree, and the drawing before it in its line.
-struct Place<'a> {
+struct TreeLine<'a> {
     row: &'a RunRow,
     branch: String,
 }
 
 /// The part of a tree that is shown.
 struct Part<'a> {
-    places: &'a [Place<'a>],
+    places: &'a [TreeLine<'a>],
     from: usize,
     to: usize,
     /// The last run of this part, if there are more.
@@ -72,7 +72,7 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     async fn of(
-        places: &'a [Place<'a>],
+        places: &'a [TreeLine<'a>],
         options: &TreeOptions,
         runtime: &Runtime,
     ) -> Result<Self, Failure> {
@@ -110,12 +110,12 @@ impl<'a> Part<'a> {
 }
 
 /// The runs of the tree below `top`, each before its subagents, with at most `depth` levels.
-fn standing<'a>(family: &'a Tree, top: &'a RunRow, depth: usize) -> Vec<Place<'a>> {
+fn standing<'a>(family: &'a Tree, top: &'a RunRow, depth: usize) -> Vec<TreeLine<'a>> {
     let mut places = Vec::new();
     // Each with the drawing before its own line and before its children's lines, and its depth.
     let mut ahead = vec![(top, String::new(), String::new(), 0)];
     while let Some((row, branch, below, level)) = ahead.pop() {
-        places.push(Place { row, branch });
+        places.push(TreeLine { row, branch });
         if level >= depth {
             continue;
         }

@@ -7,17 +7,19 @@ use super::review::Review;
 use super::{asked, note};
 use crate::clean::clean_line;
 use crate::exit::Failure;
-use posse::trust::{Brought, Standing};
+use posse::trust::{FilesToTrust, TrustStatus};
 use std::path::Path;
 
 impl Common {
     /// Asks whether to trust the changes around `folder`, if `may_ask` and there is a terminal.
     /// Otherwise, or if the answer is no, returns a line about the changes.
     pub fn review_changes(&self, folder: &Path, may_ask: bool) -> Result<Option<String>, Failure> {
-        let is_changed = |it: &Brought| self.trust.standing(&it.folder) == Standing::Changed;
+        let is_changed =
+            |it: &FilesToTrust| self.trust.standing(&it.folder) == TrustStatus::Changed;
         // A folder that cannot be read completely is not trusted, and reported elsewhere.
-        let around = Brought::around(folder).unwrap_or_default();
-        let changed: Vec<&Brought> = around.iter().filter(|brought| is_changed(brought)).collect();
+        let around = FilesToTrust::around(folder).unwrap_or_default();
+        let changed: Vec<&FilesToTrust> =
+            around.iter().filter(|brought| is_changed(brought)).collect();
         if changed.is_empty() {
             return Ok(None);
         }

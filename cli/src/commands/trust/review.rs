@@ -8,7 +8,7 @@ use posse::LiveCatalog;
 use posse::agents::{Source, built_in_tools, granted_tools};
 use posse::config::{Config, Sources};
 use posse::skills::Source as SkillSource;
-use posse::trust::{Brought, Change, Trustees};
+use posse::trust::{Change, FilesToTrust, TrustedFolders};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -56,8 +56,8 @@ struct ShownSkill {
 
 impl Review {
     /// What trusting `found`, which are around `folder`, would change.
-    pub fn of(common: &Common, folder: &Path, found: &[&Brought]) -> Result<Self, Failure> {
-        let untrusted = Sources { trust: Trustees::default(), ..common.sources(folder) };
+    pub fn of(common: &Common, folder: &Path, found: &[&FilesToTrust]) -> Result<Self, Failure> {
+        let untrusted = Sources { trust: TrustedFolders::default(), ..common.sources(folder) };
         common.user_config()?;
         // A file that cannot be read has no effect, and is reported.
         let (held_back, unreadable) = match Config::load(&untrusted) {
@@ -74,7 +74,7 @@ impl Review {
         let granted = |entry: &posse::agents::Entry| {
             entry.agent.as_ref().map_or_else(Vec::new, |agent| granted_tools(&tools, &agent.rights))
         };
-        let shown = |brought: &&Brought| {
+        let shown = |brought: &&FilesToTrust| {
             let agents = then.entries().iter().filter_map(|entry| {
                 let Source::Project { path } = &entry.source else { return None };
                 let path = entry.path.as_ref().filter(|_| is_of(path, &brought.folder))?;

@@ -20,8 +20,8 @@ fn look(columns: usize) -> Look {
 }
 
 impl Bench {
-    fn new(manner: Manner) -> Self {
-        let children = Children::of(RunId::from_u128(TOP), manner);
+    fn new(kind: OutputKind) -> Self {
+        let children = Children::of(RunId::from_u128(TOP), kind);
         Bench { children, told: Vec::new(), now: 1_000_000 }
     }
 
@@ -87,7 +87,7 @@ impl Bench {
 
 #[test]
 fn children_stand_with_what_they_take_and_leave_one_line_each() {
-    let mut bench = Bench::new(Manner::Live);
+    let mut bench = Bench::new(OutputKind::Live);
     assert_eq!(bench.children.status(), None);
     bench.start(TOP, 2, "explore", "find auth files");
     bench.start(TOP, 3, "plan", "plan the change");
@@ -122,7 +122,7 @@ fn children_stand_with_what_they_take_and_leave_one_line_each() {
 
 #[test]
 fn those_below_stand_indented_and_are_counted_when_they_have_ended() {
-    let mut bench = Bench::new(Manner::Live);
+    let mut bench = Bench::new(OutputKind::Live);
     bench.start(TOP, 2, "lead", "do all of it");
     bench.work(2, 2);
     bench.start(2, 3, "explore", "one half");
@@ -152,7 +152,7 @@ fn those_below_stand_indented_and_are_counted_when_they_have_ended() {
 
 #[test]
 fn what_does_not_fit_is_left_out_and_nothing_is_wider_than_the_terminal() {
-    let mut bench = Bench::new(Manner::Live);
+    let mut bench = Bench::new(OutputKind::Live);
     bench.start(TOP, 2, "explore", "find all the files about authentication");
     bench.work(2, 12);
     bench.now += 61_000;
@@ -178,7 +178,7 @@ fn what_does_not_fit_is_left_out_and_nothing_is_wider_than_the_terminal() {
 
 #[test]
 fn hundreds_stay_readable() {
-    let mut bench = Bench::new(Manner::Live);
+    let mut bench = Bench::new(OutputKind::Live);
     for run in 100..600 {
         bench.start(TOP, run, "worker", &format!("part {run}"));
         bench.now += 1;
@@ -220,7 +220,7 @@ fn hundreds_stay_readable() {
 
 #[test]
 fn in_a_pipe_each_run_has_a_line_for_its_start_and_one_for_its_end() {
-    let mut bench = Bench::new(Manner::Plain);
+    let mut bench = Bench::new(OutputKind::Plain);
     bench.start(TOP, 2, "lead", "all");
     bench.start(2, 3, "explore", "a part");
     bench.complete(3);
@@ -237,7 +237,7 @@ fn in_a_pipe_each_run_has_a_line_for_its_start_and_one_for_its_end() {
 
 #[test]
 fn one_that_goes_on_is_at_work_again_and_ends_again() {
-    let mut bench = Bench::new(Manner::Live);
+    let mut bench = Bench::new(OutputKind::Live);
     let resumed = json!({"type": "child_started", "run": RunId::from_u128(2), "call": "again",
                          "agent": "explore", "label": "more", "resumed": true});
     bench.start(TOP, 2, "explore", "first");
@@ -248,7 +248,7 @@ fn one_that_goes_on_is_at_work_again_and_ends_again() {
     assert_eq!(bench.told.len(), 2, "{:?}", bench.told);
 
     // A viewer that starts then learns only of the second end, not of the first.
-    let mut late = Bench::new(Manner::Live);
+    let mut late = Bench::new(OutputKind::Live);
     late.event(TOP, resumed);
     late.work(2, 1);
     late.complete(2);
@@ -265,7 +265,7 @@ fn one_that_goes_on_is_at_work_again_and_ends_again() {
 
 #[test]
 fn a_todo_list_and_a_provider_in_trouble_show_in_the_line() {
-    let mut bench = Bench::new(Manner::Live);
+    let mut bench = Bench::new(OutputKind::Live);
     bench.start(TOP, 2, "code", "mend it");
     let todo = |content: &str, status: &str| json!({"content": content, "status": status});
     bench.event(
@@ -291,7 +291,7 @@ fn a_todo_list_and_a_provider_in_trouble_show_in_the_line() {
 
 #[test]
 fn a_call_that_a_child_answers_is_known_until_it_is_answered() {
-    let mut bench = Bench::new(Manner::Live);
+    let mut bench = Bench::new(OutputKind::Live);
     bench.start(TOP, 2, "explore", "look");
     bench.start(2, 3, "explore", "deeper");
     let call = CallId("call_2".to_owned());

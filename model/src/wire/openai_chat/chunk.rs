@@ -19,7 +19,7 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
     pub(super) object: Words<'a>,
     #[serde(borrow, default)]
-    pub(super) choices: Few<Choice<'a>>,
+    pub(super) choices: SmallList<Choice<'a>>,
     pub(super) usage: Option<Counts>,
     pub(super) x_groq: Option<Groq>,
     #[serde(borrow, default)]
@@ -61,12 +61,12 @@ pub(super) struct Piece<'a> {
     #[serde(borrow, default)]
     pub(super) reasoning: Words<'a>,
     #[serde(borrow, default)]
-    pub(super) reasoning_details: Few<Fields<'a>>,
+    pub(super) reasoning_details: SmallList<Fields<'a>>,
     #[serde(borrow, default)]
     pub(super) refusal: Words<'a>,
     pub(super) annotations: Option<Vec<Value>>,
     #[serde(borrow, default)]
-    pub(super) tool_calls: Few<CallPiece<'a>>,
+    pub(super) tool_calls: SmallList<CallPiece<'a>>,
 }
 
 #[derive(serde::Deserialize)]
@@ -119,18 +119,18 @@ impl Words<'_> {
 pub(super) struct Index(pub(super) Option<u64>);
 
 /// A list that nearly always has one element or none, and needs no allocation for it.
-pub(super) struct Few<T> {
+pub(super) struct SmallList<T> {
     first: Option<T>,
     rest: Vec<T>,
 }
 
-impl<T> Default for Few<T> {
+impl<T> Default for SmallList<T> {
     fn default() -> Self {
-        Few { first: None, rest: Vec::new() }
+        SmallList { first: None, rest: Vec::new() }
     }
 }
 
-impl<T> IntoIterator for Few<T> {
+impl<T> IntoIterator for SmallList<T> {
     type Item = T;
     type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;
 
@@ -213,27 +213,27 @@ impl<'de> Deserialize<'de> for Index {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for SmallList<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct List<T>(PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
-            type Value = Few<T>;
+            type Value = SmallList<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list or nothing")
             }
 
-            fn visit_unit<E: Error>(self) -> Result<Few<T>, E> {
-                Ok(Few::default())
+            fn visit_unit<E: Error>(self) -> Result<SmallList<T>, E> {
+                Ok(SmallList::default())
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Few<T>, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<SmallList<T>, A::Error> {
                 let first = list.next_element()?;
                 let mut rest = Vec::new();
                 while let Some(more) = list.next_element()? {
                     rest.push(more);
                 }
-                Ok(Few { first, rest })
+                Ok(SmallList { first, rest })
             }
         }
         deserializer.deserialize_any(List(PhantomData))

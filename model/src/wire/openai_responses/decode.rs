@@ -9,7 +9,7 @@ use super::event::{
     AnnotationAdded, ItemEvent, Output, Response, ResponseEvent, Subject, TextDelta, TextDone,
     read, subject,
 };
-use super::item::{Item, List, Place, malformed};
+use super::item::{Item, List, TextPosition, malformed};
 use super::part::Ending;
 use super::{NAME, REFUSAL};
 use crate::fault::{Fault, Kind, shorten};
@@ -143,7 +143,7 @@ impl Decoder {
         if event.delta.is_empty() {
             return Ok(false);
         }
-        let place = Place { list, index: event.index() };
+        let place = TextPosition { list, index: event.index() };
         match self.open_item(event.output_index, list)? {
             Some(item) => item.push(place, &event.delta, deltas),
             None => Ok(false),
@@ -154,7 +154,7 @@ impl Decoder {
         let (index, output_index) = (event.index(), event.output_index);
         let Some(whole) = event.into_text(list) else { return Ok(false) };
         match self.open_item(output_index, list)? {
-            Some(item) => item.settle(Place { list, index }, whole, deltas),
+            Some(item) => item.settle(TextPosition { list, index }, whole, deltas),
             None => Ok(false),
         }
     }

@@ -34,7 +34,7 @@ enum Body {
 
 /// A text of an item: which list it is in, and where.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Place {
+pub(super) struct TextPosition {
     pub(super) list: List,
     pub(super) index: u64,
 }
@@ -51,7 +51,7 @@ pub(super) enum List {
 
 /// A text of an item, from its deltas.
 struct Piece {
-    place: Place,
+    place: TextPosition,
     text: String,
     annotations: Vec<Value>,
     /// The provider has sent the whole text.
@@ -68,7 +68,7 @@ impl List {
     }
 }
 
-impl Place {
+impl TextPosition {
     /// Shows `more`, of which `shown` has been shown before.
     fn show(self, shown: &str, more: &str, deltas: DeltaSink<'_>) {
         match self.list.body() {
@@ -134,7 +134,7 @@ impl Item {
     /// Adds to a text and shows what is new. False when this item has no such text.
     pub(super) fn push(
         &mut self,
-        place: Place,
+        place: TextPosition,
         more: &str,
         deltas: DeltaSink<'_>,
     ) -> Result<bool, Fault> {
@@ -147,7 +147,7 @@ impl Item {
     /// Puts the whole of a text in place of its deltas. False when this item has no such text.
     pub(super) fn settle(
         &mut self,
-        place: Place,
+        place: TextPosition,
         whole: String,
         deltas: DeltaSink<'_>,
     ) -> Result<bool, Fault> {
@@ -159,7 +159,9 @@ impl Item {
 
     /// Adds a source to a text. False when this item has no text.
     pub(super) fn annotate(&mut self, index: u64, annotation: Value) -> Result<bool, Fault> {
-        let Some(piece) = self.piece(Place { list: List::Text, index })? else { return Ok(false) };
+        let Some(piece) = self.piece(TextPosition { list: List::Text, index })? else {
+            return Ok(false);
+        };
         piece.annotations.push(annotation);
         Ok(true)
     }
@@ -186,7 +188,7 @@ impl Item {
     }
 
     /// The texts in its fields that can be shown.
-    fn texts(&self) -> Vec<(Place, &str)> {
+    fn texts(&self) -> Vec<(TextPosition, &str)> {
         let pieces = |key: &str| match self.fields.get(key) {
             Some(Value::Array(pieces)) => pieces.as_slice(),
             _ => &[],
@@ -203,12 +205,12 @@ impl Item {
                 Some("refusal") => (List::Refusal, field("refusal")),
                 _ => (list, field("text")),
             };
-            Some((Place { list, index }, text?))
+            Some((TextPosition { list, index }, text?))
         });
         texts.collect()
     }
 
-    fn piece(&mut self, place: Place) -> Result<Option<&mut Piece>, Fault> {
+    fn piece(&mut self, place: TextPosition) -> Result<Option<&mut Piece>, Fault> {
         if self.done || self.body != place.list.body() {
             return Ok(None);
         }

@@ -5,7 +5,7 @@ use super::names::{DECLARING, integers, is_calculated};
 use super::scope::{Between, Scope};
 use super::values::{Value, Values, variables};
 use super::word::{Draft, Piece, Word, is_variable};
-use super::{Place, Script, Setting};
+use super::{Script, ScriptContext, Setting};
 use std::collections::HashSet;
 
 /// Where a list ends.
@@ -36,7 +36,7 @@ pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
     pub(super) depth: u32,
-    pub(super) place: Place,
+    pub(super) place: ScriptContext,
     pub(super) script: Script,
     /// Its simple commands, before variables are replaced by values.
     pub(super) drafts: Vec<Vec<Draft>>,
@@ -76,7 +76,7 @@ pub(super) const TELLING: [&str; 12] = [
 ];
 
 impl<'t> Parser<'t> {
-    pub(super) fn new(text: &'t str, depth: u32, place: Place) -> Self {
+    pub(super) fn new(text: &'t str, depth: u32, place: ScriptContext) -> Self {
         Parser {
             text,
             at: 0,
@@ -142,7 +142,7 @@ impl<'t> Parser<'t> {
             let pieces = command.first().map(|head| head.pieces.as_slice());
             matches!(pieces, Some([Piece::Arguments | Piece::Argument]))
         };
-        if self.place == Place::Command || !self.drafts.iter().any(is_answered) {
+        if self.place == ScriptContext::Command || !self.drafts.iter().any(is_answered) {
             return;
         }
         let (asking, commands): (Vec<_>, Vec<_>) = self.drafts.drain(..).partition(is_answered);
@@ -503,7 +503,7 @@ impl<'t> Parser<'t> {
     pub(super) fn evaluate(&mut self, expression: &str) {
         match variables(expression) {
             Some(names)
-                if self.place == Place::Call
+                if self.place == ScriptContext::Call
                     || names.iter().all(|name| self.scope.has(name) || is_calculated(name)) =>
             {
                 self.evaluated.extend(names);

@@ -414,7 +414,7 @@ fn output(command: &[Draft], quoted: Quoted) -> Piece {
         Some(["which", name] | ["command", "-v", name] | ["type", "-P", name])
             if !name.starts_with('-') && !name.contains(['/', ' ']) =>
         {
-            Piece::Place((*name).to_owned())
+            Piece::ScriptContext((*name).to_owned())
         }
         _ if words[0].exact() == Some("grep")
             && words.get(1).is_some_and(|it| ["-c", "--count"].contains(&it.start())) =>

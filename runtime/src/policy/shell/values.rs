@@ -1,7 +1,7 @@
 //! The values of variables in a script: all values that it assigns anywhere, in any order. They
 //! replace the variables in words.
 
-use super::Place;
+use super::ScriptContext;
 use super::names::{is_calculated, named};
 use super::word::{Draft, Piece, Quoted, Word, is_variable};
 use std::collections::{HashMap, HashSet};
@@ -71,8 +71,8 @@ pub(super) enum Value {
 }
 
 impl Values {
-    pub(super) fn new(place: Place) -> Self {
-        Values { nested: place == Place::Command, ..Values::default() }
+    pub(super) fn new(place: ScriptContext) -> Self {
+        Values { nested: place == ScriptContext::Command, ..Values::default() }
     }
 
     pub(super) fn add(&mut self, name: &str, value: Value) {
@@ -280,7 +280,7 @@ impl Values {
                     let is_text = self.lost || self.has_maps || self.nested;
                     vec![vec![if is_text { Piece::Hidden(Quoted::No) } else { Piece::Number }]]
                 }
-                Piece::Place(name) => {
+                Piece::ScriptContext(name) => {
                     vec![vec![Piece::Path, Piece::Text(format!("/{name}"))], Vec::new()]
                 }
                 other => vec![vec![other.clone()]],

@@ -82,7 +82,7 @@ pub(super) enum Piece {
     /// A folder from the environment.
     Folder(String, Quoted),
     /// The path of a program: the output of `which`.
-    Place(String),
+    ScriptContext(String),
     /// A new file or folder: the output of `mktemp`.
     Made(Quoted),
     /// An absolute path without blanks.

@@ -3,9 +3,9 @@
 use super::{Mended, most};
 use crate::chain::StoredEvent;
 use crate::chain::{self, Tail};
+use crate::cost_check::CostCheck;
 use crate::engine::{bind_call, bind_run, event_row, ledger_row, run_row};
 use crate::projection::Projection;
-use crate::reckoning::Reckoning;
 use crate::row::Columns;
 use crate::row::RunRow;
 use crate::spending::ModelCall;
@@ -134,7 +134,7 @@ async fn save(new: &mut SqliteConnection, mut row: RunRow) -> Result<(), Error> 
 async fn recount(new: &mut SqliteConnection, id: RunId, log: &[Record]) -> Result<bool, Error> {
     let calls = sqlx::query(AssertSqlSafe(bare(&sql::calls_of_a_run()))).bind(id.to_string());
     let calls: Vec<SqliteRow> = calls.fetch_all(&mut *new).await?;
-    let mut reckoning = Reckoning::new(id, calls.iter().map(ledger_row).collect());
+    let mut reckoning = CostCheck::new(id, calls.iter().map(ledger_row).collect());
     log.iter().for_each(|record| reckoning.apply(record));
     if reckoning.fault(Seq(u64::MAX)).is_none() {
         return Ok(true);

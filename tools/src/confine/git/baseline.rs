@@ -10,9 +10,9 @@
 //! everything that its command left. A file without a lock is a leftover: all of Posse was killed, or
 //! the power failed. The next supervisor uses it, and handles what was left.
 
-use super::super::walls::Walls;
-use super::offence::Offence;
+use super::super::command_sandbox::CommandSandbox;
 use super::tree::{Identity, identity};
+use super::unsafe_entry::UnsafeEntry;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -38,7 +38,7 @@ struct Document {
     workspace: OsString,
     /// Identifies the workspace folder: another folder may get its path.
     identity: Option<Identity>,
-    offences: Vec<(OsString, BTreeSet<Offence>)>,
+    unsafe_entries: Vec<(OsString, BTreeSet<UnsafeEntry>)>,
     named: Vec<(OsString, Option<OsString>)>,
 }
 
@@ -48,8 +48,8 @@ pub(super) type Named = BTreeMap<PathBuf, Option<PathBuf>>;
 /// The baseline of one command.
 struct Known {
     workspace: PathBuf,
-    /// The offences in each inspected folder.
-    offences: BTreeMap<PathBuf, BTreeSet<Offence>>,
+    /// The unsafe_entries in each inspected folder.
+    unsafe_entries: BTreeMap<PathBuf, BTreeSet<UnsafeEntry>>,
     named: Named,
 }
 
@@ -78,20 +78,20 @@ pub(super) struct Baseline {
 
 impl Baseline {
     /// Takes the locks, and reads the baselines of other commands.
-    pub(super) fn of(walls: &Walls) -> io::Result<Baseline> {
+    pub(super) fn of(sandbox: &CommandSandbox) -> io::Result<Baseline> {
         let mut baseline = Baseline {
             own: Known {
-                workspace: walls.workspace.clone(),
-                offences: BTreeMap::new(),
+                workspace: sandbox.workspace.clone(),
+                unsafe_entries: BTreeMap::new(),
                 named: Named::new(),
             },
-            identity: identity_of(&walls.workspace),
+            identity: identity_of(&sandbox.workspace),
             others: Vec::new(),
             folders: Vec::new(),
             needless: Vec::new(),
             _locks: Vec::new(),
         };
-        for folder in places(walls) {
+        for folder in places(sandbox) {
             // If we cannot write to a folder, no command stores a baseline there.
             let Ok(lock) = lock(&folder) else { continue };
             baseline._locks.push(lock);
@@ -148,26 +148,30 @@ impl Baseline {
     /// Folders that earlier commands could change and that were not inspected after them.
     pub(super) fn left(&self) -> Vec<PathBuf> {
         let left = self.others.iter().filter(|other| other.is_left);
-        left.flat_map(|other| other.known.offences.keys().cloned()).collect()
+        left.flat_map(|other| other.known.unsafe_entries.keys().cloned()).collect()
     }
 
-    /// Returns the offences that existed before in the folder at `path`, which now has `found`. Where
-    /// other commands have inspected, only offences that all of them found count.
-    pub(super) fn settled(&mut self, path: &Path, found: BTreeSet<Offence>) -> BTreeSet<Offence> {
+    /// Returns the unsafe_entries that existed before in the folder at `path`, which now has `found`. Where
+    /// other commands have inspected, only unsafe_entries that all of them found count.
+    pub(super) fn settled(
+        &mut self,
+        path: &Path,
+        found: BTreeSet<UnsafeEntry>,
+    ) -> BTreeSet<UnsafeEntry> {
         let theirs = self.others.iter().flat_map(|other| other.known.within(path));
-        let all: BTreeSet<Offence> = theirs.chain(found.iter().cloned()).collect();
-        let counts = |offence: &Offence| {
+        let all: BTreeSet<UnsafeEntry> = theirs.chain(found.iter().cloned()).collect();
+        let counts = |entry: &UnsafeEntry| {
             let mut of_others = self.others.iter().filter_map(|other| {
-                let at = path.join(&offence.path);
-                other.known.looked_at(&at).then(|| other.known.has(&at, offence))
+                let at = path.join(&entry.path);
+                other.known.looked_at(&at).then(|| other.known.has(&at, entry))
             });
             match of_others.next() {
-                None => found.contains(offence),
+                None => found.contains(entry),
                 Some(has) => has && of_others.all(|has| has),
             }
         };
-        let before: BTreeSet<Offence> = all.into_iter().filter(counts).collect();
-        self.own.offences.insert(path.to_owned(), before.clone());
+        let before: BTreeSet<UnsafeEntry> = all.into_iter().filter(counts).collect();
+        self.own.unsafe_entries.insert(path.to_owned(), before.clone());
         before
     }
 
@@ -197,7 +201,7 @@ impl Baseline {
     ///
     /// # Errors
     /// If it cannot be stored: other commands would take what our command does for the user's work.
-    pub(super) fn share(self) -> io::Result<WrittenDown> {
+    pub(super) fn share(self) -> io::Result<StoredBaseline> {
         let text = serde_json::to_vec(&self.own.document(self.identity))?;
         let seed = RandomState::new();
         let name = format!("{:016x}.{ENDING}", seed.hash_one(std::process::id()));
@@ -210,16 +214,17 @@ impl Baseline {
             files.push((new.persist(&file)?, file));
         }
         self.needless.iter().for_each(|file| drop(std::fs::remove_file(file)));
-        Ok(WrittenDown { files, is_new: !self.others.iter().any(|other| other.is_left) })
+        Ok(StoredBaseline { files, is_new: !self.others.iter().any(|other| other.is_left) })
     }
 }
 
 impl Known {
     fn of(document: Document) -> Known {
-        let offences = document.offences.into_iter().map(|(path, it)| (path.into(), it)).collect();
+        let unsafe_entries =
+            document.unsafe_entries.into_iter().map(|(path, it)| (path.into(), it)).collect();
         let named = document.named.into_iter();
         let named = named.map(|(path, real)| (path.into(), real.map(PathBuf::from))).collect();
-        Known { workspace: document.workspace.into(), offences, named }
+        Known { workspace: document.workspace.into(), unsafe_entries, named }
     }
 
     fn document(&self, identity: Option<Identity>) -> Document {
@@ -228,7 +233,11 @@ impl Known {
         Document {
             workspace: name(&self.workspace),
             identity,
-            offences: self.offences.iter().map(|(path, it)| (name(path), it.clone())).collect(),
+            unsafe_entries: self
+                .unsafe_entries
+                .iter()
+                .map(|(path, it)| (name(path), it.clone()))
+                .collect(),
             named: named.map(|(path, it)| (name(path), it.as_ref().map(name))).collect(),
         }
     }
@@ -240,8 +249,9 @@ impl Known {
             Ok(below) => path.join(below),
             Err(_) => it,
         };
-        let offences = std::mem::take(&mut self.offences);
-        self.offences = offences.into_iter().map(|(path, it)| (moved(path), it)).collect();
+        let unsafe_entries = std::mem::take(&mut self.unsafe_entries);
+        self.unsafe_entries =
+            unsafe_entries.into_iter().map(|(path, it)| (moved(path), it)).collect();
         let named = std::mem::take(&mut self.named);
         self.named = named.into_iter().map(|(at, it)| (moved(at), it.map(moved))).collect();
         self.workspace = path.to_owned();
@@ -249,28 +259,28 @@ impl Known {
 
     /// Returns true if this baseline covers the path.
     fn looked_at(&self, path: &Path) -> bool {
-        self.offences.keys().any(|root| path.starts_with(root))
+        self.unsafe_entries.keys().any(|root| path.starts_with(root))
     }
 
-    /// Returns true if `offence`, which is now at this path, is in this baseline.
-    fn has(&self, path: &Path, offence: &Offence) -> bool {
-        self.offences.iter().any(|(root, all)| {
+    /// Returns true if `entry`, which is now at this path, is in this baseline.
+    fn has(&self, path: &Path, entry: &UnsafeEntry) -> bool {
+        self.unsafe_entries.iter().any(|(root, all)| {
             let below = path.strip_prefix(root);
             let same = |below: &Path| {
-                all.contains(&Offence { path: below.to_owned(), what: offence.what.clone() })
+                all.contains(&UnsafeEntry { path: below.to_owned(), what: entry.what.clone() })
             };
             below.is_ok_and(same)
         })
     }
 
-    /// All its offences in the folder at `path`, with paths relative to that folder.
-    fn within(&self, path: &Path) -> Vec<Offence> {
+    /// All its unsafe_entries in the folder at `path`, with paths relative to that folder.
+    fn within(&self, path: &Path) -> Vec<UnsafeEntry> {
         let overlaps = |root: &Path| root.starts_with(path) || path.starts_with(root);
-        let roots = self.offences.iter().filter(|(root, _)| overlaps(root));
+        let roots = self.unsafe_entries.iter().filter(|(root, _)| overlaps(root));
         let all = roots.flat_map(|(root, all)| all.iter().map(move |it| (root.join(&it.path), it)));
         all.filter_map(|(at, it)| {
             let path = at.strip_prefix(path).ok()?.to_owned();
-            Some(Offence { path, what: it.what.clone() })
+            Some(UnsafeEntry { path, what: it.what.clone() })
         })
         .collect()
     }
@@ -278,15 +288,15 @@ impl Known {
 
 /// Folders for baselines that no command can see. The state folder survives a power failure. But it may
 /// be inside a workspace, and runs may have different state folders.
-fn places(walls: &Walls) -> Vec<PathBuf> {
+fn places(sandbox: &CommandSandbox) -> Vec<PathBuf> {
     let user = geteuid().as_raw();
-    let state = walls.state.iter().map(|state| state.join("repositories"));
+    let state = sandbox.state.iter().map(|state| state.join("repositories"));
     // Commands see their own folders under these names.
     let shared = ["/run/user", "/dev/shm"].map(PathBuf::from);
     let [mine, everybody] = shared;
     let shared =
         [mine.join(user.to_string()).join("posse"), everybody.join(format!("posse-{user}"))];
-    state.chain(shared).filter(|folder| !walls.gives(folder)).collect()
+    state.chain(shared).filter(|folder| !sandbox.gives(folder)).collect()
 }
 
 /// Takes the lock in `folder`. Waits while another command inspects.
@@ -316,14 +326,14 @@ fn identity_of(folder: &Path) -> Option<Identity> {
 }
 
 /// The files of a stored baseline.
-pub(super) struct WrittenDown {
+pub(super) struct StoredBaseline {
     /// The lock on a file means that its command will handle what it leaves.
     files: Vec<(File, PathBuf)>,
     /// True if it contains no leftovers of commands before ours.
     is_new: bool,
 }
 
-impl WrittenDown {
+impl StoredBaseline {
     /// Removes the files. Call it after everything that the command left has been handled.
     pub(super) fn remove(&self) {
         self.files.iter().for_each(|(_, file)| drop(std::fs::remove_file(file)));

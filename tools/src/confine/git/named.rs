@@ -1,9 +1,9 @@
 //! Files of a workspace that settings of git name. Git runs or obeys them, so no agent may change them.
 
 use super::on_entry;
+use super::path_trace::PathTrace;
 use super::settings::{self, MOST, Setting};
 use super::tree::text_at;
-use super::way::Way;
 use super::words::{Places, WORDS, at_home, words};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -225,7 +225,7 @@ pub(super) fn named(
     let is_hooks = hooks.any(|folder| folder.canonicalize().is_ok_and(is_around));
     let mut found = Found { is_hooks, ..Found::default() };
     for (path, why) in places {
-        let way = Way::to(&path, workspace);
+        let way = PathTrace::to(&path, workspace);
         for path in [plain(&path)].into_iter().chain(way.places).filter(inside) {
             found.places.entry(path).or_insert_with(|| why.clone());
         }

@@ -4,12 +4,12 @@
 //! another interpreter gets. Files that a program only reads are data. If the script runs what a variable holds,
 //! every file counts that a variable may hold.
 
+use super::path_trace::PathTrace;
 use super::programs::{
     BEFORE_COMMANDS, COMPLETED, COMPLETERS, DATA, DATA_NAMES, INTERPRETERS, PRINTERS, READERS,
     STARTERS, STARTS, WITH_FILE, WITH_TEXT,
 };
 use super::tree::text_at;
-use super::way::Way;
 use super::words::{
     BETWEEN, Places, WORDS, Word, spaced, with_comments_last, without_quotes, words,
 };
@@ -334,7 +334,7 @@ impl Places<'_> {
 
     /// True if nobody knows what will be there: at the end of a link that leads nowhere yet.
     fn is_lost(&self, path: &Path) -> bool {
-        Way::to(path, self.workspace).is_lost()
+        PathTrace::to(path, self.workspace).is_lost()
     }
 
     /// All files in the workspace whose names occur somewhere in the text, except known data.

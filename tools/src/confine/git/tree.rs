@@ -5,8 +5,8 @@
 
 use super::super::mounts::LASTING;
 use super::super::protected::{COMMON_FOLDER, GIT, HEAD, OBJECTS, REFS, is_left_of_data};
-use super::offence::brief;
 use super::settings::MOST;
+use super::unsafe_entry::brief;
 use rustix::fs::{
     Access, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, access, chmod, fstat,
     openat, openat2, readlinkat, statat, statx,

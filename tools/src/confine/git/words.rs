@@ -5,7 +5,7 @@
 
 use super::is_below;
 use super::named::plain;
-use super::way::Way;
+use super::path_trace::PathTrace;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -297,7 +297,7 @@ impl Places<'_> {
     pub(super) fn is_file(&self, path: &Path) -> bool {
         match path.metadata() {
             Ok(found) => found.is_file(),
-            Err(_) => self.is_made(path) || Way::to(path, self.workspace).is_lost(),
+            Err(_) => self.is_made(path) || PathTrace::to(path, self.workspace).is_lost(),
         }
     }
 
@@ -306,7 +306,7 @@ impl Places<'_> {
         let is_around = || self.made.is_some_and(|made| is_below(made, path));
         match path.metadata() {
             Ok(found) => found.is_dir(),
-            Err(_) => is_around() || Way::to(path, self.workspace).is_lost(),
+            Err(_) => is_around() || PathTrace::to(path, self.workspace).is_lost(),
         }
     }
 
@@ -402,7 +402,7 @@ impl Places<'_> {
         // There may be links on the way to the workspace.
         let linked = places.iter().filter(|path| !is_inside(&plain(path))).filter(is_at);
         let linked: Vec<PathBuf> =
-            linked.flat_map(|path| Way::to(path, Path::new("/")).places).collect();
+            linked.flat_map(|path| PathTrace::to(path, Path::new("/")).places).collect();
         let places = places.iter().chain(&linked).map(|path| plain(path));
         places.filter(is_inside).collect()
     }

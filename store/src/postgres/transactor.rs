@@ -8,7 +8,7 @@ mod claim;
 mod dead;
 mod deliver;
 
-use super::link::{Link, Place, Replies, Trouble};
+use super::link::{DatabaseName, Link, Replies, Trouble};
 use super::message::{Message, Text};
 use super::statements::{self as pg, Begin};
 use crate::StoreError;
@@ -60,7 +60,7 @@ impl Presence {
     }
 }
 
-pub(super) struct Ledger {
+pub(super) struct Transactor {
     link: Link,
     begin: Arc<Begin>,
     presence: Arc<Presence>,
@@ -122,12 +122,12 @@ impl Patience {
     }
 }
 
-impl Ledger {
+impl Transactor {
     pub(super) fn new(link: Link, begin: Arc<Begin>, presence: Arc<Presence>) -> Self {
-        Ledger { link, begin, presence, registered: false, number: 0 }
+        Transactor { link, begin, presence, registered: false, number: 0 }
     }
 
-    fn place(&self) -> &Place {
+    fn place(&self) -> &DatabaseName {
         self.link.place()
     }
 

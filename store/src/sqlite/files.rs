@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The files of an open database: the database and its write-ahead log. If another program removes
 /// or replaces one of them, this process would write to a file that is lost when it ends.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct DatabaseFiles {
     database: Spot,
     /// Known after the engine has opened it.
     log: Option<Spot>,
@@ -38,17 +38,17 @@ impl Spot {
     }
 }
 
-impl Place {
+impl DatabaseFiles {
     /// Records the file that is at `path` now.
     pub(super) fn of(path: impl Into<PathBuf>) -> std::io::Result<Self> {
-        Ok(Place { database: Spot::of(path.into())?, log: None })
+        Ok(DatabaseFiles { database: Spot::of(path.into())?, log: None })
     }
 
     /// Adds the write-ahead log, which the engine has just opened. It stays in place until the last
     /// process closes the database.
     pub(super) fn with_log(self) -> Self {
         let log = Spot::of(beside(&self.database.path, "-wal")).ok();
-        Place { log, ..self }
+        DatabaseFiles { log, ..self }
     }
 
     /// The path of the database.

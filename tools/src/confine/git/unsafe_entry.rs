@@ -28,15 +28,15 @@ pub(in super::super) const GITDIR: &[u8] = b"gitdir: ";
 
 /// An entry that makes git run or obey what others wrote.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Offence {
+pub(super) struct UnsafeEntry {
     /// Relative to the inspected folder.
     #[serde(with = "any_name")]
     pub path: PathBuf,
-    pub what: What,
+    pub what: UnsafeKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum What {
+pub(super) enum UnsafeKind {
     /// A setting, and its value.
     Setting(String, Option<String>),
     /// A link in git's data. Git writes through some of them.
@@ -49,48 +49,50 @@ pub(super) enum What {
     TooDeep,
 }
 
-impl What {
-    pub(super) fn setting(setting: &Setting) -> What {
+impl UnsafeKind {
+    pub(super) fn setting(setting: &Setting) -> UnsafeKind {
         let brief = |text: &str| brief(text.as_bytes()).to_string_lossy().into_owned();
-        What::Setting(brief(&setting.key()), setting.value.as_deref().map(brief))
+        UnsafeKind::Setting(brief(&setting.key()), setting.value.as_deref().map(brief))
     }
 }
 
-/// All offences in the repositories that were found.
-pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
-    let mut offences = BTreeSet::new();
+/// All unsafe_entries in the repositories that were found.
+pub(super) fn unsafe_entries(root: &Root, found: &Found) -> BTreeSet<UnsafeEntry> {
+    let mut unsafe_entries = BTreeSet::new();
     for data in &found.data {
         // The search could open it, so another process has removed it since.
         let Ok(Some(folder)) = root.folder(data) else { continue };
         let around = root.path.join(data);
-        let mut add = |name: &str, what: What| {
-            offences.insert(Offence { path: data.join(name), what });
+        let mut add = |name: &str, what: UnsafeKind| {
+            unsafe_entries.insert(UnsafeEntry { path: data.join(name), what });
         };
         for name in SETTINGS {
             match entry(&folder, OsStr::new(name), settings::MOST) {
                 Entry::None | Entry::Folder => {}
                 Entry::File(text) => match settings::read(&text) {
-                    None => add(name, What::Whole(digest(&text))),
+                    None => add(name, UnsafeKind::Whole(digest(&text))),
                     Some(all) => {
                         for setting in all.iter().filter(|it| !is_harmless(it, &around, root)) {
-                            add(name, What::setting(setting));
+                            add(name, UnsafeKind::setting(setting));
                         }
                     }
                 },
-                Entry::Link(to) => add(name, What::Whole(brief(to.as_os_str().as_bytes()))),
-                Entry::Other => add(name, What::Whole(PathBuf::new())),
+                Entry::Link(to) => add(name, UnsafeKind::Whole(brief(to.as_os_str().as_bytes()))),
+                Entry::Other => add(name, UnsafeKind::Whole(PathBuf::new())),
             }
         }
         match entry(&folder, OsStr::new(COMMON_FOLDER), POINTER) {
             Entry::None | Entry::Folder => {}
             Entry::File(text) if shares_data_of_its_own(&around, &text) => {}
-            Entry::File(text) => add(COMMON_FOLDER, What::Whole(digest(&text))),
-            Entry::Link(to) => add(COMMON_FOLDER, What::Whole(brief(to.as_os_str().as_bytes()))),
-            Entry::Other => add(COMMON_FOLDER, What::Whole(PathBuf::new())),
+            Entry::File(text) => add(COMMON_FOLDER, UnsafeKind::Whole(digest(&text))),
+            Entry::Link(to) => {
+                add(COMMON_FOLDER, UnsafeKind::Whole(brief(to.as_os_str().as_bytes())))
+            }
+            Entry::Other => add(COMMON_FOLDER, UnsafeKind::Whole(PathBuf::new())),
         }
         for name in FOLDERS {
             match entry(&folder, OsStr::new(name), 0) {
-                Entry::Link(to) => add(name, What::Whole(brief(to.as_os_str().as_bytes()))),
+                Entry::Link(to) => add(name, UnsafeKind::Whole(brief(to.as_os_str().as_bytes()))),
                 Entry::Folder => {
                     let files = root.folder(&data.join(name)).ok().flatten();
                     let files = files.and_then(|files| entries(&files).ok()).unwrap_or_default();
@@ -99,7 +101,7 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
                         *kind != FileType::Directory && !is_sample
                     };
                     if files.iter().any(is_obeyed) {
-                        add(name, What::Folder(identity(&folder, OsStr::new(name))));
+                        add(name, UnsafeKind::Folder(identity(&folder, OsStr::new(name))));
                     }
                 }
                 Entry::None | Entry::File(_) | Entry::Other => {}
@@ -109,29 +111,31 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
     // A wall protects that of the workspace itself.
     for pointer in found.pointers.iter().filter(|path| *path != Path::new(GIT)) {
         if let Some(to) = leads_out(root, pointer) {
-            offences.insert(Offence { path: pointer.clone(), what: What::Whole(to) });
+            unsafe_entries
+                .insert(UnsafeEntry { path: pointer.clone(), what: UnsafeKind::Whole(to) });
         }
     }
     let too_deep = found.too_deep.iter().cloned();
-    offences.extend(too_deep.map(|path| Offence { path, what: What::TooDeep }));
-    let known: BTreeSet<PathBuf> = offences.iter().map(|offence| offence.path.clone()).collect();
+    unsafe_entries.extend(too_deep.map(|path| UnsafeEntry { path, what: UnsafeKind::TooDeep }));
+    let known: BTreeSet<PathBuf> = unsafe_entries.iter().map(|entry| entry.path.clone()).collect();
     for (path, to) in &found.links {
         // Old versions of git store the checked-out branch as such a link.
         let is_plain = to.components().all(|part| matches!(part, Component::Normal(_)));
         let is_branch = path.file_name() == Some(OsStr::new(HEAD)) && to.starts_with("refs/heads");
         if !(known.contains(path) || is_branch && is_plain) {
-            offences.insert(Offence { path: path.clone(), what: What::Link(to.clone()) });
+            unsafe_entries
+                .insert(UnsafeEntry { path: path.clone(), what: UnsafeKind::Link(to.clone()) });
         }
     }
-    offences
+    unsafe_entries
 }
 
-/// Entries that are harmless in this folder but may be offences in a folder above or below, because they lead to
+/// Entries that are harmless in this folder but may be unsafe_entries in a folder above or below, because they lead to
 /// another place in here. A command that inspects such a folder at the same time must know that they existed.
-pub(super) fn harmless_only_here(root: &Root, found: &Found) -> Vec<Offence> {
+pub(super) fn harmless_only_here(root: &Root, found: &Found) -> Vec<UnsafeEntry> {
     let pointers = found.pointers.iter().filter_map(|path| {
-        let what = What::Whole(leads_to(root, path)?.to);
-        Some(Offence { path: path.clone(), what })
+        let what = UnsafeKind::Whole(leads_to(root, path)?.to);
+        Some(UnsafeEntry { path: path.clone(), what })
     });
     let files = found.data.iter().flat_map(|data| SETTINGS.map(|name| data.join(name)));
     let settings = files.flat_map(|path| {
@@ -143,7 +147,7 @@ pub(super) fn harmless_only_here(root: &Root, found: &Found) -> Vec<Offence> {
         });
         let all = text.and_then(|text| settings::read(&text)).unwrap_or_default();
         let all = all.into_iter().filter(|it| it.section == "core" && it.name == "worktree");
-        all.map(move |it| Offence { path: path.clone(), what: What::setting(&it) })
+        all.map(move |it| UnsafeEntry { path: path.clone(), what: UnsafeKind::setting(&it) })
     });
     pointers.chain(settings).collect()
 }
@@ -289,7 +293,7 @@ mod tests {
             symlink(Path::new("..").join(to), top.join("links").join(name).join(".git")).unwrap();
         }
         let root = Root::open(&top, false).unwrap();
-        let all = offences(&root, &root.search());
+        let all = unsafe_entries(&root, &root.search());
         let paths: Vec<_> = all.iter().map(|it| it.path.to_str().unwrap()).collect();
         let expected = [
             "cut/.git",
@@ -317,7 +321,7 @@ mod tests {
             symlink("/nowhere", top.join(name)).unwrap();
         }
         let root = Root::open(&top, false).unwrap();
-        let all = offences(&root, &root.search());
+        let all = unsafe_entries(&root, &root.search());
         let paths: Vec<_> = all.iter().map(|it| it.path.to_str().unwrap()).collect();
         assert_eq!(paths, ["FETCH_HEAD", "packed-refs", "refs/heads/x"]);
     }

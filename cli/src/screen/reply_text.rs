@@ -4,7 +4,7 @@ use posse::protocol::{Message, Part};
 
 /// Where the agent's text goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Voice {
+pub enum TextTarget {
     /// To standard output as it arrives, for a person.
     Live,
     /// To standard output when a reply ends its turn.
@@ -15,7 +15,7 @@ pub enum Voice {
 
 /// The part of a reply that is still to be shown.
 #[derive(Debug, PartialEq)]
-pub enum Rest {
+pub enum PendingText {
     Nothing,
     /// This rest, after the part that was shown.
     Goes(String),
@@ -25,8 +25,8 @@ pub enum Rest {
     Aside(Vec<String>),
 }
 
-pub struct Speech {
-    pub voice: Voice,
+pub struct ReplyText {
+    pub target: TextTarget,
     /// The text of the present reply that was shown as it arrived.
     said: String,
     /// Bytes of text that was shown with its reply and whose deltas are still to come. Stored
@@ -39,10 +39,10 @@ pub struct Speech {
     answers: bool,
 }
 
-impl Speech {
-    pub fn new(voice: Voice) -> Self {
+impl ReplyText {
+    pub fn new(target: TextTarget) -> Self {
         let (said, last) = (String::new(), String::new());
-        Speech { voice, said, owed: 0, last, shown: true, answers: false }
+        ReplyText { target, said, owed: 0, last, shown: true, answers: false }
     }
 
     /// Expects a new reply. Missing deltas of the previous one were sent before this viewer started.
@@ -61,7 +61,7 @@ impl Speech {
     }
 
     /// The part of a reply that is to be shown.
-    pub fn replied(&mut self, message: &Message) -> Rest {
+    pub fn replied(&mut self, message: &Message) -> PendingText {
         let texts: Vec<&str> = message
             .parts
             .iter()
@@ -72,27 +72,27 @@ impl Speech {
             .collect();
         if !message.text().trim().is_empty() {
             self.last = message.text();
-            self.shown = self.voice != Voice::AtTheEnd;
+            self.shown = self.target != TextTarget::AtTheEnd;
             self.answers = message.tool_calls().next().is_none();
         }
         let said = std::mem::take(&mut self.said);
         let whole = texts.concat();
-        match self.voice {
+        match self.target {
             // A slow terminal may have missed deltas, and a viewer in another process gets none.
-            Voice::Live => {
+            TextTarget::Live => {
                 self.owed = whole.len().saturating_sub(said.len());
                 match whole.strip_prefix(said.as_str()) {
-                    Some("") => Rest::Nothing,
-                    Some(rest) if !said.is_empty() => Rest::Goes(rest.to_owned()),
-                    _ if whole.trim().is_empty() => Rest::Nothing,
-                    _ => Rest::Whole(texts.join("\n")),
+                    Some("") => PendingText::Nothing,
+                    Some(rest) if !said.is_empty() => PendingText::Goes(rest.to_owned()),
+                    _ if whole.trim().is_empty() => PendingText::Nothing,
+                    _ => PendingText::Whole(texts.join("\n")),
                 }
             }
-            Voice::AtTheEnd if message.tool_calls().next().is_some() => {
+            TextTarget::AtTheEnd if message.tool_calls().next().is_some() => {
                 let texts = texts.iter().filter(|text| !text.trim().is_empty());
-                Rest::Aside(texts.map(|text| (*text).to_owned()).collect())
+                PendingText::Aside(texts.map(|text| (*text).to_owned()).collect())
             }
-            Voice::AtTheEnd | Voice::Silent => Rest::Nothing,
+            TextTarget::AtTheEnd | TextTarget::Silent => PendingText::Nothing,
         }
     }
 
@@ -139,19 +139,19 @@ mod tests {
 
     #[test]
     fn late_pieces_of_a_reply_are_not_said_twice_and_those_of_the_next_are_said() {
-        let mut speech = Speech::new(Voice::Live);
+        let mut speech = ReplyText::new(TextTarget::Live);
         // The reply overtakes its deltas.
         assert_eq!(speech.hear("one "), Some("one "));
-        assert_eq!(speech.replied(&reply("one two")), Rest::Goes("two".to_owned()));
+        assert_eq!(speech.replied(&reply("one two")), PendingText::Goes("two".to_owned()));
         assert_eq!(speech.hear("two"), None);
         speech.expect_reply();
         assert_eq!(speech.hear("three"), Some("three"));
-        assert_eq!(speech.replied(&reply("three")), Rest::Nothing);
+        assert_eq!(speech.replied(&reply("three")), PendingText::Nothing);
         // The deltas of this reply were sent before the viewer started, and never arrive.
         speech.expect_reply();
-        assert_eq!(speech.replied(&reply("four")), Rest::Whole("four".to_owned()));
+        assert_eq!(speech.replied(&reply("four")), PendingText::Whole("four".to_owned()));
         speech.expect_reply();
         assert_eq!(speech.hear("five"), Some("five"));
-        assert_eq!(speech.replied(&reply("five")), Rest::Nothing);
+        assert_eq!(speech.replied(&reply("five")), PendingText::Nothing);
     }
 }

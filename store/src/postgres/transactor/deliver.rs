@@ -1,6 +1,6 @@
 //! Takes, settles and revives deliveries, each in a transaction of its own.
 
-use super::{Ledger, Patience};
+use super::{Patience, Transactor};
 use crate::StoreError;
 use crate::delivery::{Delivery, DeliveryFilter, DeliveryState, Revival, Settled};
 use crate::engine::{
@@ -11,7 +11,7 @@ use crate::postgres::message::{Message, Text};
 use crate::postgres::statements::{self as pg, Begin};
 use crate::sql;
 
-impl Ledger {
+impl Transactor {
     pub(in crate::postgres) async fn deliver(
         &mut self,
         change: &Change,

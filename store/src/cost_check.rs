@@ -11,7 +11,7 @@ const EARLIER: &str = "earlier";
 
 /// Reads a log and compares the costs of its calls with the stored rows.
 #[derive(Debug)]
-pub struct Reckoning {
+pub struct CostCheck {
     /// Rows whose event was not read yet, by position.
     rows: BTreeMap<u64, LedgerRow>,
     earlier: Option<LedgerRow>,
@@ -23,10 +23,10 @@ pub struct Reckoning {
     fault: Option<String>,
 }
 
-impl Reckoning {
+impl CostCheck {
     /// Starts with the stored rows of `run`, before any event was read.
     pub fn new(run: RunId, rows: Vec<LedgerRow>) -> Self {
-        let mut reckoning = Reckoning {
+        let mut reckoning = CostCheck {
             rows: BTreeMap::new(),
             earlier: None,
             first: Seq(u64::MAX),

@@ -6,7 +6,7 @@ use posse::views::Spending;
 use posse::{RunId, RunRow};
 
 #[derive(Default)]
-pub struct Life {
+pub struct RunTotals {
     /// The cost of the run and its subagents before this command.
     before: Usd,
     whole: Option<Whole>,
@@ -18,7 +18,7 @@ struct Whole {
     cost: Usd,
 }
 
-impl Life {
+impl RunTotals {
     /// Starts with `rows`, the run and its subagents before this command does anything.
     pub fn begin(&mut self, rows: &[RunRow]) {
         self.before = cost(rows);

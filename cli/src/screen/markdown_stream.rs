@@ -13,7 +13,7 @@ const LONGEST: usize = 16 << 10;
 const OPEN: usize = 4 << 10;
 
 #[derive(Default)]
-pub struct Prose {
+pub struct MarkdownStream {
     /// The complete lines of the open block.
     block: String,
     /// The incomplete last line.
@@ -51,7 +51,7 @@ impl Fence {
     }
 }
 
-impl Prose {
+impl MarkdownStream {
     /// Adds text. Returns the permanent lines.
     pub fn hear(&mut self, text: &str, look: Look) -> Vec<String> {
         let mut out = Vec::new();
@@ -91,7 +91,7 @@ impl Prose {
             self.take_line(&line, look, &mut out);
         }
         self.end_block(look, &mut out);
-        *self = Prose::default();
+        *self = MarkdownStream::default();
         out
     }
 
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn however_it_is_cut_the_same_lines_come_out() {
         let whole = {
-            let mut prose = Prose::default();
+            let mut prose = MarkdownStream::default();
             let mut lines = prose.hear(TEXT, PAGE);
             lines.extend(prose.end(PAGE));
             lines
@@ -200,7 +200,7 @@ mod tests {
                         ls\n\n  cat\n\nafter";
         assert_eq!(whole.join("\n").replace("\n   \n", "\n\n"), expected);
         for size in 1..9 {
-            let mut prose = Prose::default();
+            let mut prose = MarkdownStream::default();
             let mut lines = Vec::new();
             let characters: Vec<char> = TEXT.chars().collect();
             for piece in characters.chunks(size) {
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn what_is_open_is_shown_as_far_as_it_goes() {
-        let mut prose = Prose::default();
+        let mut prose = MarkdownStream::default();
         assert!(prose.hear("One **two", PAGE).is_empty());
         assert_eq!(prose.open(PAGE, 5), ["One **two"]);
         assert_eq!(prose.hear("**\n\nnext", PAGE), ["One **two**"]);
@@ -225,14 +225,14 @@ mod tests {
 
     #[test]
     fn a_line_of_code_is_shown_when_it_is_whole() {
-        let mut prose = Prose::default();
+        let mut prose = MarkdownStream::default();
         assert_eq!(prose.hear("```\nls\nca", PAGE), ["  ls"]);
         assert_eq!(prose.open(PAGE, 5), ["  ca"]);
     }
 
     #[test]
     fn a_line_without_an_end_is_not_kept_back_for_ever() {
-        let mut prose = Prose::default();
+        let mut prose = MarkdownStream::default();
         let lines = prose.hear(&"word ".repeat(8_000), PAGE);
         assert!(lines.len() > 100, "{}", lines.len());
         let rest = prose.end(PAGE);

@@ -1,6 +1,6 @@
 //! Writes the changes of a transaction with a few statements, each for many rows.
 
-use super::{BEGIN, Group, Ledger};
+use super::{BEGIN, Group, Transactor};
 use crate::StoreError;
 use crate::engine::{bind_call, bind_event, bind_moving, bind_nothing, bind_run, room_for};
 use crate::row::{Columns, RunRow};
@@ -10,7 +10,7 @@ use crate::sqlite::text::{Message, Then};
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::sync::Arc;
 
-impl Ledger {
+impl Transactor {
     /// Prepares the statements for the first step of a run, before the first request needs them.
     pub(in crate::sqlite) async fn get_ready(&mut self) {
         let then = Then::Commit;

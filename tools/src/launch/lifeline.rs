@@ -1,4 +1,4 @@
-//! The leash: the host's end of the pipe that keeps a command alive. When the host closes it, the
+//! The lifeline: the host's end of the pipe that keeps a command alive. When the host closes it, the
 //! supervisor kills the command and all processes that it started. The kernel closes the pipe when the
 //! host dies, so this works without any code of the host, and without polling a future.
 
@@ -12,19 +12,19 @@ use tokio_util::sync::CancellationToken;
 const LONGEST_SEND: Duration = Duration::from_secs(10);
 
 /// Keeps a command alive. Dropping the value ends the command.
-pub(super) struct Leash {
+pub(super) struct Lifeline {
     pipe: Option<ChildStdin>,
     supervisor: Option<Pid>,
 }
 
-impl Leash {
-    pub(super) fn of(process: &mut Child) -> Leash {
+impl Lifeline {
+    pub(super) fn of(process: &mut Child) -> Lifeline {
         let supervisor = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Leash { pipe: process.stdin.take(), supervisor }
+        Lifeline { pipe: process.stdin.take(), supervisor }
     }
 
     /// Sends the order to the supervisor. If that fails, the supervisor is gone, and the caller notices
-    /// the missing report. If it takes too long, the process is no supervisor, and the leash is cut.
+    /// the missing report. If it takes too long, the process is no supervisor, and the lifeline is cut.
     pub(super) async fn send(&mut self, order: &[u8], cancel: &CancellationToken) {
         let Some(pipe) = &mut self.pipe else { return };
         let sent = tokio::select! {
@@ -60,7 +60,7 @@ impl Leash {
     }
 }
 
-impl Drop for Leash {
+impl Drop for Lifeline {
     fn drop(&mut self) {
         self.cut();
     }

@@ -92,13 +92,17 @@ impl RunFiles {
     }
 
     /// The place that a path from the model means. Creates the scratch folder if the path is in there.
-    pub(crate) fn place(self: &Arc<Self>, path: &str) -> Result<Place, PathError> {
+    pub(crate) fn place(self: &Arc<Self>, path: &str) -> Result<RunPath, PathError> {
         let (root, below) = self.locate(path)?;
         self.place_in(root, below)
     }
 
     /// The place `below` one of the folders.
-    pub(crate) fn place_in(self: &Arc<Self>, root: Root, below: &Path) -> Result<Place, PathError> {
+    pub(crate) fn place_in(
+        self: &Arc<Self>,
+        root: Root,
+        below: &Path,
+    ) -> Result<RunPath, PathError> {
         let opened = match (root, &self.scratch) {
             (Root::Scratch, Some(scratch)) => Some(scratch.open()?),
             (Root::ReadOnly(index), _) => match self.read_only.get(index) {
@@ -109,7 +113,7 @@ impl RunFiles {
         };
         let elsewhere = opened.map(|opened| (root, Arc::new(opened)));
         let reached = Reached::Named;
-        Ok(Place { files: self.clone(), elsewhere, path: below.to_owned(), reached })
+        Ok(RunPath { files: self.clone(), elsewhere, path: below.to_owned(), reached })
     }
 
     /// Refuses a path from the model where the run never writes, whatever is there. Creates nothing.
@@ -131,7 +135,7 @@ impl RunFiles {
 
 /// A path in an open folder of the run. There need not be a file.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct RunPath {
     files: Arc<RunFiles>,
     /// Set if it is not in the workspace.
     elsewhere: Option<(Root, Arc<Opened>)>,
@@ -140,16 +144,16 @@ pub(crate) struct Place {
     reached: Reached,
 }
 
-impl Place {
+impl RunPath {
     /// Another place in the same folder.
-    pub(crate) fn at(&self, path: PathBuf) -> Place {
-        let Place { files, elsewhere, reached, .. } = self.clone();
-        Place { files, elsewhere, path, reached }
+    pub(crate) fn at(&self, path: PathBuf) -> RunPath {
+        let RunPath { files, elsewhere, reached, .. } = self.clone();
+        RunPath { files, elsewhere, path, reached }
     }
 
     /// A place in the same folder that a search found.
-    pub(crate) fn found(&self, path: PathBuf) -> Place {
-        Place { reached: Reached::Found, ..self.at(path) }
+    pub(crate) fn found(&self, path: PathBuf) -> RunPath {
+        RunPath { reached: Reached::Found, ..self.at(path) }
     }
 
     /// The path below the folder.
@@ -253,7 +257,7 @@ impl Place {
     }
 
     /// Returns an error if the rules refuse `real`, which is this place with links resolved.
-    pub(crate) fn check_real(&self, usage: Usage, real: &Place) -> Result<(), PathError> {
+    pub(crate) fn check_real(&self, usage: Usage, real: &RunPath) -> Result<(), PathError> {
         let Some(rules) = &self.files.rules else { return Ok(()) };
         self.ask(&**rules, usage, &self.absolute(), &real.absolute())
     }
@@ -325,14 +329,14 @@ impl Place {
     }
 
     /// The same place without links, `.` and `..`.
-    pub(crate) fn canonical(&self) -> Result<Place, PathError> {
+    pub(crate) fn canonical(&self) -> Result<RunPath, PathError> {
         let path = self.dir().canonicalize(&self.path).map_err(|error| self.explain(error))?;
         Ok(self.at(path))
     }
 
     /// Where a file that does not exist yet would be: below the nearest existing folder, with links
     /// resolved. The path after that folder must not contain `..`.
-    pub(crate) fn canonical_missing(&self) -> Result<Place, PathError> {
+    pub(crate) fn canonical_missing(&self) -> Result<RunPath, PathError> {
         for ancestor in self.path.ancestors().skip(1) {
             let here = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
             let Ok(folder) = self.dir().canonicalize(here) else { continue };

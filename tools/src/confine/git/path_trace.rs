@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 const LINKS: usize = 40;
 
 /// The way to a path.
-pub(super) struct Way {
+pub(super) struct PathTrace {
     /// Each link on it with what is left of the path, each folder that is missing and left again by `..`, and
     /// the end. Whoever makes one of these decides what is found at the path.
     pub places: Vec<PathBuf>,
@@ -22,9 +22,9 @@ pub(super) struct Way {
     is_there: bool,
 }
 
-impl Way {
+impl PathTrace {
     /// The way to `path`. On the way to the folder `known` is no link.
-    pub(super) fn to(path: &Path, known: &Path) -> Way {
+    pub(super) fn to(path: &Path, known: &Path) -> PathTrace {
         let (mut at, path) = match path.strip_prefix(known) {
             Ok(below) => (known.to_owned(), below),
             Err(_) => (PathBuf::from("/"), path),
@@ -67,7 +67,7 @@ impl Way {
         }
         places.push(at.clone());
         let is_there = !is_missing && !is_broken && at.metadata().is_ok();
-        Way { places, left, end: at, has_link: links > 0, is_there }
+        PathTrace { places, left, end: at, has_link: links > 0, is_there }
     }
 
     /// Where it leads, if anything is there, or a link that leads nowhere.
@@ -121,17 +121,17 @@ mod tests {
             ("to-d/whole", vec!["to-d/whole", "d/whole", "b", "c"], false),
         ] {
             for known in [&root, Path::new("/nowhere")] {
-                let way = Way::to(&root.join(path), known);
+                let way = PathTrace::to(&root.join(path), known);
                 let found: Vec<_> =
                     way.places.iter().map(|it| it.strip_prefix(&root).unwrap()).collect();
                 assert_eq!(found, places.iter().map(Path::new).collect::<Vec<_>>(), "{path}");
                 assert_eq!(way.is_there, is_there, "{path}");
             }
         }
-        assert_eq!(Way::to(&root.join("to-d/../a"), &root).left, [root.join("d")]);
-        assert_eq!(Way::to(&root.join("odd/f"), &root).left, [""; 0].map(PathBuf::from));
-        assert!(Way::to(&root.join("round"), &root).is_lost());
-        assert_eq!(Way::to(&root.join("x"), &root).leads(), None);
-        assert_eq!(Way::to(&root.join("odd"), &root).leads(), Some(root.join("d")));
+        assert_eq!(PathTrace::to(&root.join("to-d/../a"), &root).left, [root.join("d")]);
+        assert_eq!(PathTrace::to(&root.join("odd/f"), &root).left, [""; 0].map(PathBuf::from));
+        assert!(PathTrace::to(&root.join("round"), &root).is_lost());
+        assert_eq!(PathTrace::to(&root.join("x"), &root).leads(), None);
+        assert_eq!(PathTrace::to(&root.join("odd"), &root).leads(), Some(root.join("d")));
     }
 }

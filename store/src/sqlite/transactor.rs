@@ -10,8 +10,8 @@ use super::checkpoint;
 use super::codec::worker_row;
 use super::deliveries;
 use super::engine_error;
+use super::files::DatabaseFiles;
 use super::migrate::Connected;
-use super::place::Place;
 use super::presence::Presence;
 use super::text::{Texts, Then, bare};
 use crate::engine::{Answers, Work, run_row, to_sql};
@@ -32,9 +32,9 @@ const CACHE: usize = 65_536;
 /// The most rows of one statement. Statements are prepared for powers of two up to this.
 const ROWS: usize = 64;
 
-pub(super) struct Ledger {
+pub(super) struct Transactor {
     connection: SqliteConnection,
-    place: Place,
+    place: DatabaseFiles,
     path: String,
     presence: Arc<Presence>,
     rows: Rows,
@@ -76,16 +76,16 @@ struct Group {
     dead: Vec<WorkerId>,
 }
 
-impl Ledger {
+impl Transactor {
     /// Takes over the connection. Later writes of other processes are detected.
     pub(super) fn new(
         connected: Connected,
-        place: Place,
+        place: DatabaseFiles,
         path: String,
         presence: Arc<Presence>,
     ) -> Self {
         let Connected { connection, data_version } = connected;
-        Ledger {
+        Transactor {
             connection,
             place,
             path,

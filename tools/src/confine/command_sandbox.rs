@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The walls between a command and the machine.
+/// The sandbox of a command: what separates it from the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Walls {
+pub(crate) struct CommandSandbox {
     pub backend: Backend,
     /// The path of bubblewrap, if that is the back end.
     pub bubblewrap: PathBuf,
@@ -86,7 +86,7 @@ mod any_names {
     }
 }
 
-impl Walls {
+impl CommandSandbox {
     /// Returns true if a command may change `path`: it is in one of its writable folders, or is one.
     pub(super) fn gives(&self, path: &Path) -> bool {
         let mut given = std::iter::once(&self.workspace).chain(&self.writable);

@@ -1,6 +1,6 @@
 //! Claims runs that no other transaction has locked.
 
-use super::{Done, Ledger, Patience, write};
+use super::{Done, Patience, Transactor, write};
 use crate::engine::{Bind, run_row};
 use crate::postgres::link::{Replies, Trouble};
 use crate::postgres::message::{Message, Text};
@@ -15,7 +15,7 @@ use std::collections::HashSet;
 /// The most runs in one statement.
 const NAMED: usize = 1_024;
 
-impl Ledger {
+impl Transactor {
     /// Claims runs for this worker, after it has released the runs of dead workers.
     pub(in crate::postgres) async fn claim(&mut self, wanted: &Wanted) -> Result<Done, StoreError> {
         let mut buried = false;

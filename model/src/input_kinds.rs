@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 /// What a model accepts besides text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sight {
+pub(crate) struct InputKinds {
     pub(crate) images: bool,
     pub(crate) documents: bool,
 }
 
-impl Sight {
+impl InputKinds {
     /// Replaces content that the model does not accept. The same request gives the same words.
     pub(crate) fn adapt(self, request: &mut Request) {
         if self.images && self.documents {
@@ -96,7 +96,7 @@ mod tests {
         };
         let mut asked = request(vec![Part::ToolResult(result), paper, picture()]);
         let untouched = asked.messages[0].clone();
-        Sight { images: false, documents: false }.adapt(&mut asked);
+        InputKinds { images: false, documents: false }.adapt(&mut asked);
         assert!(Arc::ptr_eq(&asked.messages[0], &untouched), "nothing else is copied");
         let text = serde_json::to_string(&asked.messages[1]).unwrap();
         assert!(!text.contains("AAAA") && text.contains("\"here\""), "{text}");
@@ -108,7 +108,7 @@ mod tests {
     fn a_model_that_sees_gets_what_was_sent() {
         let mut asked = request(vec![picture()]);
         let before = asked.messages[1].clone();
-        Sight { images: true, documents: false }.adapt(&mut asked);
+        InputKinds { images: true, documents: false }.adapt(&mut asked);
         assert!(Arc::ptr_eq(&asked.messages[1], &before));
     }
 }

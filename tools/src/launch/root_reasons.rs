@@ -2,7 +2,7 @@
 //! that is impossible, later commands do not try again. If it worked once, later commands require it.
 
 use super::command::Status;
-use crate::confine::Walls;
+use crate::confine::CommandSandbox;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,29 +12,30 @@ const MOST: usize = 1000;
 
 /// The entries: why commands with these folders run as root, or `None` if they do not. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lendings(Arc<Mutex<HashMap<Places, Option<String>>>>);
+pub(super) struct RootReasons(Arc<Mutex<HashMap<Places, Option<String>>>>);
 
 /// The folders that a host gives to a command. They determine the result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Places(Vec<PathBuf>);
 
-impl Lendings {
-    /// Configures `walls` with the entry for their folders. Returns why the command will run as root,
+impl RootReasons {
+    /// Configures `sandbox` with the entry for its folders. Returns why the command will run as root,
     /// if known, and the key for the result of this command, if there is no entry yet.
-    pub(super) fn recall(&self, walls: &mut Walls) -> (Option<String>, Option<Places>) {
-        if !walls.lends {
+    pub(super) fn recall(&self, sandbox: &mut CommandSandbox) -> (Option<String>, Option<Places>) {
+        if !sandbox.lends {
             return (None, None);
         }
-        let given = [&walls.workspace].into_iter().chain(&walls.writable).chain(&walls.temporary);
-        let places = Places(given.chain(&walls.readable).cloned().collect());
+        let given =
+            [&sandbox.workspace].into_iter().chain(&sandbox.writable).chain(&sandbox.temporary);
+        let places = Places(given.chain(&sandbox.readable).cloned().collect());
         match self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&places) {
             None => (None, Some(places)),
             Some(None) => {
-                walls.must_lend = true;
+                sandbox.must_lend = true;
                 (None, None)
             }
             Some(Some(why)) => {
-                walls.lends = false;
+                sandbox.lends = false;
                 (Some(why.clone()), None)
             }
         }

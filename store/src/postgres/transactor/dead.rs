@@ -1,6 +1,6 @@
 //! Removes dead workers, and this one when it ends.
 
-use super::{Ledger, Patience};
+use super::{Patience, Transactor};
 use crate::StoreError;
 use crate::engine::{Bind, Cells, to_sql};
 use crate::postgres::link::Trouble;
@@ -9,7 +9,7 @@ use crate::postgres::statements::{self as pg, Begin};
 use crate::row::NO_PROGRESS;
 use crate::sql;
 
-impl Ledger {
+impl Transactor {
     /// Releases the runs of workers whose leases have ended.
     pub(super) async fn bury(&mut self) -> Result<(), StoreError> {
         let mut patience = Patience::new();
