@@ -121,6 +121,8 @@ const IN_WORKSPACE: &[Attempt] = &[
     left("a link in .git", files::link_in_git),
     by_answer("chmod that makes a program run as its owner", files::run_as_owner),
     by_answer("open that makes a program run as its owner", files::made_to_run_as_owner),
+    by_answer("chmod that marks a file as a placeholder", files::marked),
+    by_answer("mkdir that marks a folder as a placeholder", files::made_with_mark),
     outside("settings that the user's include", files::change_included_settings),
 ];
 

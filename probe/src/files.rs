@@ -6,7 +6,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -262,6 +262,16 @@ pub(super) fn run_as_owner(stage: &Stage) -> io::Result<()> {
 pub(super) fn made_to_run_as_owner(stage: &Stage) -> io::Result<()> {
     let file = stage.workspace.join("made-as-owner");
     OpenOptions::new().write(true).create_new(true).mode(0o4755).open(file).map(drop)
+}
+
+pub(super) fn marked(stage: &Stage) -> io::Result<()> {
+    let file = stage.workspace.join("marked");
+    std::fs::write(&file, "")?;
+    std::fs::set_permissions(&file, Permissions::from_mode(0o1444))
+}
+
+pub(super) fn made_with_mark(stage: &Stage) -> io::Result<()> {
+    std::fs::DirBuilder::new().mode(0o1777).create(stage.workspace.join("made-with-mark"))
 }
 
 /// Makes `folder` of the workspace the data of a repository, in which git would run a program.

@@ -371,6 +371,21 @@ async fn no_file_of_git_that_is_a_pipe_or_endless_holds_up_the_next_command() {
     }
 }
 
+/// A file with this bit would pass for one that Posse put up.
+#[tokio::test]
+async fn no_command_sets_the_mode_bit_of_placeholders() {
+    let command = "echo x > a; chmod 1444 a; mkdir -m 1777 b; (umask 222; mkdir -m 1777 c); \
+                   mkdir d; chmod +t d; chmod 700 d; ls";
+    let world = repository(command).await;
+    world.run(&["run", "--trust", "x"]).await.expect(0);
+    for name in ["a", "b", "c", "d"] {
+        let path = world.work().join(name);
+        let mode = path.metadata().map_or(0, |found| found.permissions().mode());
+        assert_eq!(mode & 0o1000, 0, "{name}: {mode:o}");
+    }
+    assert_eq!(world.work().join("d").metadata().unwrap().permissions().mode() & 0o777, 0o700);
+}
+
 /// Whoever started such a program would do what an agent wrote in the name of the user.
 #[tokio::test]
 async fn no_command_makes_a_program_that_runs_as_its_owner() {

@@ -7,6 +7,7 @@ mod apart;
 mod around;
 mod files;
 mod missing;
+mod modes;
 mod places;
 mod tricks;
 mod walls;
@@ -24,7 +25,7 @@ struct Trick {
     name: &'static str,
     /// What the user has done before, at the top of a repository with a commit.
     before: &'static str,
-    /// What the agent's command does there.
+    /// What the agent's commands do there, each after a line `THEN`.
     agent: &'static str,
     /// What the user does then.
     user: &'static str,
@@ -85,22 +86,26 @@ async fn tried(trick: &Trick) -> (bool, bool, String) {
     let reply = Reply::text("{{last_tool_result}}");
     // The world must be there before the model knows what to say.
     let canary = |world: &World| world.folder.path().join("canary");
-    let script = format!("{WORDS}\n{agent}");
+    let scripts = agent.split("\nTHEN\n").map(|part| format!("{WORDS}\n{part}"));
     let world = World::saying("x").await;
     let payload = |world: &World, text: &str| {
         text.replace("PAYLOAD", &format!("touch {}", canary(world).display()))
     };
     let control = world.folder.path().join("control");
     set_up(&world, &control, before);
-    shell(&world, &control, &payload(&world, &script));
+    let scripts: Vec<String> = scripts.map(|script| payload(&world, &script)).collect();
+    for script in &scripts {
+        shell(&world, &control, script);
+    }
     let _ = std::fs::remove_file(canary(&world));
     let user = payload(&world, &format!("{USER}{user}"));
     shell(&world, &control, &user);
     let works = canary(&world).exists();
     // The agent's script has to name the canary of its own world.
     let name = world.folder.path().join("canary");
-    let turns = [bash(&payload(&world, &script)), reply];
-    let other = World::new(Script::turns(turns)).await;
+    let turns = scripts.iter().map(|script| bash(script)).chain([reply]);
+    let conversation = turns.fold(Conversation::when(When::any()), Conversation::reply);
+    let other = World::new(Script::new().conversation(conversation)).await;
     set_up(&other, &other.work(), before);
     let _ = std::fs::remove_file(&name);
     let said = other.run(&["run", "go"]).await.expect(0).out;

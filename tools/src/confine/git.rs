@@ -11,6 +11,7 @@ mod named;
 mod on_entry;
 mod path_trace;
 mod programs;
+mod python;
 mod script;
 mod settings;
 mod tree;

@@ -73,7 +73,11 @@ impl Placeholders {
         data.retain(|data| *data != sandbox.workspace);
         let mut placeholders = Placeholders { folders: Vec::new() };
         for root in data.iter().chain(&sandbox.repository) {
-            placeholders.add(root, open_folder(root)?, &mut paths, &files);
+            let opened = open_folder(root).map_err(|error| {
+                let path = root.display();
+                io::Error::new(error.kind(), format!("{path} cannot be opened, so it cannot be protected: {error}. Make it readable with: chmod u+rwx {path}"))
+            });
+            placeholders.add(root, opened?, &mut paths, &files);
         }
         placeholders.add(&sandbox.workspace, workspace, &mut paths, &files);
         for folder in &placeholders.folders {

@@ -115,9 +115,10 @@ pub(super) fn makes_a_repository(workspace: &Path) -> Option<&'static str> {
 /// have removed `HEAD`, to restore it after other commands are done.
 pub(super) fn data_of(workspace: &Path) -> Vec<PathBuf> {
     let git = workspace.join(GIT);
+    // A folder that cannot be listed counts: a command may have closed it, and may open it again.
     let is_filled = |folder: &PathBuf| {
-        let found = folder.symlink_metadata().is_ok_and(|it| it.is_dir() && !is_placeholder(&it));
-        found && std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+        let is_folder = folder.symlink_metadata().is_ok_and(|it| it.is_dir());
+        is_folder && std::fs::read_dir(folder).map_or(true, |mut all| all.next().is_some())
     };
     let named = text_at(&git, POINTER).and_then(|text| {
         let folder = workspace.join(first_line(text.strip_prefix(GITDIR)?));

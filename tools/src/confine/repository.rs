@@ -41,7 +41,7 @@ impl Repository {
 #[must_use]
 pub fn has_git(folder: &Path) -> bool {
     let git = folder.join(GIT);
-    // A command can give any folder the mode of a placeholder, but only an empty folder counts as one.
+    // Only an empty folder counts as a placeholder, whatever its mode.
     let is_empty = || std::fs::read_dir(&git).is_ok_and(|mut all| all.next().is_none());
     match git.symlink_metadata() {
         Ok(found) => !(found.is_dir() && is_placeholder(&found) && is_empty()),

@@ -94,6 +94,10 @@ const NEVER_HERE: &[i64] = &[libc::SYS_kexec_file_load];
 /// Mode bits with which a program runs as the owner of its file, no matter which user starts it.
 const AS_OWNER: u32 = libc::S_ISUID | libc::S_ISGID;
 
+/// The mode bit that marks placeholders. If a command could set it, it could pass off its files as
+/// placeholders.
+const MARK: u32 = libc::S_ISVTX;
+
 /// Flags of `open` that create a file.
 const MAKES: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
 
@@ -109,6 +113,14 @@ const MODES: &[(i64, u32)] = &[
     (libc::SYS_creat, 1),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_mknod, 1),
+];
+
+/// Calls that create a folder, and the argument with the mode. The kernel ignores the bits of
+/// [`AS_OWNER`] here.
+const FOLDERS: &[(i64, u32)] = &[
+    (libc::SYS_mkdirat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mkdir, 1),
 ];
 
 /// Calls that set a mode if they create a file: the arguments with the flags and with the mode.
@@ -215,12 +227,14 @@ pub(super) fn always() -> Vec<Refusal> {
         on(libc::SYS_prlimit64, When::IsNot { argument: 0, value: 0 }),
     ]);
     // Outside the sandbox, other users could run such a file, and the agent's code would run as this user.
-    let bits = AS_OWNER;
-    let modes = MODES.iter();
-    refusals.extend(modes.map(|&(number, argument)| on(number, When::AnyBit { argument, bits })));
+    let set_mode = |calls: &[(i64, u32)], bits: u32| -> Vec<Refusal> {
+        calls.iter().map(|&(call, argument)| on(call, When::AnyBit { argument, bits })).collect()
+    };
+    refusals.extend(set_mode(MODES, AS_OWNER | MARK));
+    refusals.extend(set_mode(FOLDERS, MARK));
     let opens = OPENS.iter();
     refusals.extend(opens.map(|&(number, arguments)| {
-        on(number, When::AnyBits { arguments, bits: [MAKES, AS_OWNER] })
+        on(number, When::AnyBits { arguments, bits: [MAKES, AS_OWNER | MARK] })
     }));
     refusals
 }

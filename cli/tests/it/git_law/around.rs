@@ -42,6 +42,13 @@ async fn nothing_runs_that_an_agent_put_where_a_repository_around_its_own_looks(
             "git init -q $HOME/nr; git -C $HOME/nr commit -qm y --allow-empty",
         ),
         prepared(
+            "settings of a template, which a link leads to",
+            "mkdir $HOME/.tpl; git config --global init.templateDir $HOME/.tpl
+             echo > gc; ln -s $PWD/gc $HOME/.tpl/config",
+            "printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > gc",
+            "git init -q $HOME/nr; git -C $HOME/nr status",
+        ),
+        prepared(
             "a file that the outer repository includes",
             "git init -q ..; git -C .. config include.path $PWD/missing",
             "printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > missing",
@@ -49,6 +56,25 @@ async fn nothing_runs_that_an_agent_put_where_a_repository_around_its_own_looks(
         ),
     ])
     .await;
+}
+
+/// Prek obeys its settings in every folder, also in new ones.
+#[tokio::test]
+async fn settings_of_prek_appear_in_no_folder() {
+    let before = "mkdir -p .git/hooks sub; printf '#!/bin/sh\\nexec prek hook-impl\\n' > .git/hooks/pre-commit
+        chmod +x .git/hooks/pre-commit; echo old > sub/.pre-commit-config.yaml";
+    let calls = vec![
+        write("new/prek.toml", "x"),
+        bash(
+            "mkdir new; echo x > new/.pre-commit-config.yaml; echo x > sub/.pre-commit-config.yaml",
+        ),
+    ];
+    let world = calling(calls, before).await;
+    let said = world.run(&["run", "go"]).await.expect(0);
+    for name in ["new/prek.toml", "new/.pre-commit-config.yaml"] {
+        assert!(!world.work().join(name).exists(), "{name}: {}{}", said.out, said.err);
+    }
+    assert_eq!(world.read("sub/.pre-commit-config.yaml"), "old\n");
 }
 
 /// In a folder from which git takes hooks, agents change nothing.
@@ -59,6 +85,7 @@ async fn a_folder_of_hooks_is_only_read() {
         "git init -q ..; git -C .. config core.hooksPath ${PWD##*/}",
         "git init -q ..; rm -rf ../.git/hooks; ln -s $PWD ../.git/hooks",
         "mkdir $HOME/t; git config --global init.templateDir $HOME/t; ln -s $PWD $HOME/t/hooks",
+        "git config --global init.templateDir $PWD",
     ] {
         let calls = vec![write("pre-commit", "one"), bash("echo two > commit-msg")];
         let world = calling(calls, before).await;
@@ -67,6 +94,38 @@ async fn a_folder_of_hooks_is_only_read() {
             assert!(!world.work().join(name).exists(), "{before}: {}{}", said.out, said.err);
         }
     }
+}
+
+/// Python imports modules from the folder in which it runs. Hooks and filters run at the top of a checkout.
+#[tokio::test]
+async fn nothing_runs_that_an_agent_put_where_a_hook_or_a_filter_imports_modules() {
+    let hook = |line: &str| {
+        let hook = format!(
+            "mkdir -p .git/hooks; printf '#!/bin/sh\\n%s\\n' '{line}' > .git/hooks/pre-commit
+             chmod +x .git/hooks/pre-commit"
+        );
+        &*hook.leak()
+    };
+    let commit = "git commit -qm y --allow-empty";
+    // As the hook of pre-commit does it.
+    let installed = hook("PYTHON=/usr/bin/python3; exec \"$PYTHON\" -mjson.tool /dev/null");
+    let payload = "echo 'import os; os.system(\"PAYLOAD\")' > ";
+    let made = |name: &str| &*format!("{payload}{name}").leak();
+    check(&[
+        prepared("the module itself", hook("python3 -m strip"), made("strip.py"), commit),
+        prepared("a package", hook("python3 -m strip"), {
+            &*format!("mkdir strip; {payload}strip/__main__.py").leak()
+        }, commit),
+        prepared("another module", installed, made("argparse.py"), commit),
+        prepared("a text", hook("python3 -c \"import argparse\""), made("argparse.py"), commit),
+        prepared(
+            "a filter",
+            "git config filter.x.clean 'python3 -m json.tool'; echo '*.j filter=x' > .gitattributes",
+            made("argparse.py"),
+            "echo 1 > a.j; git add a.j",
+        ),
+    ])
+    .await;
 }
 
 /// Direnv loads `.envrc` when the user enters the folder, mise its own files, and lefthook runs scripts.

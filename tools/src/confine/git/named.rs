@@ -60,7 +60,7 @@ const RUNNERS: [(&str, &[&str]); 12] = [
         "pre-commit",
         &[".pre-commit-config.yaml", ".pre-commit-config.yml", ".pre-commit-hooks.yaml"],
     ),
-    ("prek", &["prek.toml", ".pre-commit-config.yaml", ".pre-commit-config.yml"]),
+    (PREK, &FOR_PREK),
     ("lefthook", &[".lefthook", ".lefthook-local"]),
     ("overcommit", &[".overcommit.yml", ".local-overcommit.yml", ".git-hooks"]),
     ("captainhook", &["captainhook.json", "captainhook.config.json"]),
@@ -124,6 +124,13 @@ const RUNNERS: [(&str, &[&str]); 12] = [
     ("githooks", &[".githooks"]),
 ];
 
+/// This program obeys its settings in every folder of a checkout.
+const PREK: &str = "prek";
+const FOR_PREK: [&str; 3] = ["prek.toml", ".pre-commit-config.yaml", ".pre-commit-config.yml"];
+
+/// The maximum number of folders to search for these settings.
+const FOLDERS: usize = 200_000;
+
 /// What git runs or obeys in the data of a repository. Each may be a link into a workspace.
 const OBEYED: [&str; 4] = ["hooks", "config", "config.worktree", "info/attributes"];
 
@@ -173,6 +180,13 @@ pub(super) fn named(
     for file in homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name))) {
         follow(&file, homes, &mut read, &mut users);
     }
+    // Git copies the settings of a template into every new repository.
+    let around = Places { workspace, homes, folders: vec![workspace.to_owned()], made };
+    let templates = users.iter().filter(|(_, setting)| is_template(setting));
+    let templates = templates.flat_map(|(file, setting)| paths(setting, file, &around));
+    for template in templates.collect::<Vec<_>>() {
+        follow(&template.join("config"), homes, &mut read, &mut users);
+    }
     let mut places: Vec<(PathBuf, String)> = Vec::new();
     let mut hooks: BTreeSet<PathBuf> = BTreeSet::new();
     for Checkout { data, top } in checkouts {
@@ -199,15 +213,14 @@ pub(super) fn named(
         }
     }
     // If there is no repository yet, the user's own settings apply all the same.
-    let around = Places { workspace, homes, folders: vec![workspace.to_owned()], made };
     for (file, setting) in &users {
         let named = paths(setting, file, &around);
-        // Git copies the hooks of a template into every new repository.
-        if setting.section == "init" && setting.name == "templatedir" {
+        if is_template(setting) {
             let copied: Vec<PathBuf> = named.iter().map(|folder| folder.join("hooks")).collect();
             places.extend(copied.iter().flat_map(|folder| named_by_hooks(folder, &around)));
-            hooks.extend(copied.iter().cloned());
-            places.extend(because_of(setting, copied));
+            hooks.extend(copied.iter().chain(&named).cloned());
+            let settings = named.iter().map(|folder| folder.join("config"));
+            places.extend(because_of(setting, copied.into_iter().chain(settings).collect()));
         }
         if setting.section == "core" && setting.name == "hookspath" {
             hooks.extend(named.iter().cloned());
@@ -258,6 +271,11 @@ fn follow(file: &Path, homes: &[PathBuf], read: &mut usize, all: &mut Vec<(PathB
     }
 }
 
+/// Returns true for the setting that names a folder which git copies into every new repository.
+fn is_template(setting: &Setting) -> bool {
+    setting.section == "init" && setting.name == "templatedir"
+}
+
 fn is_include(setting: &Setting) -> bool {
     ["include", "includeif"].contains(&setting.section.as_str()) && setting.name == "path"
 }
@@ -298,6 +316,7 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
         return Vec::new();
     }
     let mut named = around.named_by_line(value);
+    named.extend(around.imported_by(value));
     // A shell runs what begins with `!`. In it, an interpreter may complete the name of a file.
     if let Some(line) = value.strip_prefix('!') {
         named.extend(around.run_by_script(line));
@@ -332,6 +351,7 @@ fn named_by_hooks(folder: &Path, around: &Places) -> Vec<(PathBuf, String)> {
         let text = text_at(&hook, MOST).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         places.run_by_script(&text).into_iter().for_each(&mut add);
+        places.imported_by(&text).into_iter().for_each(&mut add);
         let mut settings = told_by_files(&text, &places);
         let mut seen = BTreeSet::new();
         let entered = || places.folders_of(&text).into_iter().collect::<Vec<_>>();
@@ -349,6 +369,7 @@ fn named_by_hooks(folder: &Path, around: &Places) -> Vec<(PathBuf, String)> {
                     settings.extend(named.filter(|path| is_settings(path)));
                 }
                 places.run_by_settings(&text).into_iter().for_each(&mut add);
+                places.imported_by(&text).into_iter().for_each(&mut add);
             }
             add(file);
         }
@@ -382,7 +403,29 @@ fn told_by_files(text: &str, places: &Places) -> Vec<PathBuf> {
     let named = places.named_by_line(text).into_iter().filter(|path| is_settings(path));
     let folders = places.folders_of(text);
     let usual = folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name)));
-    usual.chain(named).collect()
+    let below = if text.contains(PREK) { below(places, &FOR_PREK) } else { Vec::new() };
+    usual.chain(named).chain(below).collect()
+}
+
+/// All files in the workspace with one of these names.
+fn below(places: &Places, names: &[&str]) -> Vec<PathBuf> {
+    let is_named = |name: &OsStr| names.iter().any(|it| name == *it);
+    let made = places.made.filter(|path| path.file_name().is_some_and(is_named));
+    let mut found: Vec<PathBuf> = made.map(Path::to_owned).into_iter().collect();
+    let mut folders = vec![places.workspace.to_owned()];
+    let mut searched = 0;
+    while let Some(folder) = folders.pop().filter(|_| searched < FOLDERS) {
+        searched += 1;
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_named(&entry.file_name()) {
+                found.push(entry.path());
+            } else if is_folder && entry.file_name() != ".git" {
+                folders.push(entry.path());
+            }
+        }
+    }
+    found
 }
 
 /// The folders in which lefthook's settings say that its scripts are.

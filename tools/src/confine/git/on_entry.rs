@@ -13,8 +13,9 @@ const ENVRC: &str = ".envrc";
 const MOST: u64 = 1 << 20;
 
 /// What a `.envrc` calls, and the files that these programs obey.
-const CALLED: [(&str, &[&str]); 5] = [
+const CALLED: [(&str, &[&str]); 6] = [
     ("use flake", &["flake.nix", "flake.lock", ".direnv"]),
+    ("print-dev-env", &["flake.nix", "flake.lock"]),
     ("use nix", &["shell.nix", "default.nix", ".direnv"]),
     ("use guix", &["guix.scm", "manifest.scm"]),
     ("devenv", &["devenv.nix", "devenv.local.nix", "devenv.yaml", "devenv.local.yaml", ".devenv"]),
@@ -59,8 +60,10 @@ pub(super) fn obeyed(
 /// The files that the `.envrc` with this text loads.
 fn loaded(text: &str, places: &Places) -> Vec<PathBuf> {
     let mut all = places.run_by_script(text);
-    // Both `use flake` and `use_flake` are right.
-    let text = text.replace("use_", "use ");
+    // Both `use flake` and `use_flake` are right, with any blanks between.
+    let spaced: Vec<String> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let text = spaced.join("\n").replace("use_", "use ");
     let called = CALLED.iter().filter(|(call, _)| text.contains(call));
     let names: Vec<&str> = called.flat_map(|(_, names)| names.iter().copied()).collect();
     if names.is_empty() {
@@ -71,7 +74,7 @@ fn loaded(text: &str, places: &Places) -> Vec<PathBuf> {
     // Nix also writes `path:./nix#shell`.
     let words = words(&text, WORDS).into_iter().map(|word| {
         let word = word.text.strip_prefix("path:").unwrap_or(word.text);
-        word.split('#').next().unwrap_or(word)
+        word.split(['#', '?']).next().unwrap_or(word)
     });
     let named = words.flat_map(|word| places.places(word, &folders));
     let named: Vec<PathBuf> = named.collect();
@@ -135,6 +138,8 @@ mod tests {
             ("use_flake ./sub/nix", vec!["flake.nix", "sub/nix/flake.nix"]),
             ("use flake path:./sub/nix", vec!["flake.nix", "sub/nix/flake.nix"]),
             ("use flake \"./sub/nix#dev\"", vec!["flake.nix", "sub/nix/flake.nix"]),
+            ("use  flake\t./sub/nix?dir=a", vec!["flake.nix", "sub/nix/flake.nix"]),
+            ("eval \"$(nix print-dev-env ./sub/nix)\"", vec!["flake.nix", "sub/nix/flake.nix"]),
             ("use nix d.nix", vec!["d.nix"]),
             ("dotenv; dotenv_if_exists .env; watch_file x.sh; layout python3", vec![]),
             ("PATH_add sub; export A=x.sh B=$(cat sub/y)", vec![]),
