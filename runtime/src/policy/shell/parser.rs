@@ -1,12 +1,13 @@
 //! The grammar: lists, pipelines, simple commands, redirections, words. Compound commands are split into their simple
 //! commands; their keywords only separate.
 
+use super::joined::Joined;
 use super::names::{DECLARING, integers, is_calculated};
 use super::scope::{Between, Scope};
 use super::values::{Value, Values, variables};
 use super::word::{Draft, Piece, Word, is_variable};
 use super::{Script, ScriptContext, Setting};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Where a list ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,11 @@ pub(super) type Step<T> = Result<T, Lost>;
 
 pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
+    joined: &'t Joined<'t>,
+    /// Removed line ends that the shell keeps. If there are any, the text must be read again with them.
+    pub(super) kept: BTreeSet<usize>,
+    /// How often texts may still be read again.
+    pub(super) readings: usize,
     pub(super) at: usize,
     pub(super) depth: u32,
     pub(super) place: ScriptContext,
@@ -64,6 +70,13 @@ pub(super) struct HereDocument {
     is_expanded: bool,
 }
 
+impl HereDocument {
+    /// Returns the line as the shell compares it with the end.
+    fn bare<'l>(&self, line: &'l str) -> &'l str {
+        if self.is_indented { line.trim_start_matches('\t') } else { line }
+    }
+}
+
 /// Words at the beginning of a command that are not commands.
 const KEYWORDS: [&str; 13] = [
     "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "{", "}", "function",
@@ -76,9 +89,12 @@ pub(super) const TELLING: [&str; 12] = [
 ];
 
 impl<'t> Parser<'t> {
-    pub(super) fn new(text: &'t str, depth: u32, place: ScriptContext) -> Self {
+    pub(super) fn new(joined: &'t Joined<'t>, depth: u32, place: ScriptContext) -> Self {
         Parser {
-            text,
+            text: &joined.text,
+            joined,
+            kept: BTreeSet::new(),
+            readings: 0,
             at: 0,
             depth,
             place,
@@ -194,15 +210,31 @@ impl<'t> Parser<'t> {
         found
     }
 
-    /// Skips blanks, continued lines and comments.
+    /// Keeps the line ends that were removed between two positions. Fails if there are any: then the rest of the text
+    /// is not what the shell sees.
+    pub(super) fn keep_lines(&mut self, from: usize, to: usize) -> Step<()> {
+        self.keep(self.joined.removed(from, to))
+    }
+
+    fn keep(&mut self, removed: Vec<usize>) -> Step<()> {
+        let is_complete = removed.is_empty();
+        self.kept.extend(removed);
+        if is_complete { Ok(()) } else { Err(Lost) }
+    }
+
+    /// Skips blanks and comments.
     pub(super) fn skip_blanks(&mut self) {
         loop {
             match self.peek() {
                 Some(' ' | '\t') => self.at += 1,
-                Some('\\') if self.rest().starts_with("\\\n") => self.at += 2,
                 Some('#') => {
-                    let end = self.rest().find('\n').unwrap_or(self.rest().len());
-                    self.at += end;
+                    let begin = self.at + 1;
+                    self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+                    // The comment ends with the first line; the shell may join the others.
+                    let first = self.joined.removed(begin, self.at).into_iter().take(1).collect();
+                    if self.keep(first).is_err() {
+                        self.at = self.text.len();
+                    }
                 }
                 _ => return,
             }
@@ -456,7 +488,14 @@ impl<'t> Parser<'t> {
             self.values.lose();
         }
         let value = match self.eat("(") {
-            true => Value::Array(self.array()?),
+            true => {
+                let elements = self.array()?;
+                // Anything else would go on with the word.
+                if !self.peek().is_none_or(|next| " \t\n;&|)".contains(next)) {
+                    return Err(Lost);
+                }
+                Value::Array(elements)
+            }
             false => Value::Text(draft.value()),
         };
         if name != "IFS" {
@@ -615,6 +654,10 @@ impl<'t> Parser<'t> {
     /// Parses the here-documents of the line that has just ended.
     fn here_documents(&mut self) -> Step<()> {
         for document in std::mem::take(&mut self.pending) {
+            if !document.is_expanded {
+                let is_end = |line: &str| document.bare(line) == document.end;
+                self.keep(self.joined.removed_from_lines(self.at, is_end))?;
+            }
             let mut body = String::new();
             loop {
                 if self.rest().is_empty() {
@@ -622,9 +665,13 @@ impl<'t> Parser<'t> {
                 }
                 let line = self.rest().split('\n').next().unwrap_or_default();
                 self.at = (self.at + line.len() + 1).min(self.text.len());
-                let bare = if document.is_indented { line.trim_start_matches('\t') } else { line };
+                let bare = document.bare(line);
                 if bare == document.end {
                     break;
+                }
+                // In a substitution, the shell may end the document here and go on with the rest of the line.
+                if self.depth > 0 && bare.starts_with(&document.end) {
+                    return Err(Lost);
                 }
                 body.push_str(line);
                 body.push('\n');

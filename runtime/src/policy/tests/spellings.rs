@@ -1,0 +1,174 @@
+//! Ways to write a command so that the shell, or a program, reads it in another way than Posse might.
+#![allow(clippy::disallowed_methods, reason = "bash itself is what the parser is held against")]
+
+use super::*;
+use proptest::prelude::*;
+use std::process::{Command, Stdio};
+
+/// Checks that no command passes a denial of `touch`, attended or not.
+#[track_caller]
+fn found(commands: &[&str]) {
+    let passes = |command: &&&str| {
+        let case = || Case::new().mode(Mode::Bypass).deny(&["Bash(touch:*)"]);
+        kind(&case().bash(command)) != Kind::Deny
+            || kind(&case().attended().bash(command)) == Kind::Allow
+    };
+    let passed: Vec<_> = commands.iter().filter(passes).collect();
+    assert!(passed.is_empty(), "{passed:#?}");
+}
+
+/// Checks that commands run beside a denial of `touch`.
+#[track_caller]
+fn runs(commands: &[&str]) {
+    for command in commands {
+        let ruling = Case::new().mode(Mode::Bypass).deny(&["Bash(touch:*)"]).bash(command);
+        assert_eq!(kind(&ruling), Kind::Allow, "{command}: {ruling:?}");
+    }
+}
+
+#[test]
+fn lines_are_joined_before_anything_is_read() {
+    let commands = [
+        "ls \"$\\\n(touch c)\"",
+        "echo $\\\n'a\\' '; touch c #'",
+        "echo x$\\\n'a\\' '; touch c #'",
+        "git diff \"$\\\n(touch c)\"",
+        "git log --format=\"$\\\n(touch c)\"",
+        "grep x \"$\\\n{x:-$\\\n(touch c)}\" a",
+        "echo \"$\\\n((a[$\\\n(touch c)]))\"",
+        "echo \"$\\\n[a[$\\\n(touch c)]]\"",
+        "echo \"$\\\n\\\n(touch c)\"",
+        "echo \"${x:-$\\\n(touch c)}\"",
+        "echo ${x:-\"$\\\n(touch c)\"}",
+        "echo \"`echo \\\"$\\\n(touch c)\\\"`\"",
+        "echo `echo 'a\\\n'; tou\\\nch c`",
+        "echo \"$(echo \"$\\\n(touch c)\")\"",
+        "cat <<E\n$\\\n(touch c)\nE",
+        "cat <<E\n`echo;tou\\\nch c`\nE",
+        "cat <<< \"$\\\n(touch c)\"",
+        "case \"$\\\n(touch c)\" in x) ;; esac",
+        "[[ \"$\\\n(touch c)\" ]]",
+        "for i in \"$\\\n(touch c)\"; do :; done",
+        "x=\"$\\\n(touch c)\"",
+        "x=echo; xy=touch; $x\\\ny c",
+        "x=echo; xy=touch; \"$x\\\ny\" c",
+        "(\\\n('a[$(touch c)]'))",
+        "echo $(\\\n('a[$(touch c)]'))",
+        "ls &\\\n& touch c",
+        "ls |\\\n| touch c",
+        "cat <\\\n(touch c)",
+        "cat <\\\n<E\n$(touch c)\nE",
+        "to\\\nuch c",
+        "ls # a\\\ntouch c",
+        "ls # a\\\n\\\ntouch c",
+        "ls # a \\\n b $\\\n(\ntouch c",
+        "ls #\\\ntouch c",
+        "ls 'a\\\n'; touch c",
+        "ls 'a\\\n' # \\\ntouch c",
+        "cat <<'E'\na\\\nE\ntouch c",
+        "cat <<'E'\nE\\\n\nE\ntouch c",
+        "cat <<'E' <<F\n\\\nE\n\\\nF\ntouch c",
+        "ls \\\\\ntouch c",
+        "ls 'a'\\''\\\n'; touch c #'",
+        "bash -c 'ls \"$\\\n(touch c)\"'",
+        "eval 'to\\\nuch c'",
+    ];
+    found(&commands);
+    // No rule for another program allows them, either.
+    let rules = ["Bash(ls:*)", "Bash(echo:*)", "Bash(git:*)", "Bash(grep:*)", "Bash(cat:*)"];
+    for command in commands {
+        let ruling = Case::new().allow(&rules).bash(command);
+        assert_eq!(kind(&ruling), Kind::Deny, "{command}");
+        let ruling = Case::new().allow(&rules).attended().bash(command);
+        assert_eq!(kind(&ruling), Kind::Ask, "{command}");
+        let ruling = Case::new().scope(&rules).mode(Mode::Bypass).bash(command);
+        assert_eq!(kind(&ruling), Kind::Deny, "{command}");
+    }
+}
+
+#[test]
+fn ordinary_commands_of_several_lines_are_understood() {
+    runs(&[
+        "cargo test \\\n  --workspace \\\n  --locked",
+        "ls &&\\\necho b ||\\\necho c |\\\nwc",
+        "ls && \\\n  echo b",
+        "curl -sS \\\n  -H 'A: b' \\\n  https://example.org",
+        "sed -i '/x/a\\\ntext' f",
+        "sed 's/a/b\\\nc/' f",
+        "cat > x.c <<'EOF'\n#define A(b) \\\n  do { b; } while (0)\n#define C \\\nD\nEOF\nls",
+        "cat <<EOF\nRUN a && \\\n    b\nEOF\nls",
+        "ls # it ends here \\\necho b",
+        "git commit -m \"$(cat <<'EOF'\nFix the parser\n\nIt (also) reads \\\nlines.\nEOF\n)\"",
+        "(cat <<E\nx)\nE\n)",
+        "a=(1 2) && echo \"${a[@]}\"; b=(3); (c=(4)) | cat",
+        "declare -a a=(\n  1 \\\n  2\n)\necho \"${a[0]}\"",
+        "for x in a \\\n  b; do echo \"$x\"; done",
+        "n=$((1 + \\\n  2)); echo \"$n\"",
+    ]);
+    let case = Case::new().allow(&["Bash(echo:*)", "Bash(grep:*)"]);
+    for command in
+        ["echo a \\\n  b", "echo a &&\\\necho b", "grep 'a\\\nb' f", "ec\\\nho \"a\\\nb\""]
+    {
+        check(&case.bash(command), Kind::Allow);
+    }
+}
+
+/// Each text that is read again counts once, however deep it is.
+#[test]
+fn a_command_with_very_many_kept_lines_is_judged() {
+    let quoted = |backslashes: usize| format!("'{}\n' ", "\\".repeat(backslashes)).repeat(70);
+    runs(&[&format!("ls {}", "'a\\\n' ".repeat(40))]);
+    let deep = format!(
+        "ls `ls \\`ls \\\\\\`ls {}\\\\\\` {}\\` {}` {}",
+        quoted(8),
+        quoted(4),
+        quoted(2),
+        quoted(1)
+    );
+    found(&[&format!("ls {}; touch c", quoted(1)), &format!("{deep}; touch c")]);
+}
+
+#[test]
+fn a_command_behind_the_end_of_a_document_or_an_array_is_found() {
+    found(&[
+        "cat <<E\nE\\\n\ntouch c\nE",
+        "cat <<EOF\nEO\\\nF\ntouch c\nEOF",
+        "cat <<-E\n\tE\\\n\n\ttouch c\n\tE",
+        "cat <<E\nx\\\\\nE\ntouch c",
+        "echo $(cat <<E\nE touch c)\nE\n)",
+        "echo $(cat <<'E'\nE touch c)\nE\n)",
+        "cat <(cat <<E\nE touch c)\nE\n)",
+        "echo $(cat <<-E\n\tE touch c)\nE\n)",
+        "a=(1)#x; touch c",
+        "a=()#; touch c",
+        "a+=(1)#x; touch c",
+        "declare a=(1)#x; touch c",
+        "export a=(1)#b; touch c",
+        "a=(1)\\\n#x; touch c",
+    ]);
+}
+
+/// Returns the words of a simple command as bash expands them.
+fn bash_words(text: &str) -> Option<Vec<String>> {
+    let script = format!("printf '%s\\0' {text}");
+    let mut command = Command::new("bash");
+    let output = command.args(["--norc", "-c", &script]).stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    output.status.success().then(|| text.split_terminator('\0').map(str::to_owned).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// Joined lines become the words that bash makes of them.
+    #[test]
+    fn words_of_joined_lines_are_those_of_bash(text in "([ab'\" #]|\\\\\n|\\\\|\\$){1,14}") {
+        let command = super::super::command::Command::parse(&format!("echo {text}"));
+        let Some(words) = command.only() else { return Ok(()) };
+        let ours: Option<Vec<&str>> = words[1..].iter().map(shell::Word::exact).collect();
+        if let Some(ours) = ours.filter(|ours| !ours.is_empty()) {
+            let ours: Vec<String> = ours.into_iter().map(str::to_owned).collect();
+            prop_assert_eq!(Some(ours), bash_words(&text));
+        }
+    }
+}
