@@ -183,8 +183,16 @@ pub(super) fn find(words: &[Word]) -> Runs {
     }
 }
 
+/// Shells that take `-o name` anywhere in a group of letters, as POSIX says.
+const PLAIN: [&str; 5] = ["sh", "bash", "rbash", "dash", "ash"];
+
+/// Long options of bash, which it also accepts with one dash.
+const LONG: &str = "debug debugger dump-po-strings dump-strings help init-file login noediting noprofile norc posix \
+     pretty-print protected rcfile restricted verbose version wordexp";
+
 /// Returns what a shell runs: a file, its input, or the code after `-c`.
 pub(super) fn shell(words: &[Word]) -> Runs {
+    let is_plain = words[0].program().is_some_and(|name| PLAIN.contains(&base(name)));
     let (mut is_code, mut ended) = (false, false);
     let mut arguments = words[1..].iter();
     while let Some(word) = arguments.next() {
@@ -196,20 +204,28 @@ pub(super) fn shell(words: &[Word]) -> Runs {
         };
         match text {
             "-" | "--" if !ended => ended = true,
-            _ if !ended && text.len() > 1 && text.starts_with(['-', '+']) => {
+            _ if !ended && text.starts_with(['-', '+']) => {
                 let letters = !text.starts_with("--");
                 is_code |= letters && text.contains('c');
                 // `-C` of fish runs a command before all others.
                 let asks = letters && text.contains(['s', 'C']);
-                if asks || text.starts_with("--init-command") || changes_reading(word) {
+                let is_long = letters && LONG.split(' ').any(|known| known == &text[1..]);
+                // Other shells take a value from the same word: the code, or the name of an option.
+                let is_glued = letters
+                    && text.find(['c', 'o', 'O']).is_some_and(|at| at + 1 < text.len())
+                    || text.starts_with("--c");
+                let is_foreign = !is_plain && (is_glued || text.starts_with("--init-command"));
+                if asks || is_long || is_foreign || changes_reading(word) {
                     return Runs::Anything;
                 }
                 // With `nullglob`, a pattern may expand to no word.
                 let changes = |it: &Word| {
                     changes_reading(it) || may_be_input(it) || it.exact() == Some("nullglob")
                 };
-                if is_valued(text) && arguments.next().is_none_or(changes) {
-                    return Runs::Anything;
+                for _ in 0..values(text) {
+                    if arguments.next().is_none_or(changes) {
+                        return Runs::Anything;
+                    }
                 }
             }
             code if is_code => return Runs::Code(code.to_owned()),
@@ -229,9 +245,10 @@ pub(super) fn changes_reading(word: &Word) -> bool {
     NAMES.contains(&text) || letters && text.contains(['H', 'k'])
 }
 
-/// True when the value of an option of a shell is the next word: `-o pipefail`, also in `-eo
-/// pipefail`.
-fn is_valued(text: &str) -> bool {
-    ["--rcfile", "--init-file"].contains(&text)
-        || !text.starts_with("--") && text.ends_with(['o', 'O'])
+/// Returns how many of the next words are values of an option of a shell: one for each `o`, as in `-eoc pipefail`.
+fn values(text: &str) -> usize {
+    match text.starts_with("--") {
+        true => usize::from(["--rcfile", "--init-file"].contains(&text)),
+        false => text.matches(['o', 'O']).count(),
+    }
 }

@@ -148,6 +148,43 @@ fn a_command_behind_the_end_of_a_document_or_an_array_is_found() {
     ]);
 }
 
+#[test]
+fn code_behind_the_options_of_a_shell_is_found() {
+    found(&[
+        "bash -c + 'touch c'",
+        "sh -c + 'touch c'",
+        "dash -c + 'touch c'",
+        "bash + -c 'touch c'",
+        "bash -c + + 'touch c'",
+        "bash -c +- 'touch c'",
+        "bash -eoc pipefail 'touch c'",
+        "bash -euoc pipefail 'touch c'",
+        "bash +oc posix 'touch c'",
+        "bash -oO posix extglob -c 'touch c'",
+        "bash -oo pipefail posix -c 'touch c'",
+        "bash -ooc pipefail posix 'touch c'",
+        "bash -ocO posix extglob 'touch c'",
+        "bash -o posix -oc pipefail 'touch c'",
+        "bash -c -oo posix pipefail 'touch c'",
+        "bash -rcfile x -c 'touch c'",
+        "bash -norc -c 'touch c'",
+        "fish '-ctouch c'",
+        "fish --command 'touch c'",
+        "fish --comm='touch c'",
+        "zsh -oc 'touch c'",
+    ]);
+    runs(&[
+        "bash -c 'ls x'",
+        "bash -euo pipefail -c 'ls x'",
+        "bash -lc 'ls x'",
+        "bash --norc -ec 'ls x'",
+        "sh -ec 'ls x'",
+        "bash +x a.sh",
+        "zsh -lc 'ls x'",
+        "fish -c 'ls x'",
+    ]);
+}
+
 /// Returns the words of a simple command as bash expands them.
 fn bash_words(text: &str) -> Option<Vec<String>> {
     let script = format!("printf '%s\\0' {text}");
