@@ -5,7 +5,7 @@ use super::joined::Joined;
 use super::names::{DECLARING, integers, is_calculated};
 use super::scope::{Between, Scope};
 use super::values::{Value, Values, variables};
-use super::word::{Draft, Piece, Word, is_variable};
+use super::word::{Draft, Word, is_variable};
 use super::{Script, ScriptContext, Setting};
 use std::collections::{BTreeSet, HashSet};
 
@@ -120,7 +120,7 @@ impl<'t> Parser<'t> {
 
     /// Replaces variables by their values.
     pub(super) fn finish(mut self) -> Script {
-        self.answer_arguments();
+        let runs_arguments = self.answer_arguments();
         for command in &self.drafts {
             let is_function = |draft: &Draft| self.functions.contains(&draft.text);
             let passes_on = |draft: &Draft| ["command", "builtin"].contains(&draft.text.as_str());
@@ -131,8 +131,12 @@ impl<'t> Parser<'t> {
         if !self.evaluated.iter().all(|name| self.values.is_number(name)) {
             self.script.note_unclear("it evaluates a variable");
         }
-        for command in &self.drafts {
-            self.script.commands.extend(self.values.commands(command));
+        for command in std::mem::take(&mut self.drafts) {
+            let ways = self.values.commands(&command);
+            if runs_arguments {
+                self.note_hidden_call(&command, &ways);
+            }
+            self.script.commands.extend(ways);
             if self.script.commands.len() > 4 * super::MOST {
                 self.script.note_unclear("it has too many commands to be judged");
                 break;
@@ -150,42 +154,6 @@ impl<'t> Parser<'t> {
             }
         }
         self.script
-    }
-
-    /// Resolves functions that run their arguments, by the arguments of their calls.
-    fn answer_arguments(&mut self) {
-        let is_answered = |command: &Vec<Draft>| {
-            let pieces = command.first().map(|head| head.pieces.as_slice());
-            matches!(pieces, Some([Piece::Arguments | Piece::Argument]))
-        };
-        if self.place == ScriptContext::Command || !self.drafts.iter().any(is_answered) {
-            return;
-        }
-        let (asking, commands): (Vec<_>, Vec<_>) = self.drafts.drain(..).partition(is_answered);
-        self.drafts = commands;
-        let mut answers = Vec::new();
-        for command in &self.drafts {
-            let Some((head, arguments)) = command.split_first() else { continue };
-            // An unknown command may be `set`.
-            let may_set = ["set", "command", "builtin"].contains(&head.text.as_str())
-                || head.word().is_none();
-            if !self.functions.contains(&head.text) && !may_set {
-                continue;
-            }
-            for (at, asked) in
-                (0..arguments.len()).flat_map(|at| asking.iter().map(move |it| (at, it)))
-            {
-                let end = match asked[0].pieces[0] {
-                    Piece::Argument => at + 1,
-                    _ => arguments.len(),
-                };
-                let mut answer = [&arguments[at..end], &asked[1..]].concat();
-                // The parser has not parsed it as a command.
-                answer[0].quote();
-                answers.push(answer);
-            }
-        }
-        self.drafts.extend(answers);
     }
 
     pub(super) fn peek(&self) -> Option<char> {
@@ -412,6 +380,13 @@ impl<'t> Parser<'t> {
             words.push(draft);
         }
         let declares = words.first().is_some_and(|head| DECLARING.contains(&head.text.as_str()));
+        // Such a command may fail. Then the variable keeps its value, which may come from outside.
+        let prints =
+            |word: &Draft| word.text.starts_with('-') && word.text.contains(['p', 'f', 'F']);
+        let is_local = words.first().is_some_and(|head| head.text == "local");
+        let sets = self.place == ScriptContext::Call
+            && !words.iter().any(prints)
+            && !(is_local && self.functions.is_empty());
         let is_exported = !words.is_empty();
         // An `IFS` that is set only for `read` splits nothing else.
         let reads = words.first().is_some_and(|it| ["read", "mapfile"].contains(&&*it.text));
@@ -421,7 +396,7 @@ impl<'t> Parser<'t> {
             if name == "IFS" && !reads {
                 self.values.lose();
             }
-            if is_plain && (words.is_empty() || declares) {
+            if is_plain && (words.is_empty() || declares && sets) {
                 self.scope.set(name);
             }
         }
@@ -438,6 +413,10 @@ impl<'t> Parser<'t> {
     /// Notes a function after its name and parentheses.
     fn define(&mut self, name: String) -> Step<()> {
         self.script.note_beyond("it defines a function");
+        // The shell calls it for every unknown command.
+        if name == "command_not_found_handle" {
+            self.script.note_unclear("it decides what unknown commands run");
+        }
         if TELLING.contains(&name.as_str()) {
             self.script.note_unclear("a function takes the place of a program");
         }

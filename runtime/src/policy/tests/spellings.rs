@@ -185,6 +185,54 @@ fn code_behind_the_options_of_a_shell_is_found() {
     ]);
 }
 
+#[test]
+fn a_call_of_a_function_that_is_not_written_out_is_found() {
+    found(&[
+        "f(){ \"$@\"; }; eval 'f touch c'",
+        "f(){ \"$@\"; }; eval f touch c",
+        "f(){ \"$1\" c; }; eval 'f touch'",
+        "f(){ \"$@\"; }; command eval 'f touch c'",
+        "f(){ \"$@\"; }; eval 'eval \"f touch c\"'",
+        "f(){ \"$@\"; }; f eval 'f touch c'",
+        "f(){ \"$@\"; }; export -f f; bash -c 'f touch c'",
+        "f(){ \"$@\"; }; declare -fx f; bash -c 'f touch c'",
+        "set -a; f(){ \"$@\"; }; bash -c 'f touch c'",
+        "set -o allexport; f(){ \"$@\"; }; bash -c 'f touch c'",
+        "f(){ \"$@\"; }; export -f f; echo c | xargs -I{} bash -c 'f touch {}'",
+        "f(){ \"$@\"; }; y='f touch c'; $y",
+        "f(){ \"$@\"; }; y=f; $y touch c",
+        "f(){ \"$@\"; }; y=f; \"$y\" touch c",
+        "y='set -- touch c'; $y; \"$@\"",
+        "f(){ \"$@\"; }; trap 'f touch c' EXIT",
+        "f(){ \"$@\"; }; trap -- 'f touch c' EXIT",
+        "f(){ \"$@\"; }; shopt -s expand_aliases\nalias g='f touch c'\ng",
+        "f(){ \"$@\"; }; compgen -F f touch",
+        "f(){ \"$@\" touch c; }; f f",
+        "command_not_found_handle(){ shift; \"$@\"; }; nope touch c",
+        "command_not_found_handle(){ ls; }; nope touch c",
+    ]);
+    runs(&[
+        "run() { \"$@\"; }; run ls x",
+        "run() { \"$@\"; }; trap 'rm -f x' EXIT; run ls x",
+        "clean() { rm -f x; }; run() { \"$@\"; }; trap clean EXIT; run ls",
+        "run() { \"$@\"; }; export A=b; run ls",
+        "run() { \"$@\"; }; set -euo pipefail; run ls",
+    ]);
+}
+
+#[test]
+fn a_value_that_a_failed_declaration_leaves_is_found() {
+    found(&[
+        "export y; read y < <(echo touch); bash -c 'local y=ls; $y c'",
+        "export y; read y < <(echo touch); bash -c 'readonly y; declare y=ls; $y c'",
+        "export y; read y < <(echo touch); bash -c 'declare -p y=ls; $y c'",
+        "export y; read y < <(echo touch); bash -c 'declare -f y=ls; $y c'",
+        "local y=ls; $y c",
+        "declare -p y=ls; $y c",
+    ]);
+    runs(&["bash -c 'y=ls; $y c'", "f() { local y=ls; $y c; }; f", "declare y=ls; $y c"]);
+}
+
 /// Returns the words of a simple command as bash expands them.
 fn bash_words(text: &str) -> Option<Vec<String>> {
     let script = format!("printf '%s\\0' {text}");
