@@ -14,6 +14,7 @@ mod values;
 mod word;
 
 pub(crate) use names::{is_calculated, is_number, settings};
+pub(crate) use parser::TELLING;
 pub(crate) use word::Word;
 
 use super::odd::odd;

@@ -84,7 +84,7 @@ const KEYWORDS: [&str; 13] = [
 ];
 
 /// Programs with partly known output: a function must not replace them.
-pub(super) const TELLING: [&str; 12] = [
+pub(crate) const TELLING: [&str; 12] = [
     "wc", "nproc", "date", "seq", "grep", "mktemp", "pwd", "git", "which", "command", "type", "cd",
 ];
 
@@ -350,9 +350,13 @@ impl<'t> Parser<'t> {
                 && self.peek().is_some_and(|next| matches!(next, '<' | '>'))
                 && (bare.bytes().all(|byte| byte.is_ascii_digit()) || bare.starts_with('{'))
             {
-                let is_number = bare.bytes().all(|byte| byte.is_ascii_digit());
-                if !is_number {
+                if let Some(named) = bare.strip_prefix('{') {
                     self.script.note_beyond("it opens a file");
+                    match named.strip_suffix('}').filter(|name| is_variable(name)) {
+                        Some(name) => self.values.add(name, Value::Unknown),
+                        // The index of an array.
+                        None => self.script.note_unclear("it evaluates an expression"),
+                    }
                 }
                 match self.redirection()? {
                     true => continue,
