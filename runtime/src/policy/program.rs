@@ -13,7 +13,7 @@ mod table;
 mod variable;
 mod wrapper;
 
-pub(crate) use aliases::{command as command_name, may_mean};
+pub(crate) use aliases::{command as command_name, may_mean, other_program, other_spellings};
 pub(crate) use commands::offered;
 pub(crate) use git::without_places;
 pub(crate) use table::LOOKING;

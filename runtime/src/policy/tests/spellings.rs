@@ -310,6 +310,65 @@ fn a_program_that_another_runs_in_an_unusual_way_is_found() {
     ]);
 }
 
+#[test]
+fn a_rule_means_other_names_of_subcommands_and_options() {
+    for (rule, command) in [
+        ("Bash(rm -rf:*)", "rm -Rf x"),
+        ("Bash(rm -rf:*)", "rm -fR x"),
+        ("Bash(rm -rf:*)", "rm -R -f x"),
+        ("Bash(rm -rf:*)", "rm -vRf x"),
+        ("Bash(rm -rf:*)", "rm x -Rf"),
+        ("Bash(rm -rf *)", "rm -Rf x"),
+        ("Bash(rm -rf*)", "rm -Rf x"),
+        ("Bash(rm -rf*)", "rm -R -f x"),
+        ("Bash(rm -rf*)", "rm -f -r x"),
+        ("Bash(rm -rf x)", "rm -Rf x"),
+        ("Bash(rm -r:*)", "rm -R x"),
+        ("Bash(rm -Rf:*)", "rm -rf x"),
+        ("Bash(rm -R:*)", "/bin/rm -r x"),
+        ("Bash(docker run:*)", "docker container run x"),
+        ("Bash(docker run:*)", "docker -l debug container run x"),
+        ("Bash(docker run:*)", "docker container \"$x\" y"),
+        ("Bash(docker container run:*)", "docker run x"),
+        ("Bash(docker rm:*)", "docker container rm x"),
+        ("Bash(docker exec:*)", "docker container exec x y"),
+        ("Bash(docker rmi:*)", "docker image rm x"),
+        ("Bash(docker container:*)", "docker container run x"),
+        ("Bash(podman run:*)", "podman container run x"),
+        ("Bash(docker compose up:*)", "docker-compose up"),
+        ("Bash(docker compose down:*)", "docker-compose -f x down"),
+        ("Bash(docker-compose up:*)", "docker compose up -d"),
+        ("Bash(docker-compose up:*)", "docker-compose up"),
+        ("Bash(git push --force:*)", "git push -f r x"),
+        ("Bash(git push --force:*)", "git push -uf r x"),
+        ("Bash(git push --force:*)", "git push r x --force"),
+        ("Bash(git push --force:*)", "git push r +x"),
+        ("Bash(git push --force:*)", "git -C y push -f"),
+        ("Bash(git push -f:*)", "git push --force r x"),
+        ("Bash(git push -f:*)", "git push r +x"),
+        ("Bash(git push*--force*)", "git push -f r x"),
+    ] {
+        for case in [Case::new().deny(&[rule]), Case::new().ask(&[rule])] {
+            let ruling = case.mode(Mode::Bypass).bash(command);
+            assert_eq!(kind(&ruling), Kind::Deny, "{rule}: {command}");
+        }
+    }
+    for (rule, command) in [
+        ("Bash(rm -rf:*)", "rm -R x"),
+        ("Bash(rm -rf:*)", "rm -f x"),
+        ("Bash(docker run:*)", "docker container ls"),
+        ("Bash(docker run:*)", "docker-compose up"),
+        ("Bash(docker rm:*)", "docker image rm x"),
+        ("Bash(docker compose down:*)", "docker-compose up"),
+        ("Bash(git push --force:*)", "git push -u origin x"),
+        ("Bash(git push --force:*)", "git push --force-with-lease"),
+        ("Bash(git push --force:*)", "git stash push -m +x"),
+    ] {
+        let ruling = Case::new().mode(Mode::Bypass).deny(&[rule]).bash(command);
+        assert_eq!(kind(&ruling), Kind::Allow, "{rule}: {command}: {ruling:?}");
+    }
+}
+
 /// Returns the words of a simple command as bash expands them.
 fn bash_words(text: &str) -> Option<Vec<String>> {
     let script = format!("printf '%s\\0' {text}");
