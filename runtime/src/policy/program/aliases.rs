@@ -99,6 +99,9 @@ const GROUPED: [(&str, &str, &str); 35] = [
     ("image", "tag", "tag"),
 ];
 
+/// How many words are searched for a subcommand.
+const MOST: usize = 64;
+
 /// Returns another program with the commands of the program `name`.
 pub(crate) fn other_program(name: &str) -> Option<&'static str> {
     match name {
@@ -167,7 +170,7 @@ fn of_push(words: &[Word]) -> Vec<Vec<Word>> {
 /// Subcommands of docker have names with and without a group; `docker-compose` is `docker compose`.
 fn of_docker(words: &[Word]) -> Vec<Vec<Word>> {
     let mut all = Vec::new();
-    for at in 1..words.len() {
+    for at in 1..words.len().min(MOST) {
         // Options, and their values, may precede the subcommand.
         let is_subcommand = at == 1 || words[1].start().starts_with('-');
         let Some(text) = words[at].exact().filter(|_| is_subcommand) else { continue };

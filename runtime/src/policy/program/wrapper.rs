@@ -97,7 +97,7 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
     }
     let assigns = ["env", "sudo"].contains(known);
     let mut at = known.split(' ').count();
-    let (mut settings, mut replaced) = (Vec::new(), None);
+    let (mut settings, mut replaced, mut ended) = (Vec::new(), None, false);
     while let Some(word) = words.get(at) {
         let text = match word {
             Word::Exact(text) => text.as_str(),
@@ -105,11 +105,13 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
             known if assigns && known.start().contains('=') => known.start(),
             _ => return None,
         };
-        if text == "--" {
+        if text == "--" && !ended {
             at += 1;
-            break;
+            // Settings may follow.
+            ended = true;
+            if assigns { continue } else { break }
         }
-        if !text.starts_with('-') {
+        if ended || !text.starts_with('-') {
             if !assigns || !text.contains('=') {
                 break;
             }

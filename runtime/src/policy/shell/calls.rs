@@ -83,7 +83,11 @@ impl Parser<'_> {
                 Some(Word::Exact(text)) => {
                     text.starts_with(['-', '+']) && text.contains(letters) || text == "allexport"
                 }
-                _ => true,
+                // An unknown word may be an option, unless it begins with something else.
+                _ => match draft.pieces.first() {
+                    Some(Piece::Text(text)) => draft.several || text.starts_with(['-', '+']),
+                    _ => true,
+                },
             };
             arguments.iter().any(is_given)
         };
@@ -92,7 +96,11 @@ impl Parser<'_> {
             arguments.iter().map(text).collect()
         };
         match head.text.as_str() {
-            "eval" => self.commands_of(&texts()?.join(" ")),
+            "eval" => {
+                let texts = texts()?;
+                let is_end = texts.first().is_some_and(|text| text == "--");
+                self.commands_of(&texts[usize::from(is_end)..].join(" "))
+            }
             "trap" => {
                 let calls: Option<Vec<_>> =
                     texts()?.iter().map(|it| self.commands_of(it)).collect();

@@ -190,6 +190,7 @@ fn a_call_of_a_function_that_is_not_written_out_is_found() {
     found(&[
         "f(){ \"$@\"; }; eval 'f touch c'",
         "f(){ \"$@\"; }; eval f touch c",
+        "f(){ \"$@\"; }; eval -- 'f touch c'",
         "f(){ \"$1\" c; }; eval 'f touch'",
         "f(){ \"$@\"; }; command eval 'f touch c'",
         "f(){ \"$@\"; }; eval 'eval \"f touch c\"'",
@@ -215,7 +216,7 @@ fn a_call_of_a_function_that_is_not_written_out_is_found() {
         "run() { \"$@\"; }; run ls x",
         "run() { \"$@\"; }; trap 'rm -f x' EXIT; run ls x",
         "clean() { rm -f x; }; run() { \"$@\"; }; trap clean EXIT; run ls",
-        "run() { \"$@\"; }; export A=b; run ls",
+        "run() { \"$@\"; }; export A=b B=\"$x\"; run ls",
         "run() { \"$@\"; }; set -euo pipefail; run ls",
     ]);
 }
@@ -242,6 +243,8 @@ fn a_program_that_another_runs_in_an_unusual_way_is_found() {
         "env -vS'touch\\tc'",
         "env --split-string='touch\\_c'",
         "env --spl='touch\\_c'",
+        "env -- A=b touch c",
+        "sudo -- A=b touch c",
         "/usr/bin/env '-Stouch\\_c'",
         "compgen -W '$(touch${IFS}c)'",
         "compgen -W\"\\$(touch\\${IFS}c)\"",
@@ -290,6 +293,7 @@ fn a_program_that_another_runs_in_an_unusual_way_is_found() {
     ]);
     runs(&[
         "env A=b ls x",
+        "env -- A=b ls x",
         "env -i ls x",
         "env",
         "flock lock ls x",
