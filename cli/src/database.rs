@@ -56,6 +56,16 @@ impl Database {
         settings: impl FnOnce() -> Result<PostgresSettings, Failure>,
     ) -> Result<Self, Failure> {
         let Some(url) = given.to_str().filter(|text| is_address(text)) else {
+            // The text may hold a password: the error must not repeat it.
+            if is_like_address(&given.to_string_lossy()) {
+                return Err(Failure::usage(
+                    "the database looks like the address of a server, but not one that Posse understands",
+                )
+                .hint(
+                    "write postgres://USER@HOST:PORT/DATABASE, or the path of a file; for a file in this \
+                     folder with such a name, begin with ./",
+                ));
+            }
             return Ok(Database::File(given.to_owned()));
         };
         let settings = settings()?;
@@ -138,6 +148,45 @@ fn is_address(text: &str) -> bool {
     ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
 }
 
+/// True for a text that is probably meant as the address of a server: `mysql://h`, `postgres:/h`, `postgres//h`,
+/// `host=h password=p`, `user:password@h`.
+fn is_like_address(text: &str) -> bool {
+    const SERVERS: [&str; 6] = ["postgres", "postgresql", "postgre", "pgsql", "psql", "pg"];
+    const KEYS: [&str; 11] = [
+        "host",
+        "hostaddr",
+        "port",
+        "dbname",
+        "user",
+        "password",
+        "passfile",
+        "sslmode",
+        "service",
+        "options",
+        "application_name",
+    ];
+    let text = text.trim().to_lowercase();
+    if text.starts_with(['.', '~']) || text.starts_with('/') && !text.starts_with("//") {
+        return false;
+    }
+    let is_scheme = |text: &str| {
+        text.len() > 1
+            && text.starts_with(|it: char| it.is_ascii_alphabetic())
+            && text.chars().all(|it| it.is_ascii_alphanumeric() || "+.-:".contains(it))
+    };
+    let is_url = text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme));
+    let has_scheme = text.split_once(':').is_some_and(|(scheme, rest)| {
+        is_scheme(scheme) && (rest.starts_with('/') || SERVERS.contains(&scheme))
+    });
+    let lacks_colon = text.split_once("//").is_some_and(|(scheme, _)| SERVERS.contains(&scheme));
+    let is_setting =
+        |part: &str| part.split_once('=').is_some_and(|(key, _)| KEYS.contains(&key.trim()));
+    let has_user = text.split_once('@').is_some_and(|(user, _)| {
+        user.trim_start_matches('/').split_once(':').is_some_and(|(name, _)| !name.contains('/'))
+    });
+    is_url || has_scheme || lacks_colon || has_user || text.split_whitespace().any(is_setting)
+}
+
 fn data_folder(environment: &Environment) -> Result<&PathBuf, Failure> {
     environment.data_folder.as_ref().ok_or_else(|| {
         Failure::usage("no folder for data: neither HOME nor XDG_DATA_HOME is set")
@@ -153,4 +202,50 @@ pub fn short_name(database: &[u8]) -> String {
         let _ = write!(name, "{byte:02x}");
         name
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_an_address_is_no_file() {
+        for text in [
+            "postgres:/u:PW@h/db",
+            "postgres//u:PW@h/db",
+            "postgresql//u:PW@h/db",
+            "postgres:u:PW@h",
+            "Postgres://u:PW@h/db",
+            "POSTGRESQL://u:PW@h/db",
+            " postgres://u:PW@h/db",
+            "postgers://u:PW@h/db",
+            "mysql://u:PW@h/db",
+            "pg://u:PW@h/db",
+            "jdbc:postgresql://h/db?password=PW",
+            "host=h password=PW",
+            "password=PW host=h",
+            "host = h password=PW",
+            "dbname=x",
+            "u:PW@h/db",
+            "//u:PW@h/db",
+        ] {
+            assert!(is_like_address(text), "{text}");
+        }
+        for text in [
+            "runs.db",
+            "./postgres:/x",
+            "./host=h",
+            "/tmp/a:b@c.db",
+            "/tmp/host=h",
+            "../a//b.db",
+            "~/posse.db",
+            "data/runs@2.db",
+            "a b.db",
+            "postgres/runs.db",
+            "postgres.db",
+            "runs-12:30.db",
+        ] {
+            assert!(!is_like_address(text), "{text}");
+        }
+    }
 }

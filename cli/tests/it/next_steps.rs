@@ -136,6 +136,33 @@ async fn a_database_in_a_folder_that_does_not_exist_is_refused() {
 }
 
 #[tokio::test]
+async fn a_mistyped_address_of_a_database_is_refused_without_its_password() {
+    let world = World::saying("x").await;
+    let check = |exit: crate::world::Exit| {
+        let exit = exit.expect(2);
+        assert!(exit.err.contains("write postgres://USER@HOST:PORT/DATABASE"), "{}", exit.err);
+        assert!(!format!("{exit:?}").contains("s3cret"), "{exit:?}");
+    };
+    for address in [
+        "postgres:/ada:s3cret@db/posse",
+        "postgres//ada:s3cret@db/posse",
+        "Postgres://ada:s3cret@db/posse",
+        "mysql://ada:s3cret@db/posse",
+        "pg://ada:s3cret@db/posse",
+        "host=db password=s3cret",
+    ] {
+        check(world.run(&["--db", address, "runs", "list"]).await);
+        let mut command = world.command(&["run", "x"]);
+        command.env("POSSE_DB", address);
+        check(crate::world::started(command).end().await);
+        check(world.run(&["--db", address, "config"]).await);
+    }
+    let names = std::fs::read_dir(world.work()).expect("a folder").flatten();
+    let names: Vec<_> = names.map(|it| it.file_name().to_string_lossy().into_owned()).collect();
+    assert!(!names.iter().any(|name| name.contains("s3cret") || name.contains(':')), "{names:?}");
+}
+
+#[tokio::test]
 async fn the_hint_about_another_model_repeats_the_message() {
     let world = World::saying("x").await;
     world.run(&["run", "x"]).await.expect(0);

@@ -2,7 +2,7 @@
 //! by word with the parsed command, never with its text.
 
 use super::program::{
-    Runs, base, command_name, leaves_too_much_open, may_mean, runs, without_places,
+    Runs, base, command_name, leaves_too_much_open, may_mean, other_spellings, runs, without_places,
 };
 use super::reach::{Part, collect, collect_setting};
 use super::shell::{Script, Word};
@@ -102,6 +102,12 @@ impl CommandPattern {
 
     /// Returns whether it may match the command `words`, in any spelling.
     pub(crate) fn may_mean(&self, words: &[Word]) -> Fit {
+        let others = other_spellings(words);
+        let fits = others.iter().map(|words| self.may_match(words));
+        fits.fold(self.may_match(words), surer)
+    }
+
+    fn may_match(&self, words: &[Word]) -> Fit {
         let Some(head) = words.first() else { return Fit::No };
         let Some(name) = head.program() else {
             return Fit::Maybe("it is not clear which program it runs");

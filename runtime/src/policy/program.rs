@@ -13,13 +13,13 @@ mod table;
 mod variable;
 mod wrapper;
 
-pub(crate) use aliases::{command as command_name, may_mean};
+pub(crate) use aliases::{command as command_name, may_mean, other_program, other_spellings};
 pub(crate) use commands::offered;
 pub(crate) use git::without_places;
 pub(crate) use table::LOOKING;
 pub(crate) use variable::{Sets, sets};
 
-use super::shell::{Word, settings};
+use super::shell::{TELLING, Word, settings};
 use table::{Program, find, is_listed};
 
 /// What a rule must spell out after the name of a program, before it can allow the rest.
@@ -219,6 +219,10 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
         let words = ["git", command].map(|it| Word::Exact(it.to_owned())).into_iter();
         return Runs::Commands(vec![words.chain(rest.iter().cloned()).collect()], Vec::new());
     }
+    if name == "docker-compose" {
+        let words = ["docker", "compose"].map(|it| Word::Exact(it.to_owned())).into_iter();
+        return Runs::Commands(vec![words.chain(rest.iter().cloned()).collect()], Vec::new());
+    }
     let Some(known) = find(name) else {
         let is_loader = name.starts_with("ld-linux") || name.starts_with("ld-musl");
         return match is_loader || wrapper::is_one(words) {
@@ -255,6 +259,12 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
             when(settings(words).is_none())
         }
         (_, "let") => Runs::Anything,
+        // These options take words that the shell expands, a command, or a function.
+        (_, "compgen" | "complete") => {
+            let is_plain =
+                |word: &Word| word.exact().is_some_and(|text| !text.contains(['W', 'C', 'F']));
+            when(!rest.iter().filter(|word| word.may_be_option()).all(is_plain))
+        }
         ("test", _) => when(runs_by_option(known, &words[1..]) || tests_unknown(&words[1..])),
         // It runs a file; but the same command must not write that file.
         (_, "source" | ".") => {
@@ -293,11 +303,12 @@ fn alias(arguments: &[Word]) -> Runs {
     let plain = |it: char| it.is_ascii_alphanumeric() || "_-./=, ".contains(it);
     let mut commands = Vec::new();
     for word in arguments {
-        let value = match word.exact() {
-            Some(text) => text.split_once('=').map(|(_, value)| value),
-            None => return Runs::Anything,
-        };
-        let Some(value) = value else { continue };
+        let Some(text) = word.exact() else { return Runs::Anything };
+        let Some((name, value)) = text.split_once('=') else { continue };
+        // Posse relies on the output of these programs.
+        if TELLING.contains(&name) {
+            return Runs::Anything;
+        }
         let mut command: Vec<_> =
             value.split_whitespace().map(|it| Word::Exact(it.to_owned())).collect();
         let is_program = command.first().is_some_and(|word| !word.start().contains('='));
@@ -367,7 +378,24 @@ pub(crate) fn does_what_it_is_told(words: &[Word]) -> bool {
 
 /// True when the program reads an argument as a shell does, even if it is a single word.
 pub(crate) fn reads_as_shell(words: &[Word]) -> bool {
-    const OTHERS: [&str; 7] = ["eval", "trap", "watch", "ssh", "su", "runuser", "script"];
+    const OTHERS: [&str; 16] = [
+        "eval",
+        "trap",
+        "watch",
+        "ssh",
+        "su",
+        "runuser",
+        "script",
+        "flock",
+        "tmux",
+        "screen",
+        "entr",
+        "hyperfine",
+        "mosh",
+        "nc",
+        "ncat",
+        "netcat",
+    ];
     let Some(name) = words.first().and_then(Word::exact).map(base) else { return true };
     OTHERS.contains(&name)
 }

@@ -109,7 +109,10 @@ fn collect_arguments(words: &[Word], part: &mut Part, depth: u32) {
     let as_shell = reads_as_shell(words);
     let is_script = |text: &str| {
         let special = |char: char| "\\'\"$`;|&<>(){}*?[".contains(char);
-        text.contains(char::is_whitespace) || as_shell && text.contains(special)
+        // An expansion may become blanks; but `A=$b` is usually a setting.
+        text.contains(char::is_whitespace)
+            || text.contains(['$', '`']) && !text.contains('=')
+            || as_shell && text.contains(special)
     };
     // `xargs` adds words from its input, which may be anywhere.
     let adds = words[0].exact().is_some_and(|name| base(name) == "xargs");

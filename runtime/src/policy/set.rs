@@ -2,7 +2,7 @@
 
 use super::command::{CommandPattern, Fit};
 use super::path::{self, Case, PathPattern, Roots, Worktree, below};
-use super::program::base;
+use super::program::{base, other_program};
 use super::rule::{READ, Rule, RuleError, RuleTarget, STARTING, TextPattern, Tools, WRITING};
 use super::shell::Word;
 use super::subject::{Extent, Subject, Target};
@@ -328,7 +328,9 @@ impl Rules {
                             }
                             continue;
                         };
-                        let of_program = rules.commands.get(base(name)).into_iter().flatten();
+                        let names = [Some(base(name)), other_program(base(name))].into_iter();
+                        let of_program =
+                            names.flatten().filter_map(|name| rules.commands.get(name)).flatten();
                         for (pattern, rule) in of_program.chain(&rules.any_program) {
                             match pattern.may_mean(words) {
                                 Fit::Yes => return RuleMatch::By(rule.clone()),

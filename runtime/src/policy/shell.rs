@@ -3,7 +3,9 @@
 //! A rule that *allows* needs a command that consists only of simple commands with known words ([`Script::beyond`] is
 //! empty). A rule that *refuses* needs every command that may run; if that is unknown, [`Script::unclear`] says why.
 
+mod calls;
 mod compound;
+mod joined;
 mod names;
 mod parser;
 mod scope;
@@ -12,10 +14,13 @@ mod values;
 mod word;
 
 pub(crate) use names::{is_calculated, is_number, settings};
+pub(crate) use parser::TELLING;
 pub(crate) use word::Word;
 
 use super::odd::odd;
+use joined::{Joined, READINGS};
 use parser::Parser;
+use std::collections::BTreeSet;
 
 /// The longest command that is read. A longer one is unclear: a limit must not be a way around a rule.
 const LONGEST: usize = 16 << 10;
@@ -92,9 +97,20 @@ impl Script {
         if depth > DEEPEST {
             return Script::not_read("it is nested too deep to be judged");
         }
-        let mut parser = Parser::new(text, depth, place);
-        parser.all();
-        parser.finish()
+        let mut kept = BTreeSet::new();
+        let mut readings = READINGS;
+        while readings > 0 {
+            let joined = Joined::new(text, &kept);
+            let mut parser = Parser::new(&joined, depth, place);
+            parser.readings = readings - 1;
+            parser.all();
+            if parser.kept.is_empty() {
+                return parser.finish();
+            }
+            kept.append(&mut parser.kept);
+            readings = parser.readings;
+        }
+        Script::not_read("it is not understood")
     }
 
     fn not_read(why: &'static str) -> Script {

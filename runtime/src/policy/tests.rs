@@ -7,6 +7,7 @@ mod denials;
 mod everyday;
 mod hidden;
 mod order;
+mod spellings;
 
 use super::*;
 use crate::tool_facts::built_in_tools;

@@ -1,4 +1,4 @@
-//! Aliases of subcommands, so that a rule about one also covers the others.
+//! Other names of subcommands and options, so that a rule about one also covers the others.
 
 use super::base;
 use super::commands::of_npm;
@@ -58,4 +58,138 @@ pub(crate) fn may_mean(program: &str, word: &str, meant: &str) -> bool {
         "ip" => !word.is_empty() && meant.starts_with(word),
         _ => false,
     }
+}
+
+/// Subcommands of docker that it also has in a group: the group, the name in it, the name without it.
+const GROUPED: [(&str, &str, &str); 35] = [
+    ("container", "attach", "attach"),
+    ("container", "commit", "commit"),
+    ("container", "cp", "cp"),
+    ("container", "create", "create"),
+    ("container", "diff", "diff"),
+    ("container", "exec", "exec"),
+    ("container", "export", "export"),
+    ("container", "kill", "kill"),
+    ("container", "logs", "logs"),
+    ("container", "ls", "ps"),
+    ("container", "pause", "pause"),
+    ("container", "port", "port"),
+    ("container", "ps", "ps"),
+    ("container", "remove", "rm"),
+    ("container", "rename", "rename"),
+    ("container", "restart", "restart"),
+    ("container", "rm", "rm"),
+    ("container", "run", "run"),
+    ("container", "start", "start"),
+    ("container", "stats", "stats"),
+    ("container", "stop", "stop"),
+    ("container", "top", "top"),
+    ("container", "unpause", "unpause"),
+    ("container", "update", "update"),
+    ("container", "wait", "wait"),
+    ("image", "build", "build"),
+    ("image", "history", "history"),
+    ("image", "import", "import"),
+    ("image", "load", "load"),
+    ("image", "ls", "images"),
+    ("image", "pull", "pull"),
+    ("image", "push", "push"),
+    ("image", "rm", "rmi"),
+    ("image", "save", "save"),
+    ("image", "tag", "tag"),
+];
+
+/// How many words are searched for a subcommand.
+const MOST: usize = 64;
+
+/// Returns another program with the commands of the program `name`.
+pub(crate) fn other_program(name: &str) -> Option<&'static str> {
+    match name {
+        "docker" => Some("docker-compose"),
+        "docker-compose" => Some("docker"),
+        _ => None,
+    }
+}
+
+/// Returns other commands that mean the same as `words`.
+pub(crate) fn other_spellings(words: &[Word]) -> Vec<Vec<Word>> {
+    let Some(name) = words.first().and_then(Word::program).map(base) else { return Vec::new() };
+    match name {
+        "rm" => of_rm(words),
+        "git" => of_push(words),
+        "docker" | "podman" | "nerdctl" => of_docker(words),
+        "docker-compose" => vec![spelled(&["docker", "compose"], &words[1..])],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns `before` and then `words`.
+fn spelled(before: &[&str], words: &[Word]) -> Vec<Word> {
+    let before = before.iter().map(|text| Word::Exact((*text).to_owned()));
+    before.chain(words.iter().cloned()).collect()
+}
+
+/// `-R` is `-r`, and letters may be in one group or in several.
+fn of_rm(words: &[Word]) -> Vec<Vec<Word>> {
+    let is_group = |word: &&Word| {
+        word.exact().is_some_and(|it| it.starts_with('-') && !it.starts_with("--") && it.len() > 1)
+    };
+    let letters: String =
+        words.iter().filter(is_group).filter_map(|it| it.exact()?.get(1..)).collect();
+    if letters.is_empty() {
+        return Vec::new();
+    }
+    let others: Vec<Word> = words[1..].iter().filter(|word| !is_group(word)).cloned().collect();
+    let (is_recursive, is_forced) = (letters.contains(['r', 'R']), letters.contains('f'));
+    let groups: &[&str] = match (is_recursive, is_forced) {
+        (true, true) => &["-rf", "-fr", "-Rf", "-fR"],
+        (true, false) => &["-r", "-R"],
+        _ => &[],
+    };
+    let rest: String = letters.chars().filter(|it| !"rRf".contains(*it)).collect();
+    let spelled = |group: &&str| spelled(&["rm", &format!("{group}{rest}")], &others);
+    groups.iter().map(spelled).collect()
+}
+
+/// `-f`, and a `+` before what is pushed, are `--force`.
+fn of_push(words: &[Word]) -> Vec<Vec<Word>> {
+    let is_push = |word: &Word| word.exact() == Some("push");
+    let Some(at) = words.iter().position(is_push) else { return Vec::new() };
+    let (before, rest) = words.split_at(at + 1);
+    let forces = |word: &Word| {
+        let text = word.start();
+        let is_group = text.starts_with('-') && !text.starts_with("--") && text.contains('f');
+        is_group || text.starts_with('+') || text == "--force"
+    };
+    match rest.iter().any(forces) {
+        true => ["--force", "-f"].map(|it| [before, &spelled(&[it], rest)].concat()).to_vec(),
+        false => Vec::new(),
+    }
+}
+
+/// Subcommands of docker have names with and without a group; `docker-compose` is `docker compose`.
+fn of_docker(words: &[Word]) -> Vec<Vec<Word>> {
+    let mut all = Vec::new();
+    for at in 1..words.len().min(MOST) {
+        // Options, and their values, may precede the subcommand.
+        let is_subcommand = at == 1 || words[1].start().starts_with('-');
+        let Some(text) = words[at].exact().filter(|_| is_subcommand) else { continue };
+        if text == "compose" {
+            all.push(spelled(&["docker-compose"], &words[at + 1..]));
+        }
+        let (before, rest) = (&words[..at], &words[at + 1..]);
+        let second = rest.first().and_then(Word::exact);
+        for (group, inner, plain) in GROUPED {
+            if text == group && second == Some(inner) {
+                all.push([before, &spelled(&[plain], &rest[1..])].concat());
+            }
+            if text == plain {
+                all.push([before, &spelled(&[group, inner], rest)].concat());
+            }
+        }
+        if ["container", "image"].contains(&text) && second.is_none() {
+            all.push([before, rest].concat());
+        }
+    }
+    all
 }

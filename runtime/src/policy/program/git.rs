@@ -89,8 +89,10 @@ fn options(command: &str, rest: &[Word], talks: impl Fn(&str) -> bool) -> Option
     };
     match command {
         "bisect" if says(&["run", "visualize", "view"]) => Some("`run`".to_owned()),
-        "submodule" if says(&["foreach"]) => Some("`foreach`".to_owned()),
-        "filter-branch" | "difftool" | "mergetool" | "hook" | "instaweb" | "daemon"
+        "submodule" | "submodule--helper" if says(&["foreach"]) => Some("`foreach`".to_owned()),
+        _ if command.starts_with("remote-") => Some(format!("what `git {command}` runs")),
+        "for-each-repo" | "merge-index" | "filter-branch" | "difftool" | "mergetool" | "hook"
+        | "instaweb" | "daemon"
             if !rest.is_empty() =>
         {
             Some(format!("what `git {command}` runs"))

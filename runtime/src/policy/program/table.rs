@@ -48,7 +48,7 @@ const PROGRAMS: [(&str, Open, &str); 40] = [
          prlimit choom setarch linux32 linux64 x86_64 i386 i486 i586 i686 uname26 numactl fakeroot rlwrap pkexec sg run-parts \
          chronic eatmydata sccache ccache distcc faketime torsocks tsocks proxychains proxychains4 \
          cpulimit cgexec trickle catchsegv cross-env dotenv caffeinate gosu su-exec tini dumb-init \
-         unbuffer start-stop-daemon ssh-agent capsh firejail proot hyperfine xvfb-run ld.so exec command builtin eval source \
+         unbuffer start-stop-daemon ssh-agent capsh firejail proot hyperfine xvfb-run ld.so dpkg-architecture uclampset logsave pipesz coresched exec command builtin eval source \
          . coproc trap alias unalias hash enable export declare typeset local readonly let \
          read mapfile readarray getopts unset set shopt bind complete compgen compopt fc \
          history jobs wait nano pico less more most man info if then else elif do for while until case select \

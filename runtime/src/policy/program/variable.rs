@@ -22,7 +22,7 @@ const COMMANDS: &str = "ENV BASH_ENV PS4 PROMPT_COMMAND SHELL PAGER EDITOR VISUA
      RUSTC_WORKSPACE_WRAPPER CC CXX CPP LD AR npm_config_script_shell NPM_CONFIG_SCRIPT_SHELL";
 
 /// Variables that replace programs by others, or make them read their input.
-const DECIDING: &str = "SHELLOPTS BASHOPTS BASH_CMDS BASH_ALIASES PYTHONINSPECT";
+const DECIDING: &str = "SHELLOPTS BASHOPTS BASH_CMDS BASH_ALIASES PYTHONINSPECT MAKEFILES";
 
 /// Variables that give options to a program.
 const OPTIONS: [(&str, &str); 8] = [
@@ -66,6 +66,17 @@ pub(crate) fn sets(name: &str, value: &Word) -> Sets {
         || name.starts_with("CARGO_BUILD_RUST");
     let options = OPTIONS.iter().find(|(known, _)| *known == name);
     match (value.exact(), options) {
+        // A backslash quotes a blank.
+        (Some(text), Some((_, "make"))) if text.contains('\\') => Sets::Anything,
+        // The first word of make's options may lack its dash.
+        (Some(text), Some((_, "make"))) if !text.trim_start().starts_with('-') => {
+            match text.split_whitespace().next() {
+                Some(first) if !first.contains('=') => {
+                    Sets::Options("make", format!("-{}", text.trim_start()))
+                }
+                _ => Sets::Options("make", text.to_owned()),
+            }
+        }
         (Some(text), Some((_, program))) => Sets::Options(program, text.to_owned()),
         (Some(_), None) if is_command && may_be_input(value) => Sets::Anything,
         // `!command` of git, `|command` of less.

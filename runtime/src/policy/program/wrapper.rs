@@ -6,7 +6,7 @@ use crate::policy::shell::Word;
 /// Names, some with a word that must follow; options, with `=` if a value follows; how many words
 /// precede the command.
 const WRAPPERS: [(&str, &str, usize); 60] = [
-    ("env", "-i -0 -u= -C= --ignore-environment --unset= --chdir=", 0),
+    ("env", "- -i -0 -v -u= -C= --debug --null --ignore-environment --unset= --chdir=", 0),
     ("nice", "-n= --adjustment=", 0),
     ("nohup", "", 0),
     ("timeout", "-s= -k= -v --foreground --preserve-status --signal= --kill-after=", 1),
@@ -44,6 +44,7 @@ const WRAPPERS: [(&str, &str, usize); 60] = [
     ("infisical run", "--env= --path=", 0),
     ("aws-vault exec", "-n --no-session -d=", 1),
     ("chamber exec", "", 1),
+    // Names of tools precede the command.
     ("mise exec", "", 0),
     ("mise x", "", 0),
     ("volta run", "--node= --npm= --yarn=", 0),
@@ -64,7 +65,7 @@ const WRAPPERS: [(&str, &str, usize); 60] = [
     ("tini", "-s -g -v", 0),
     ("dumb-init", "-v -c", 0),
     ("caffeinate", "-d -i -m -s -u", 0),
-    ("cmake -E", "", 1),
+    ("cmake -E", "", 0),
     ("docker exec", "-i -t -d -u= -w= -e= --user= --workdir= --env= --interactive --tty", 1),
 ];
 const XARGS: &str = "-0 -r -t -x -n= -P= -L= -d= -s= -I= -a= --null --no-run-if-empty --verbose \
@@ -89,9 +90,14 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
     let second = words.get(1).and_then(Word::exact).map(|second| format!("{name} {second}"));
     let (known, options, positions) =
         WRAPPERS.iter().find(|(known, ..)| *known == name || Some(*known) == second.as_deref())?;
+    match *known {
+        "mise exec" | "mise x" => return mise(&words[2..]),
+        "cmake -E" => return cmake(&words[2..]),
+        _ => {}
+    }
     let assigns = ["env", "sudo"].contains(known);
     let mut at = known.split(' ').count();
-    let (mut settings, mut replaced) = (Vec::new(), None);
+    let (mut settings, mut replaced, mut ended) = (Vec::new(), None, false);
     while let Some(word) = words.get(at) {
         let text = match word {
             Word::Exact(text) => text.as_str(),
@@ -99,11 +105,13 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
             known if assigns && known.start().contains('=') => known.start(),
             _ => return None,
         };
-        if text == "--" {
+        if text == "--" && !ended {
             at += 1;
-            break;
+            // Settings may follow.
+            ended = true;
+            if assigns { continue } else { break }
         }
-        if !text.starts_with('-') {
+        if ended || !text.starts_with('-') {
             if !assigns || !text.contains('=') {
                 break;
             }
@@ -122,12 +130,15 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
             Some(value) if is_valued => Some(value),
             // Several letters in one group.
             Some(_) if text[1..].chars().all(|letter| takes(&format!("-{letter}"))) => None,
+            // `env -S` splits a text into a command.
+            Some(_) if *known == "env" => return Some(Runs::Anything),
             Some(_) => return None,
             None if is_valued => {
                 at += 1;
                 Some(words.get(at)?.exact()?)
             }
             None if takes(option) => None,
+            None if *known == "env" => return Some(Runs::Anything),
             None => return None,
         };
         if *known == "xargs" && option == "-I" {
@@ -139,6 +150,10 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
     if *positions > 0 && super::is_one_of(command.first(), &["--"]) {
         command.remove(0);
     }
+    // `hatch run environment:command`
+    if *known == "hatch run" && command.first().is_some_and(|word| word.start().contains(':')) {
+        return Some(Runs::Anything);
+    }
     if *known == "xargs" && !command.is_empty() {
         match replaced {
             Some(sign) => command.iter_mut().for_each(|word| *word = without(word, sign)),
@@ -146,6 +161,41 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
         }
     }
     Some(Runs::Commands(vec![command], settings))
+}
+
+/// Returns what `mise exec` runs: the command after `--`.
+fn mise(arguments: &[Word]) -> Option<Runs> {
+    let end = arguments.iter().position(|word| super::is_one_of(Some(word), &["--"]))?;
+    let (tools, command) = arguments.split_at(end);
+    // An option may have a command as its value.
+    let is_tool = |word: &Word| word.exact().is_some_and(|text| !text.starts_with('-'));
+    tools.iter().all(is_tool).then(|| Runs::Commands(vec![command[1..].to_vec()], Vec::new()))
+}
+
+/// Returns what `cmake -E` runs, if it runs something.
+fn cmake(arguments: &[Word]) -> Option<Runs> {
+    const FILES: &str = "capabilities cat compare_files copy copy_directory copy_directory_if_different \
+         copy_if_different copy_if_newer create_hardlink create_symlink echo echo_append environment false \
+         make_directory md5sum remove remove_directory rename rm sha1sum sha224sum sha256sum sha384sum sha512sum \
+         sleep tar touch touch_nocreate true";
+    let (command, rest) = arguments.split_first()?;
+    let skipped = match command.exact()? {
+        "time" => 0,
+        "chdir" => 1,
+        "env" => {
+            let is_setting = |word: &&Word| word.start().contains('=');
+            let settings = rest.iter().take_while(is_setting).count();
+            let (settings, command) = rest.split_at(settings);
+            let known = |word: &Word| word.exact().is_some_and(|text| !text.starts_with('-'));
+            if !settings.iter().all(known) || command.first().is_some_and(|word| !known(word)) {
+                return None;
+            }
+            return Some(Runs::Commands(vec![command.to_vec()], settings.to_vec()));
+        }
+        known if FILES.split_whitespace().any(|it| it == known) => return Some(Runs::Itself),
+        _ => return None,
+    };
+    Some(Runs::Commands(vec![rest.get(skipped..)?.to_vec()], Vec::new()))
 }
 
 /// Returns the word with an unknown text in place of `sign`.
@@ -183,8 +233,16 @@ pub(super) fn find(words: &[Word]) -> Runs {
     }
 }
 
+/// Shells that take `-o name` anywhere in a group of letters, as POSIX says.
+const PLAIN: [&str; 5] = ["sh", "bash", "rbash", "dash", "ash"];
+
+/// Long options of bash, which it also accepts with one dash.
+const LONG: &str = "debug debugger dump-po-strings dump-strings help init-file login noediting noprofile norc posix \
+     pretty-print protected rcfile restricted verbose version wordexp";
+
 /// Returns what a shell runs: a file, its input, or the code after `-c`.
 pub(super) fn shell(words: &[Word]) -> Runs {
+    let is_plain = words[0].program().is_some_and(|name| PLAIN.contains(&base(name)));
     let (mut is_code, mut ended) = (false, false);
     let mut arguments = words[1..].iter();
     while let Some(word) = arguments.next() {
@@ -196,20 +254,28 @@ pub(super) fn shell(words: &[Word]) -> Runs {
         };
         match text {
             "-" | "--" if !ended => ended = true,
-            _ if !ended && text.len() > 1 && text.starts_with(['-', '+']) => {
+            _ if !ended && text.starts_with(['-', '+']) => {
                 let letters = !text.starts_with("--");
                 is_code |= letters && text.contains('c');
                 // `-C` of fish runs a command before all others.
                 let asks = letters && text.contains(['s', 'C']);
-                if asks || text.starts_with("--init-command") || changes_reading(word) {
+                let is_long = letters && LONG.split(' ').any(|known| known == &text[1..]);
+                // Other shells take a value from the same word: the code, or the name of an option.
+                let is_glued = letters
+                    && text.find(['c', 'o', 'O']).is_some_and(|at| at + 1 < text.len())
+                    || text.starts_with("--c");
+                let is_foreign = !is_plain && (is_glued || text.starts_with("--init-command"));
+                if asks || is_long || is_foreign || changes_reading(word) {
                     return Runs::Anything;
                 }
                 // With `nullglob`, a pattern may expand to no word.
                 let changes = |it: &Word| {
                     changes_reading(it) || may_be_input(it) || it.exact() == Some("nullglob")
                 };
-                if is_valued(text) && arguments.next().is_none_or(changes) {
-                    return Runs::Anything;
+                for _ in 0..values(text) {
+                    if arguments.next().is_none_or(changes) {
+                        return Runs::Anything;
+                    }
                 }
             }
             code if is_code => return Runs::Code(code.to_owned()),
@@ -229,9 +295,10 @@ pub(super) fn changes_reading(word: &Word) -> bool {
     NAMES.contains(&text) || letters && text.contains(['H', 'k'])
 }
 
-/// True when the value of an option of a shell is the next word: `-o pipefail`, also in `-eo
-/// pipefail`.
-fn is_valued(text: &str) -> bool {
-    ["--rcfile", "--init-file"].contains(&text)
-        || !text.starts_with("--") && text.ends_with(['o', 'O'])
+/// Returns how many of the next words are values of an option of a shell: one for each `o`, as in `-eoc pipefail`.
+fn values(text: &str) -> usize {
+    match text.starts_with("--") {
+        true => usize::from(["--rcfile", "--init-file"].contains(&text)),
+        false => text.matches(['o', 'O']).count(),
+    }
 }

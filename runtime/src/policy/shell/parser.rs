@@ -1,12 +1,13 @@
 //! The grammar: lists, pipelines, simple commands, redirections, words. Compound commands are split into their simple
 //! commands; their keywords only separate.
 
+use super::joined::Joined;
 use super::names::{DECLARING, integers, is_calculated};
 use super::scope::{Between, Scope};
 use super::values::{Value, Values, variables};
-use super::word::{Draft, Piece, Word, is_variable};
+use super::word::{Draft, Word, is_variable};
 use super::{Script, ScriptContext, Setting};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Where a list ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,11 @@ pub(super) type Step<T> = Result<T, Lost>;
 
 pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
+    joined: &'t Joined<'t>,
+    /// Removed line ends that the shell keeps. If there are any, the text must be read again with them.
+    pub(super) kept: BTreeSet<usize>,
+    /// How often texts may still be read again.
+    pub(super) readings: usize,
     pub(super) at: usize,
     pub(super) depth: u32,
     pub(super) place: ScriptContext,
@@ -64,6 +70,13 @@ pub(super) struct HereDocument {
     is_expanded: bool,
 }
 
+impl HereDocument {
+    /// Returns the line as the shell compares it with the end.
+    fn bare<'l>(&self, line: &'l str) -> &'l str {
+        if self.is_indented { line.trim_start_matches('\t') } else { line }
+    }
+}
+
 /// Words at the beginning of a command that are not commands.
 const KEYWORDS: [&str; 13] = [
     "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "{", "}", "function",
@@ -71,14 +84,17 @@ const KEYWORDS: [&str; 13] = [
 ];
 
 /// Programs with partly known output: a function must not replace them.
-pub(super) const TELLING: [&str; 12] = [
+pub(crate) const TELLING: [&str; 12] = [
     "wc", "nproc", "date", "seq", "grep", "mktemp", "pwd", "git", "which", "command", "type", "cd",
 ];
 
 impl<'t> Parser<'t> {
-    pub(super) fn new(text: &'t str, depth: u32, place: ScriptContext) -> Self {
+    pub(super) fn new(joined: &'t Joined<'t>, depth: u32, place: ScriptContext) -> Self {
         Parser {
-            text,
+            text: &joined.text,
+            joined,
+            kept: BTreeSet::new(),
+            readings: 0,
             at: 0,
             depth,
             place,
@@ -104,7 +120,7 @@ impl<'t> Parser<'t> {
 
     /// Replaces variables by their values.
     pub(super) fn finish(mut self) -> Script {
-        self.answer_arguments();
+        let runs_arguments = self.answer_arguments();
         for command in &self.drafts {
             let is_function = |draft: &Draft| self.functions.contains(&draft.text);
             let passes_on = |draft: &Draft| ["command", "builtin"].contains(&draft.text.as_str());
@@ -115,8 +131,12 @@ impl<'t> Parser<'t> {
         if !self.evaluated.iter().all(|name| self.values.is_number(name)) {
             self.script.note_unclear("it evaluates a variable");
         }
-        for command in &self.drafts {
-            self.script.commands.extend(self.values.commands(command));
+        for command in std::mem::take(&mut self.drafts) {
+            let ways = self.values.commands(&command);
+            if runs_arguments {
+                self.note_hidden_call(&command, &ways);
+            }
+            self.script.commands.extend(ways);
             if self.script.commands.len() > 4 * super::MOST {
                 self.script.note_unclear("it has too many commands to be judged");
                 break;
@@ -134,42 +154,6 @@ impl<'t> Parser<'t> {
             }
         }
         self.script
-    }
-
-    /// Resolves functions that run their arguments, by the arguments of their calls.
-    fn answer_arguments(&mut self) {
-        let is_answered = |command: &Vec<Draft>| {
-            let pieces = command.first().map(|head| head.pieces.as_slice());
-            matches!(pieces, Some([Piece::Arguments | Piece::Argument]))
-        };
-        if self.place == ScriptContext::Command || !self.drafts.iter().any(is_answered) {
-            return;
-        }
-        let (asking, commands): (Vec<_>, Vec<_>) = self.drafts.drain(..).partition(is_answered);
-        self.drafts = commands;
-        let mut answers = Vec::new();
-        for command in &self.drafts {
-            let Some((head, arguments)) = command.split_first() else { continue };
-            // An unknown command may be `set`.
-            let may_set = ["set", "command", "builtin"].contains(&head.text.as_str())
-                || head.word().is_none();
-            if !self.functions.contains(&head.text) && !may_set {
-                continue;
-            }
-            for (at, asked) in
-                (0..arguments.len()).flat_map(|at| asking.iter().map(move |it| (at, it)))
-            {
-                let end = match asked[0].pieces[0] {
-                    Piece::Argument => at + 1,
-                    _ => arguments.len(),
-                };
-                let mut answer = [&arguments[at..end], &asked[1..]].concat();
-                // The parser has not parsed it as a command.
-                answer[0].quote();
-                answers.push(answer);
-            }
-        }
-        self.drafts.extend(answers);
     }
 
     pub(super) fn peek(&self) -> Option<char> {
@@ -194,15 +178,31 @@ impl<'t> Parser<'t> {
         found
     }
 
-    /// Skips blanks, continued lines and comments.
+    /// Keeps the line ends that were removed between two positions. Fails if there are any: then the rest of the text
+    /// is not what the shell sees.
+    pub(super) fn keep_lines(&mut self, from: usize, to: usize) -> Step<()> {
+        self.keep(self.joined.removed(from, to))
+    }
+
+    fn keep(&mut self, removed: Vec<usize>) -> Step<()> {
+        let is_complete = removed.is_empty();
+        self.kept.extend(removed);
+        if is_complete { Ok(()) } else { Err(Lost) }
+    }
+
+    /// Skips blanks and comments.
     pub(super) fn skip_blanks(&mut self) {
         loop {
             match self.peek() {
                 Some(' ' | '\t') => self.at += 1,
-                Some('\\') if self.rest().starts_with("\\\n") => self.at += 2,
                 Some('#') => {
-                    let end = self.rest().find('\n').unwrap_or(self.rest().len());
-                    self.at += end;
+                    let begin = self.at + 1;
+                    self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+                    // The comment ends with the first line; the shell may join the others.
+                    let first = self.joined.removed(begin, self.at).into_iter().take(1).collect();
+                    if self.keep(first).is_err() {
+                        self.at = self.text.len();
+                    }
                 }
                 _ => return,
             }
@@ -350,9 +350,13 @@ impl<'t> Parser<'t> {
                 && self.peek().is_some_and(|next| matches!(next, '<' | '>'))
                 && (bare.bytes().all(|byte| byte.is_ascii_digit()) || bare.starts_with('{'))
             {
-                let is_number = bare.bytes().all(|byte| byte.is_ascii_digit());
-                if !is_number {
+                if let Some(named) = bare.strip_prefix('{') {
                     self.script.note_beyond("it opens a file");
+                    match named.strip_suffix('}').filter(|name| is_variable(name)) {
+                        Some(name) => self.values.add(name, Value::Unknown),
+                        // The index of an array.
+                        None => self.script.note_unclear("it evaluates an expression"),
+                    }
                 }
                 match self.redirection()? {
                     true => continue,
@@ -380,6 +384,13 @@ impl<'t> Parser<'t> {
             words.push(draft);
         }
         let declares = words.first().is_some_and(|head| DECLARING.contains(&head.text.as_str()));
+        // Such a command may fail. Then the variable keeps its value, which may come from outside.
+        let prints =
+            |word: &Draft| word.text.starts_with('-') && word.text.contains(['p', 'f', 'F']);
+        let is_local = words.first().is_some_and(|head| head.text == "local");
+        let sets = self.place == ScriptContext::Call
+            && !words.iter().any(prints)
+            && !(is_local && self.functions.is_empty());
         let is_exported = !words.is_empty();
         // An `IFS` that is set only for `read` splits nothing else.
         let reads = words.first().is_some_and(|it| ["read", "mapfile"].contains(&&*it.text));
@@ -389,7 +400,7 @@ impl<'t> Parser<'t> {
             if name == "IFS" && !reads {
                 self.values.lose();
             }
-            if is_plain && (words.is_empty() || declares) {
+            if is_plain && (words.is_empty() || declares && sets) {
                 self.scope.set(name);
             }
         }
@@ -406,6 +417,10 @@ impl<'t> Parser<'t> {
     /// Notes a function after its name and parentheses.
     fn define(&mut self, name: String) -> Step<()> {
         self.script.note_beyond("it defines a function");
+        // The shell calls it for every unknown command.
+        if name == "command_not_found_handle" {
+            self.script.note_unclear("it decides what unknown commands run");
+        }
         if TELLING.contains(&name.as_str()) {
             self.script.note_unclear("a function takes the place of a program");
         }
@@ -456,7 +471,14 @@ impl<'t> Parser<'t> {
             self.values.lose();
         }
         let value = match self.eat("(") {
-            true => Value::Array(self.array()?),
+            true => {
+                let elements = self.array()?;
+                // Anything else would go on with the word.
+                if !self.peek().is_none_or(|next| " \t\n;&|)".contains(next)) {
+                    return Err(Lost);
+                }
+                Value::Array(elements)
+            }
             false => Value::Text(draft.value()),
         };
         if name != "IFS" {
@@ -615,6 +637,10 @@ impl<'t> Parser<'t> {
     /// Parses the here-documents of the line that has just ended.
     fn here_documents(&mut self) -> Step<()> {
         for document in std::mem::take(&mut self.pending) {
+            if !document.is_expanded {
+                let is_end = |line: &str| document.bare(line) == document.end;
+                self.keep(self.joined.removed_from_lines(self.at, is_end))?;
+            }
             let mut body = String::new();
             loop {
                 if self.rest().is_empty() {
@@ -622,9 +648,13 @@ impl<'t> Parser<'t> {
                 }
                 let line = self.rest().split('\n').next().unwrap_or_default();
                 self.at = (self.at + line.len() + 1).min(self.text.len());
-                let bare = if document.is_indented { line.trim_start_matches('\t') } else { line };
+                let bare = document.bare(line);
                 if bare == document.end {
                     break;
+                }
+                // In a substitution, the shell may end the document here and go on with the rest of the line.
+                if self.depth > 0 && bare.starts_with(&document.end) {
+                    return Err(Lost);
                 }
                 body.push_str(line);
                 body.push('\n');

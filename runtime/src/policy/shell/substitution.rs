@@ -1,9 +1,11 @@
 //! Words and what the shell replaces in them: quotes, variables, substitutions. Commands in a
 //! substitution are parsed like any other.
 
+use super::joined::Joined;
 use super::parser::{Lost, Parser, Step, Until};
 use super::values::Value;
 use super::word::{Draft, Piece, Quoted, Word, is_variable};
+use std::collections::BTreeSet;
 
 impl Parser<'_> {
     /// Parses the word that begins here.
@@ -49,7 +51,6 @@ impl Parser<'_> {
                 '\\' => {
                     self.at += 1;
                     match self.next() {
-                        Some('\n') => {}
                         Some(char) => draft.protected(char),
                         None => return Err(Lost),
                     }
@@ -71,9 +72,10 @@ impl Parser<'_> {
     }
 
     fn single(&mut self, draft: &mut Draft) -> Step<()> {
+        let begin = self.at;
         loop {
             match self.next() {
-                Some('\'') => return Ok(()),
+                Some('\'') => return self.keep_lines(begin, self.at - 1),
                 Some(char) => draft.protected(char),
                 None => return Err(Lost),
             }
@@ -96,7 +98,6 @@ impl Parser<'_> {
                 Some('\\') => {
                     self.at += 1;
                     match self.next() {
-                        Some('\n') => {}
                         Some(char @ ('$' | '`' | '"' | '\\')) => draft.protected(char),
                         Some(char) => {
                             draft.protected('\\');
@@ -374,24 +375,35 @@ impl Parser<'_> {
     }
 
     /// Parses a text with parts that the shell runs, and adds them here.
-    fn read_within<T>(
-        &mut self,
-        text: &str,
-        read: impl FnOnce(&mut Parser<'_>) -> Step<T>,
-    ) -> Step<T> {
+    fn read_within<T>(&mut self, text: &str, read: impl Fn(&mut Parser<'_>) -> Step<T>) -> Step<T> {
         if self.depth >= super::DEEPEST {
             return Err(Lost);
         }
-        let mut parser = Parser::new(text, self.depth + 1, self.place);
-        parser.scope = self.scope.clone();
-        let read = read(&mut parser);
+        let mut kept = BTreeSet::new();
+        loop {
+            let joined = Joined::new(text, &kept);
+            let mut parser = Parser::new(&joined, self.depth + 1, self.place);
+            parser.scope = self.scope.clone();
+            parser.readings = self.readings;
+            let read = read(&mut parser);
+            self.readings = parser.readings;
+            if parser.kept.is_empty() {
+                self.take(parser);
+                return read;
+            }
+            kept.append(&mut parser.kept);
+            self.readings = self.readings.checked_sub(1).ok_or(Lost)?;
+        }
+    }
+
+    /// Adds the content of an inner script.
+    fn take(&mut self, mut parser: Parser<'_>) {
         self.evaluated.append(&mut parser.evaluated);
         self.drafts.append(&mut parser.drafts);
         self.settings.append(&mut parser.settings);
         self.functions.extend(parser.functions);
         self.values.absorb(parser.values);
         self.script.absorb(parser.script);
-        read
     }
 }
 

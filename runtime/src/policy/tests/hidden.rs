@@ -506,7 +506,7 @@ fn what_was_once_hidden_is_found() {
 }
 
 /// Commands for random scripts. In the environment `PY` and `QY` are `curl`.
-const FRAGMENTS: [&str; 109] = [
+const FRAGMENTS: [&str; 125] = [
     "PY=curl",
     "PY=ls",
     "PY=",
@@ -616,6 +616,22 @@ const FRAGMENTS: [&str; 109] = [
     "echo \"`\\\"$PY\\\" x`\"",
     "unset n",
     "command set -- curl x",
+    "eval 'run curl x'",
+    "trap 'run curl x' EXIT",
+    "QY='run curl x'",
+    "$QY",
+    "export -f run",
+    "/bin/bash -c 'run curl x'",
+    "/bin/bash -c 'local PY=ls; $PY x'",
+    "/bin/bash -oc posix '$PY x'",
+    ": <<'E'\nE x\nE\n:",
+    ": $(: <<E\nE x\nE\n)",
+    "# x",
+    "a=(1)#x",
+    "command_not_found_handle() { \"$@\"; }",
+    "nope curl x",
+    "exec {a[n]}>&1",
+    "one curl",
 ];
 
 proptest! {
@@ -624,11 +640,14 @@ proptest! {
     /// A script that passes a denial does not run the denied program in bash.
     #[test]
     fn what_passes_a_denial_does_not_run_it(
-        parts in prop::collection::vec((prop::sample::select(&FRAGMENTS[..]), 0..9_usize), 1..9)
+        parts in prop::collection::vec((prop::sample::select(&FRAGMENTS[..]), 0..9_usize), 1..9),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4)
     ) {
         const BETWEEN: [&str; 9] = ["; ", "; ", "\n", "\n", "\n", " && ", " || ", " | ", " & "];
         let script: String = parts.iter().flat_map(|(part, at)| [*part, BETWEEN[*at]]).collect();
-        let script = format!("{script}:\nwait");
+        let mut script = format!("{script}:\nwait");
+        // The shell joins these lines again, unless they are quoted.
+        cuts.iter().for_each(|cut| script.insert_str(cut.index(script.len()), "\\\n"));
         let ruling = Case::new().mode(Mode::Bypass).deny(&["Bash(curl:*)"]).bash(&script);
         if kind(&ruling) == Kind::Allow {
             prop_assert!(!runs_curl(&script), "{script}");
