@@ -150,6 +150,9 @@ pub enum Command {
     Worker(Later<WorkerOptions>),
     /// List the workers that are alive
     Workers,
+    /// Copy runs from one database to another
+    #[command(subcommand)]
+    Db(Later<DbVerb>),
     /// Show the current settings and where each comes from
     Config(Later<ConfigOptions>),
     /// Show how this machine sandboxes the commands of agents; repair the database
@@ -388,6 +391,17 @@ pub enum WebhooksVerb {
     Test {
         /// The webhook
         name: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum DbVerb {
+    /// Copy all runs to another database and verify them; passes over those that are there already
+    Copy {
+        /// The database to copy from: a file, or postgres://…
+        from: PathBuf,
+        /// The database to copy to
+        to: PathBuf,
     },
 }
 

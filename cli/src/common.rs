@@ -54,8 +54,7 @@ impl Common {
     /// default one.
     pub fn named_database(&self) -> Result<(Database, Named), Failure> {
         let environment = &self.environment;
-        let at =
-            |given: &Path| Database::at(environment, given, || Ok(self.user_config()?.postgres));
+        let at = |given: &Path| self.database_at(given);
         if let Some(given) = &self.global.db {
             return Ok((at(given)?, Named::Option));
         }
@@ -66,6 +65,11 @@ impl Common {
             return Ok((at(Path::new(&given))?, Named::Settings));
         }
         Ok((Database::File(Database::default_file(environment)?), Named::Default))
+    }
+
+    /// The database with this path or address.
+    pub fn database_at(&self, given: &Path) -> Result<Database, Failure> {
+        Database::at(&self.environment, given, || Ok(self.user_config()?.postgres))
     }
 
     /// Fails for a database in a folder that does not exist: its path was probably mistyped.

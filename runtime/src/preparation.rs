@@ -24,7 +24,7 @@ use crate::trust::{self, TrustStatus};
 use posse_protocol::{
     AgentName, AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant,
     Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, Profile, RunId, RunSpec,
-    RunStarted, Sender, SourceOffer, near, piped,
+    RunStarted, Sender, Site, SourceOffer, near, piped,
 };
 use posse_store::is_worker_name;
 use posse_tools::confine::Confinement;
@@ -163,9 +163,10 @@ impl Runtime {
         }
         let general = above.is_none().then_some(&config.budget);
         let budget = budget_of(spec, &agent, general);
-        let site = match above {
-            Some(above) => above.started.grant.site.clone(),
-            None => config.site_of(&workspace),
+        let site = match above.map(|above| &above.started.grant.site) {
+            // The parent may have been copied from a database that only this machine had.
+            None | Some(Site::Here) => config.site_of(&workspace),
+            Some(site) => site.clone(),
         };
         let needs = needs(spec, above)?;
         let mut grant = Grant { workspace, site, needs, skills, budget, ..Grant::default() };

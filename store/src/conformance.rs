@@ -15,6 +15,7 @@ mod budgets;
 mod cases;
 mod claims;
 mod clock;
+mod copies;
 mod damage;
 mod deaths;
 mod deliveries;

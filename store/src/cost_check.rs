@@ -2,12 +2,9 @@
 //! added or removed.
 
 use crate::row::RunRow;
-use crate::spending::{COLUMNS, LedgerRow, ModelCall};
+use crate::spending::{COLUMNS, EARLIER, LedgerRow, ModelCall};
 use posse_protocol::{Record, RunId, Seq};
 use std::collections::BTreeMap;
-
-/// The ending of the row that sums up all calls from before the ledger. Its position is 0.
-const EARLIER: &str = "earlier";
 
 /// Reads a log and compares the costs of its calls with the stored rows.
 #[derive(Debug)]

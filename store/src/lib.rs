@@ -15,6 +15,7 @@ mod budget;
 mod chain;
 mod clock;
 pub mod conformance;
+mod copy;
 mod cost_check;
 mod delivery;
 mod engine;
@@ -32,12 +33,14 @@ mod sql;
 mod sqlite;
 mod store;
 pub mod transaction;
+mod transfer;
 mod worker;
 
 pub use append::{Append, Appended, Draft, Guard, Ownership, Reserve, Scrub};
 pub use budget::shares;
 pub use chain::{StoredEvent, Tail, check as check_log};
 pub use clock::{Clock, MachineClock};
+pub use copy::{Binding, Brought, RunCopy};
 pub use cost_check::CostCheck;
 pub use delivery::{
     Delivery, DeliveryFilter, DeliveryState, Notice, Outbox, Revival, Settled, Settlement,
@@ -56,4 +59,5 @@ pub use row::{
 pub use spending::{By, LedgerRow, ModelCall, Spending, SpendingQuery, date};
 pub use sqlite::{Durability, Mended, Opening, Options, SqliteStore, rebuild, restore};
 pub use store::{Claims, Flaw, Inspection, Logs, Store};
+pub use transfer::{Transfer, transfer};
 pub use worker::{Worker, WorkerAbout, is_worker_name};

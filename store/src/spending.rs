@@ -61,6 +61,8 @@ pub struct ModelCall {
     pub purpose: Purpose,
     /// How the call ended, in one word.
     pub ending: &'static str,
+    /// 1, or the number of calls that the row sums up.
+    pub calls: u64,
     /// The most that it may have cost.
     pub usage: Usage,
     /// The part of `usage` that is not certain.
@@ -71,6 +73,8 @@ const REPLIED: &str = "replied";
 const FAILED: &str = "failed";
 /// The log has no answer. The call may have cost all that it reserved.
 const UNANSWERED: &str = "unanswered";
+/// The ending of the row that sums up all calls from before the ledger. Its position is 0.
+pub(crate) const EARLIER: &str = "earlier";
 
 /// The largest value in a row. A provider may report any number, and a sum must not overflow.
 const MOST: u64 = 1 << 50;
@@ -102,8 +106,46 @@ impl ModelCall {
             label: row.about.label.clone(),
             purpose: open.purpose,
             ending,
+            calls: 1,
             usage: bounded(&charge.total()),
             uncertain: bounded(&charge.uncertain),
+        })
+    }
+
+    /// Reads a row of the ledger of `run`. `None` if a value in it cannot be read.
+    pub(crate) fn read(run: RunId, row: &LedgerRow) -> Option<Self> {
+        let [seq, at, root, agent, model, label, purpose, ending, numbers @ ..] = &row.0;
+        let numbers = numbers.each_ref().map(|number| number.parse::<u64>().ok());
+        let [calls, input, cache_read, cache_write, output, reasoning, cost, rest @ ..] = numbers;
+        let [uncertain_input, uncertain_output, uncertain_cost] = rest;
+        let endings = [REPLIED, FAILED, UNANSWERED, EARLIER];
+        let purposes = [Purpose::Turn, Purpose::Compaction];
+        Some(ModelCall {
+            run,
+            seq: Seq(seq.parse().ok()?),
+            at: at.parse().ok()?,
+            root: root.parse().ok()?,
+            agent: agent.clone(),
+            model: model.clone(),
+            label: label.clone(),
+            purpose: purposes.into_iter().find(|it| purpose_word(*it) == purpose)?,
+            ending: endings.into_iter().find(|it| it == ending)?,
+            calls: calls?,
+            usage: Usage {
+                input_tokens: input?,
+                cache_read_tokens: cache_read?,
+                cache_write_tokens: cache_write?,
+                output_tokens: output?,
+                reasoning_tokens: reasoning?,
+                cost: Usd(cost?),
+                ..Usage::default()
+            },
+            uncertain: Usage {
+                input_tokens: uncertain_input?,
+                output_tokens: uncertain_output?,
+                cost: Usd(uncertain_cost?),
+                ..Usage::default()
+            },
         })
     }
 
@@ -119,7 +161,7 @@ impl ModelCall {
             self.label.clone(),
             purpose_word(self.purpose).to_owned(),
             self.ending.to_owned(),
-            "1".to_owned(),
+            self.calls.to_string(),
             usage.input_tokens.to_string(),
             usage.cache_read_tokens.to_string(),
             usage.cache_write_tokens.to_string(),

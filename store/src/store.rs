@@ -1,7 +1,9 @@
 //! The traits of a store: logs, claims, inspection, and deliveries to webhooks.
 
 use crate::append::{Append, Appended};
-use crate::delivery::Outbox;
+use crate::chain::StoredEvent;
+use crate::copy::{Brought, RunCopy};
+use crate::delivery::{DeliveryFilter, Outbox};
 use crate::error::StoreError;
 use crate::filter::Filter;
 use crate::leftover::Leftovers;
@@ -10,7 +12,7 @@ use crate::row::RunRow;
 use crate::spending::{LedgerRow, Spending, SpendingQuery};
 use crate::worker::{Worker, WorkerAbout};
 use async_trait::async_trait;
-use posse_protocol::{Record, RunId, Seq, WorkerId};
+use posse_protocol::{Record, RunId, Seq, Status, WorkerId};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -24,7 +26,39 @@ pub trait Store: Logs + Claims + Inspection + Outbox {
     /// Completes earlier requests, gives up every claim, and closes. Later requests fail with
     /// [`StoreError::Closed`].
     async fn close(&self);
+
+    /// Returns a copy of a run, for [`Logs::bring`] of another store.
+    ///
+    /// # Errors
+    /// When the run is damaged, or a worker executes it.
+    async fn copy(&self, run: RunId) -> Result<RunCopy, StoreError> {
+        let own = Filter { id: Some(run), limit: 1, ..Filter::default() };
+        let row = self.list(&own).await?.pop().ok_or(StoreError::NotFound(run))?;
+        if row.status == Status::Running {
+            return Err(StoreError::NotOwner(run));
+        }
+        let mut events = Vec::new();
+        loop {
+            let after = Seq(events.len() as u64);
+            let page = self.stored(run, after, PAGE).await?;
+            let is_last = page.len() < PAGE;
+            events.extend(page);
+            if is_last {
+                break;
+            }
+        }
+        let costs = self.ledger(run).await?;
+        let of_run = DeliveryFilter { run: Some(run), limit: MOST, ..DeliveryFilter::default() };
+        let deliveries = self.deliveries(&of_run).await?;
+        RunCopy::new(row, events, costs, deliveries)
+    }
 }
+
+/// How many events [`Store::copy`] reads at a time.
+const PAGE: usize = 1_000;
+
+/// The most deliveries of one run.
+const MOST: usize = 1_000_000_000;
 
 /// Appends to logs, reads them and watches them.
 #[async_trait]
@@ -36,10 +70,31 @@ pub trait Logs: Send + Sync {
     /// hashes. If the check fails, the store marks the run as damaged, and no worker executes it.
     async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError>;
 
-    /// Returns the stored hashes of the events of `run` after `after`, at most `limit`. It does not
-    /// check them; [`Logs::read`] does.
-    async fn hashes(&self, run: RunId, after: Seq, limit: usize)
-    -> Result<Vec<String>, StoreError>;
+    /// Returns the events of `run` after `after` as they are stored, at most `limit`. It does not
+    /// check them; [`Logs::read`] does. An event that cannot be read is `None`.
+    async fn stored(
+        &self,
+        run: RunId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Option<StoredEvent>>, StoreError>;
+
+    /// Returns the stored hashes of the events of `run` after `after`, at most `limit`. The hash of
+    /// an event that cannot be read is empty.
+    async fn hashes(
+        &self,
+        run: RunId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let stored = self.stored(run, after, limit).await?;
+        Ok(stored.into_iter().map(|event| event.map(|it| it.hash).unwrap_or_default()).collect())
+    }
+
+    /// Stores a copy of a run from another store, all or nothing. The events keep their times and
+    /// hashes. If the run exists with another log, or its key belongs to another run, nothing
+    /// changes.
+    async fn bring(&self, copy: RunCopy) -> Result<Brought, StoreError>;
 
     /// Watches the last known position of the log of `run`. It changes at once when this store
     /// appends, and soon when another process appends. It starts at zero: to miss nothing, watch

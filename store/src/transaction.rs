@@ -12,6 +12,7 @@ use crate::admission::Admitted;
 use crate::append::{Append, Appended, Draft, Guard};
 use crate::budget::Accounts;
 use crate::chain::StoredEvent;
+use crate::copy::{Brought, RunCopy};
 use crate::delivery::Delivery;
 use crate::error::StoreError;
 use crate::queue::Claimed;
@@ -68,6 +69,12 @@ impl Loading {
         }
         loading.alone.extend(erasures);
         loading
+    }
+
+    /// Adds what is needed to store this copy.
+    pub fn add_copy(&mut self, copy: &RunCopy) {
+        self.alone.push(copy.row().id);
+        self.keys.extend(copy.row().about.key.clone());
     }
 
     /// The keys whose runs must be looked up.
@@ -198,6 +205,32 @@ impl Changes {
         self.changed(run, Columns::All);
         rows.insert(run, Box::new(row));
         Ok(())
+    }
+
+    /// Decides whether to store a copy of a run.
+    ///
+    /// # Errors
+    /// If the run exists with another log, or another run has its key. Nothing has changed then.
+    pub fn bring(&mut self, rows: &mut Rows, copy: &RunCopy) -> Result<Brought, StoreError> {
+        let (row, events, calls, deliveries) = copy.parts();
+        let end = |row: &RunRow| (row.log.last_seq, row.log.last_hash.clone(), row.log.erased);
+        if let Some(present) = rows.get(&row.id) {
+            let is_same = end(present) == end(row);
+            return is_same.then_some(Brought::Present).ok_or(StoreError::Exists(row.id));
+        }
+        if let Some(key) = &row.about.key {
+            if let Some(run) = self.keys.get(key) {
+                return Err(StoreError::KeyTaken { key: key.clone(), run: *run });
+            }
+            self.keys.insert(key.clone(), row.id);
+        }
+        self.events.extend_from_slice(events);
+        self.calls.extend_from_slice(calls);
+        self.deliveries.extend_from_slice(deliveries);
+        self.freed |= row.work.runnable;
+        self.changed(row.id, Columns::All);
+        rows.insert(row.id, Box::new(row.clone()));
+        Ok(Brought::Stored)
     }
 
     /// Claims at most `limit` of the runs in `found` for `worker`. Runs with a higher priority come

@@ -11,6 +11,7 @@ pub mod completions;
 pub mod config;
 pub mod cost;
 pub mod daemon;
+pub mod db;
 pub mod demo;
 pub mod doctor;
 pub mod fake_model;

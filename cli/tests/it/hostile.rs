@@ -203,7 +203,7 @@ fn looking(verb: &str, run: &str) -> Option<(Vec<String>, i32)> {
         }
         "runs answer" | "runs clean" | "runs send" | "runs cancel" | "runs pause"
         | "runs resume" | "runs archive" | "runs prune" | "trust remove" | "webhooks retry"
-        | "webhooks test" | "daemon start" | "daemon stop" => {
+        | "webhooks test" | "daemon start" | "daemon stop" | "db copy" => {
             return None;
         }
         other => panic!("does `posse {other}` only look? Say so here"),

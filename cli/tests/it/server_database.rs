@@ -179,3 +179,63 @@ async fn another_worker_takes_over_a_shared_folder_when_one_is_killed() {
     rustix::process::kill_process(second.id(), rustix::process::Signal::TERM).unwrap();
     second.end().await.expect(0);
 }
+
+/// Runs move to a server and back. What is there already is passed over, and every run is verified.
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_are_copied_between_a_file_and_a_server_and_go_on_there() {
+    let (world, database) = world(Script::always(Reply::text("It is done."))).await;
+    for task in ["one", "two"] {
+        world.run(&["run", task]).await.expect(0);
+    }
+    let (file, url) = (world.database().display().to_string(), database.url());
+    let copy = async |from: &str, to: &str| {
+        world.run(&["db", "copy", from, to, "--json"]).await.expect(0).json()
+    };
+    let first = copy(&file, &url).await;
+    assert_eq!((&first["copied"], &first["present"]), (&json!(2), &json!(0)), "{first}");
+    world.run(&["run", "three"]).await.expect(0);
+    let second = copy(&file, &url).await;
+    assert_eq!((&second["copied"], &second["present"]), (&json!(1), &json!(2)), "{second}");
+    let on_server = async |arguments: &[&str]| {
+        started(with(&world, &database, arguments)).end().await.expect(0)
+    };
+    let here = world.run(&["runs", "list", "--json"]).await.expect(0).json();
+    assert_eq!(on_server(&["runs", "list", "--json"]).await.json(), here);
+    let cost = |exit: crate::world::Exit| exit.json()["total"].clone();
+    let spent = cost(world.run(&["cost", "--json"]).await.expect(0));
+    assert_eq!(cost(on_server(&["cost", "--json"]).await), spent);
+    on_server(&["runs", "verify"]).await;
+    // A conversation goes on where it was brought.
+    on_server(&["run", "-c", "and now?"]).await;
+    let again = world.run(&["db", "copy", &file, &url]).await.expect(1);
+    assert!(again.err.contains("it went on after it was copied"), "{}", again.err);
+    let back = world.home().join("back.db").display().to_string();
+    let told = copy(&url, &back).await;
+    assert_eq!(told["copied"], 3, "{told}");
+    world.run(&["--db", &back, "runs", "verify"]).await.expect(0);
+    let same = world.run(&["db", "copy", &back, &back]).await.expect(2);
+    assert!(same.err.contains("the same database"), "{}", same.err);
+}
+
+/// A run that was changed in the file does not reach the server, and the others do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_run_is_not_copied() {
+    let (world, database) = world(Script::always(Reply::text("It is done."))).await;
+    for task in ["unicorn", "two"] {
+        world.run(&["run", task]).await.expect(0);
+    }
+    let changed = std::process::Command::new("python3")
+        .arg("-c")
+        .arg(
+            "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); \
+             c.execute('UPDATE events SET body = replace(body, ?, ?)', ('unicorn', 'horse')); c.commit()",
+        )
+        .arg(world.database())
+        .output()
+        .unwrap();
+    assert!(changed.status.success(), "{changed:?}");
+    let file = world.database().display().to_string();
+    let told = world.run(&["db", "copy", &file, &database.url(), "--json"]).await.expect(1).json();
+    assert_eq!((&told["copied"], told["left"].as_array().unwrap().len()), (&json!(1), 1), "{told}");
+    assert_eq!(database.text("SELECT count(*) FROM posse.runs"), "1");
+}

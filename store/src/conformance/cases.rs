@@ -21,6 +21,10 @@ macro_rules! conformance_cases {
                 one_of_many_creators_with_a_key_wins
                 hashes_tie_each_event_to_all_before_it
                 the_store_tells_the_time_that_it_stamps;
+            copies:
+                a_copy_of_a_run_is_the_same_run
+                a_copy_takes_no_key_of_another_run
+                a_run_without_its_log_is_copied_with_its_costs;
             ownership:
                 an_owner_needs_its_epoch
                 a_stale_owner_is_refused

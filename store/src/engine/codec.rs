@@ -130,7 +130,7 @@ pub(crate) fn bind_call<B: Bind>(query: B, call: ModelCall) -> B {
         .text(call.label)
         .text(purpose_word(call.purpose))
         .text(call.ending)
-        .number(1)
+        .number(to_sql(call.calls))
         .number(to_sql(call.usage.input_tokens))
         .number(to_sql(call.usage.cache_read_tokens))
         .number(to_sql(call.usage.cache_write_tokens))

@@ -3,7 +3,7 @@
 use super::deliveries::{Change, Changed};
 use super::recent::Stored;
 use crate::append::{Append, Appended, Draft, Guard, Ownership, Reserve};
-use crate::{Claimed, StoreError, Wanted};
+use crate::{Brought, Claimed, RunCopy, StoreError, Wanted};
 use posse_protocol::{RunId, Seq};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -18,6 +18,7 @@ pub(crate) enum Request {
     Renew { reply: Reply<()> },
     Damage { run: RunId, reason: String, reply: Reply<()> },
     Erase { run: RunId, last: Seq, reply: Reply<()> },
+    Bring { copy: Box<RunCopy>, reply: Reply<Brought> },
     Close,
 }
 
@@ -30,6 +31,7 @@ pub(crate) struct Work {
     pub(crate) renewals: Vec<Reply<()>>,
     pub(crate) damages: Vec<(RunId, String, Reply<()>)>,
     pub(crate) erasures: Vec<(RunId, Seq, Reply<()>)>,
+    pub(crate) copies: Vec<(Box<RunCopy>, Reply<Brought>)>,
     /// True if only runs that were asked to stop may be claimed.
     pub(crate) only_to_stop: bool,
 }
@@ -50,6 +52,7 @@ pub(crate) struct Answers {
     pub(crate) claimed: Vec<Vec<Claimed>>,
     pub(crate) deliveries: Vec<Changed>,
     pub(crate) erased: Vec<Result<(), StoreError>>,
+    pub(crate) brought: Vec<Result<Brought, StoreError>>,
 }
 
 impl FromIterator<Request> for Work {
@@ -68,6 +71,7 @@ impl FromIterator<Request> for Work {
                 Request::Renew { reply } => work.renewals.push(reply),
                 Request::Damage { run, reason, reply } => work.damages.push((run, reason, reply)),
                 Request::Erase { run, last, reply } => work.erasures.push((run, last, reply)),
+                Request::Bring { copy, reply } => work.copies.push((copy, reply)),
                 Request::Close => {}
             }
         }
@@ -90,6 +94,7 @@ impl Work {
 
     pub(crate) fn len(&self) -> usize {
         let marks = self.renewals.len() + self.damages.len() + self.erasures.len();
+        let marks = marks + self.copies.len();
         self.appends.len() + self.claims.len() + self.deliveries.len() + marks
     }
 
@@ -124,6 +129,9 @@ impl Work {
         for ((_, _, reply), result) in self.erasures.into_iter().zip(answers.erased) {
             let _ = reply.send(result);
         }
+        for ((_, reply), result) in self.copies.into_iter().zip(answers.brought) {
+            let _ = reply.send(result);
+        }
         for reply in self.renewals.into_iter().chain(self.damages.into_iter().map(|it| it.2)) {
             let _ = reply.send(Ok(()));
         }
@@ -144,6 +152,9 @@ impl Work {
             let _ = reply.send(Err(error.clone()));
         }
         for (_, reply) in self.claims {
+            let _ = reply.send(Err(error.clone()));
+        }
+        for (_, reply) in self.copies {
             let _ = reply.send(Err(error.clone()));
         }
         for (_, reply) in self.deliveries {
@@ -183,9 +194,10 @@ impl Work {
             self.deliveries.into_iter().map(|it| Work { deliveries: vec![it], ..Work::default() });
         let erasures =
             self.erasures.into_iter().map(|it| Work { erasures: vec![it], ..Work::default() });
+        let copies = self.copies.into_iter().map(|it| Work { copies: vec![it], ..Work::default() });
         let renewals = Work { renewals: self.renewals, ..Work::default() };
         let renewals = (!renewals.is_empty()).then_some(renewals);
-        let marks = renewals.into_iter().chain(damages).chain(erasures);
+        let marks = renewals.into_iter().chain(damages).chain(erasures).chain(copies);
         marks.chain(appends).chain(deliveries).chain(claims)
     }
 }

@@ -11,10 +11,10 @@ mod state;
 
 use crate::transaction::{Changes, Stamp};
 use crate::{
-    Append, Appended, Claimed, Claims, Clock, Delivery, DeliveryFilter, DeliveryState, Draft,
-    Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look, MachineClock, Outbox, Queue,
-    Revival, RunRow, Scrub, Settled, Settlement, Spending, SpendingQuery, Store, StoreError, Tail,
-    Wanted, Worker, WorkerAbout, check_log,
+    Append, Appended, Brought, Claimed, Claims, Clock, Delivery, DeliveryFilter, DeliveryState,
+    Draft, Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look, MachineClock, Outbox, Queue,
+    Revival, RunCopy, RunRow, Scrub, Settled, Settlement, Spending, SpendingQuery, Store,
+    StoreError, StoredEvent, Tail, Wanted, Worker, WorkerAbout, check_log,
 };
 use async_trait::async_trait;
 use hub::Hub;
@@ -204,15 +204,28 @@ impl Logs for MemoryStore {
         check_log(run, after, limit, &tail, page)
     }
 
-    async fn hashes(
+    async fn stored(
         &self,
         run: RunId,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
+    ) -> Result<Vec<Option<StoredEvent>>, StoreError> {
         let state = self.look()?;
         let events = state.events_from(run, after.next());
-        Ok(events.iter().take(limit).map(|event| event.hash.clone()).collect())
+        Ok(events.iter().take(limit).cloned().map(Some).collect())
+    }
+
+    async fn bring(&self, copy: RunCopy) -> Result<Brought, StoreError> {
+        let mut state = self.change(Renew::IfUnknown)?;
+        let mut changes = Changes::default();
+        if let Some(key) = &copy.row().about.key
+            && let Some(run) = state.keys.get(key)
+        {
+            changes.know_key(key.clone(), *run);
+        }
+        let brought = changes.bring(&mut state.rows, &copy)?;
+        state.store(changes);
+        Ok(brought)
     }
 
     fn watch(&self, run: RunId) -> watch::Receiver<Seq> {

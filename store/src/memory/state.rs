@@ -15,7 +15,7 @@ pub(super) struct State {
     /// In the order in which they were settled.
     pub(super) calls: Vec<ModelCall>,
     pub(super) deliveries: BTreeMap<String, Delivery>,
-    keys: HashMap<String, RunId>,
+    pub(super) keys: HashMap<String, RunId>,
     /// The end of the lease of each worker; `None` for a worker that died.
     workers: HashMap<WorkerId, Option<u64>>,
     /// What workers said about themselves.

@@ -20,9 +20,9 @@ use crate::append::Draft;
 use crate::delivery::{Delivery, DeliveryFilter, Outbox, Revival, Settled, Settlement};
 use crate::engine::{Change, Changed, Hub, Introduction, Lease, Reply, Request, listed};
 use crate::{
-    Append, Appended, Claimed, Claims, Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look,
-    Queue, RunRow, Scrub, Spending, SpendingQuery, Store, StoreError, Wanted, Worker, WorkerAbout,
-    sql,
+    Append, Appended, Brought, Claimed, Claims, Filter, Flaw, Inspection, LedgerRow, Leftovers,
+    Logs, Look, Queue, RunCopy, RunRow, Scrub, Spending, SpendingQuery, Store, StoreError,
+    StoredEvent, Wanted, Worker, WorkerAbout, sql,
 };
 use async_trait::async_trait;
 use bell::Outside;
@@ -194,13 +194,18 @@ impl Logs for PostgresStore {
         self.look(move |reader| async move { reader.read(run, after, limit).await }).await
     }
 
-    async fn hashes(
+    async fn stored(
         &self,
         run: RunId,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
-        self.look(move |reader| async move { reader.hashes(run, after, limit).await }).await
+    ) -> Result<Vec<Option<StoredEvent>>, StoreError> {
+        self.look(move |reader| async move { reader.stored(run, after, limit).await }).await
+    }
+
+    async fn bring(&self, copy: RunCopy) -> Result<Brought, StoreError> {
+        let copy = Box::new(copy);
+        self.ask(|reply| Request::Bring { copy, reply }).await
     }
 
     fn watch(&self, run: RunId) -> watch::Receiver<Seq> {

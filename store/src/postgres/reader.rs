@@ -12,7 +12,7 @@ use crate::engine::{
 };
 use crate::{
     Delivery, DeliveryFilter, Filter, Flaw, LedgerRow, Leftovers, RunRow, Spending, SpendingQuery,
-    StoreError, Worker, chain, selection, sql,
+    StoreError, StoredEvent, Worker, chain, selection, sql,
 };
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use sqlx::postgres::PgPool;
@@ -96,16 +96,15 @@ impl Reader {
         Ok((chain::check(run, after, limit, &tail, events), known))
     }
 
-    /// Returns the stored hashes of events. An event that cannot be read has an empty one.
-    pub(super) async fn hashes(
+    /// Returns events as they are stored.
+    pub(super) async fn stored(
         &self,
         run: RunId,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
+    ) -> Result<Vec<Option<StoredEvent>>, StoreError> {
         let asked = self.ask(&[events(run, after.next().0, limit)]).await?;
-        let hash = |row| event_row(run, row).map(|event| event.hash).unwrap_or_default();
-        Ok(asked.rows(0).iter().map(hash).collect())
+        Ok(asked.rows(0).iter().map(|row| event_row(run, row)).collect())
     }
 
     pub(super) async fn now(&self) -> Result<u64, StoreError> {

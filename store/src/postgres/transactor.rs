@@ -374,6 +374,9 @@ fn decide(
         }
         done.answers.erased.push(erased);
     }
+    for (copy, _) in &work.copies {
+        done.answers.brought.push(changes.bring(&mut rows, copy));
+    }
     for (batch, _) in &work.appends {
         done.answers.appended.push(changes.admit(&mut rows, batch, stamp));
     }
@@ -386,7 +389,9 @@ fn decide(
 
 fn loading(work: &Work) -> Loading {
     let drafts = work.appends.iter().flat_map(|(batch, _)| batch);
-    Loading::of(drafts, work.erasures.iter().map(|it| it.0))
+    let mut loading = Loading::of(drafts, work.erasures.iter().map(|it| it.0));
+    work.copies.iter().for_each(|(copy, _)| loading.add_copy(copy));
+    loading
 }
 
 /// Looks up the keys of new runs.

@@ -25,8 +25,9 @@ use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
 use crate::engine::{Hub, Reply, Request};
 use crate::{
-    Append, Appended, Claimed, Claims, Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look,
-    Queue, RunRow, Spending, SpendingQuery, Store, StoreError, Wanted, Worker, WorkerAbout,
+    Append, Appended, Brought, Claimed, Claims, Filter, Flaw, Inspection, LedgerRow, Leftovers,
+    Logs, Look, Queue, RunCopy, RunRow, Spending, SpendingQuery, Store, StoreError, StoredEvent,
+    Wanted, Worker, WorkerAbout,
 };
 use async_trait::async_trait;
 use calendar::Calendar;
@@ -310,13 +311,18 @@ impl Logs for SqliteStore {
         self.look(move |reader| async move { reader.read(run, after, limit).await }).await
     }
 
-    async fn hashes(
+    async fn stored(
         &self,
         run: RunId,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
-        self.look(move |reader| async move { reader.hashes(run, after, limit).await }).await
+    ) -> Result<Vec<Option<StoredEvent>>, StoreError> {
+        self.look(move |reader| async move { reader.stored(run, after, limit).await }).await
+    }
+
+    async fn bring(&self, copy: RunCopy) -> Result<Brought, StoreError> {
+        let copy = Box::new(copy);
+        self.ask(|reply| Request::Bring { copy, reply }).await
     }
 
     fn watch(&self, run: RunId) -> watch::Receiver<Seq> {

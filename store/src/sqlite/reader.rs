@@ -16,8 +16,8 @@ use crate::selection;
 use crate::spending::{Spending, SpendingQuery};
 use crate::sql;
 use crate::{
-    Delivery, DeliveryFilter, Filter, LedgerRow, Leftovers, RunRow, StoreError, Worker,
-    WorkerAbout, chain,
+    Delivery, DeliveryFilter, Filter, LedgerRow, Leftovers, RunRow, StoreError, StoredEvent,
+    Worker, WorkerAbout, chain,
 };
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use sqlx::sqlite::{
@@ -191,13 +191,13 @@ impl Reader {
         result
     }
 
-    /// Returns the stored hashes of events. An event that cannot be read has an empty one.
-    pub(super) async fn hashes(
+    /// Returns events as they are stored.
+    pub(super) async fn stored(
         &self,
         run: RunId,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
+    ) -> Result<Vec<Option<StoredEvent>>, StoreError> {
         let rows = sqlx::query(sql::EVENTS_FROM)
             .bind(run.to_string())
             .bind(to_sql(after.next().0))
@@ -205,8 +205,7 @@ impl Reader {
             .fetch_all(&self.pool)
             .await
             .map_err(|error| engine_error(error, &self.path))?;
-        let hash = |row| event_row(run, row).map(|event| event.hash).unwrap_or_default();
-        Ok(rows.iter().map(hash).collect())
+        Ok(rows.iter().map(|row| event_row(run, row)).collect())
     }
 
     /// Returns the events of the log, or its damage, and the damage that was known before.

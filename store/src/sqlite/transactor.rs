@@ -133,6 +133,10 @@ impl Transactor {
             let result = self.erase(*run, *last, group).await?;
             group.answers.erased.push(result);
         }
+        for (copy, _) in &work.copies {
+            let result = group.changes.bring(&mut self.rows, copy);
+            group.answers.brought.push(result);
+        }
         for (batch, _) in &work.appends {
             let at = self.presence.clock().wall_ms();
             let stamp = Stamp { worker: self.presence.worker, at };
@@ -230,6 +234,7 @@ impl Transactor {
     async fn load(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
         let drafts = work.appends.iter().flat_map(|(batch, _)| batch);
         let mut loading = Loading::of(drafts, work.erasures.iter().map(|(run, _, _)| *run));
+        work.copies.iter().for_each(|(copy, _)| loading.add_copy(copy));
         loop {
             let missing = loading.next(&self.rows);
             if missing.is_empty() {
