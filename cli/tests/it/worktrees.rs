@@ -544,9 +544,10 @@ async fn a_removal_that_is_cut_short_changes_nothing_on_the_branch() {
     .await;
     running.signal(Signal::KILL);
     running.end().await;
-    world.run(&["runs", "resume", "--all"]).await.expect(0);
-    world.run(&["runs", "clean"]).await.expect(0);
-    assert!(standing(&world).is_empty());
+    let resumed = world.run(&["runs", "resume", "--all"]).await.expect(0);
+    let cleaned = world.run(&["runs", "clean"]).await.expect(0);
+    let (left, listed) = (standing(&world), world.list().await);
+    assert!(left.is_empty(), "{left:?}: {resumed:?} {cleaned:?} {listed:?}");
     let branch = branches(&world).pop().unwrap();
     let changed = git(&world.work(), &["diff", "--name-only", "HEAD", &branch]);
     assert_eq!(changed.trim(), "a.txt");

@@ -18,7 +18,7 @@ mod tree;
 mod unsafe_entry;
 mod words;
 
-pub(super) use named::first_line;
+pub(super) use named::{first_line, plain};
 pub(super) use tree::text_at;
 pub(super) use unsafe_entry::{GITDIR, POINTER};
 
@@ -28,12 +28,13 @@ use super::protected::{GIT, HEAD, IN_GIT, OBJECTS, REFS, data_of};
 use super::repository::folders_with;
 use aside::{first_link, hide, parent, remove, set_aside, set_aside_at, while_writable, write};
 use baseline::{Baseline, Named, StoredBaseline};
-use named::{Checkout, plain};
+use named::Checkout;
 use path_trace::PathTrace;
 use settings::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tree::{Entry, Found, Identity, Root, entry, identity};
 use unsafe_entry::{
@@ -303,7 +304,8 @@ fn is_held(path: &Path) -> bool {
         true => std::fs::read_dir(path).is_ok_and(|mut all| all.next().is_none()),
         false => there.len() == 0,
     };
-    is_placeholder(&there) && !there.is_symlink() && is_empty
+    let is_alone = there.is_dir() || there.nlink() == 1;
+    is_placeholder(&there) && !there.is_symlink() && is_empty && is_alone
 }
 
 /// The target of the file or link `.git` in `folder`, wherever that is.
@@ -464,6 +466,11 @@ fn guarded(root: &Root, sandbox: &CommandSandbox) -> BTreeMap<PathBuf, Identity>
     let data = data_of(&sandbox.workspace).into_iter().chain(sandbox.repository.clone());
     let names = data.flat_map(|data| IN_GIT.map(|name| data.join(name)));
     let below = names.filter_map(|path| path.strip_prefix(&root.path).ok().map(Path::to_owned));
+    // A command may reach a file with several names by another one. What it adds there is set aside.
+    let is_alone = |path: &PathBuf| {
+        let found = root.path.join(path).symlink_metadata();
+        found.is_ok_and(|found| found.is_dir() || found.nlink() == 1)
+    };
     let known = |path: PathBuf| Some((identity(&root.handle, path.as_os_str())?, path));
-    below.filter_map(known).map(|(identity, path)| (path, identity)).collect()
+    below.filter(is_alone).filter_map(known).map(|(identity, path)| (path, identity)).collect()
 }

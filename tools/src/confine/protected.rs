@@ -1,10 +1,11 @@
 //! Protected paths: files in a workspace that programs outside the sandbox run or obey. No confined
 //! command writes them, whether they exist or not.
 
-use super::git::{GITDIR, POINTER, SETTINGS_BYTES, first_line, is_hooks, text_at};
+use super::git::{GITDIR, POINTER, SETTINGS_BYTES, first_line, is_hooks, plain, text_at};
 use super::home_links::{links_of, way};
 use super::placeholder::{is_missing, is_placeholder};
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Names at the top of a workspace that no confined command and no file tool writes. They are settings,
@@ -116,13 +117,21 @@ pub(super) fn makes_a_repository(workspace: &Path) -> Option<&'static str> {
 pub(super) fn data_of(workspace: &Path) -> Vec<PathBuf> {
     let git = workspace.join(GIT);
     // A folder that cannot be listed counts: a command may have closed it, and may open it again.
-    let is_filled = |folder: &PathBuf| {
-        let is_folder = folder.symlink_metadata().is_ok_and(|it| it.is_dir());
-        is_folder && std::fs::read_dir(folder).map_or(true, |mut all| all.next().is_some())
+    let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    let is_filled = |folder: &PathBuf| match folder.symlink_metadata() {
+        Ok(found) if found.is_dir() => {
+            std::fs::read_dir(folder).map_or(true, |mut all| all.next().is_some())
+        }
+        Ok(_) => false,
+        Err(error) => is_closed(&error),
     };
     let named = text_at(&git, POINTER).and_then(|text| {
         let folder = workspace.join(first_line(text.strip_prefix(GITDIR)?));
-        folder.canonicalize().ok().filter(|it| it.starts_with(workspace))
+        let real = match folder.canonicalize() {
+            Err(error) if is_closed(&error) => plain(&folder),
+            real => real.ok()?,
+        };
+        Some(real).filter(|it| it.starts_with(workspace))
     });
     let bare = is_data(workspace).then(|| workspace.to_owned());
     [Some(git), named, bare].into_iter().flatten().filter(is_filled).collect()

@@ -117,6 +117,22 @@ async fn nothing_runs_that_an_agent_put_where_a_hook_or_a_filter_imports_modules
             &*format!("mkdir strip; {payload}strip/__main__.py").leak()
         }, commit),
         prepared("another module", installed, made("argparse.py"), commit),
+        prepared("a module of another system", installed, made("nt.py"), commit),
+        prepared(
+            "the second module",
+            hook("python3 -m compileall -q x; python3 -m strip"),
+            made("strip.py"),
+            commit,
+        ),
+        prepared(
+            "a package around",
+            hook("python3 -m tools.check"),
+            {
+                &*format!("mkdir tools; {payload}tools/__init__.py; : > tools/check.py").leak()
+            },
+            commit,
+        ),
+        prepared("its input", hook("echo import argparse | python3"), made("argparse.py"), commit),
         prepared("a text", hook("python3 -c \"import argparse\""), made("argparse.py"), commit),
         prepared(
             "a filter",

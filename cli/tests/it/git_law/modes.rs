@@ -29,6 +29,28 @@ THEN
 chmod 755 .git; printf '[core]\nfsmonitor = \"PAYLOAD; false\"\n' >> .git/config",
             "chmod 755 .git; git status",
         ),
+        prepared(
+            "data that a file names",
+            "mkdir p; mv .git p/data; echo 'gitdir: p/data' > .git",
+            "chmod 0 p
+THEN
+chmod 755 p; ln p/data/config x
+THEN
+printf '[core]\nfsmonitor = \"PAYLOAD; false\"\n' >> x",
+            "chmod 755 p; git status",
+        ),
+    ])
+    .await;
+}
+
+/// A protected file may have another name, which an earlier run in a folder around gave it.
+#[tokio::test]
+async fn nothing_runs_that_an_agent_wrote_by_another_name_of_a_protected_file() {
+    let write = "printf '[core]\nfsmonitor = \"PAYLOAD; false\"\n' >>";
+    let agent = |name: &str| &*format!("{write} {name}").leak();
+    check(&[
+        prepared("in the workspace", "ln .git/config notes", agent("notes"), "git status"),
+        prepared("in the data", "ln .git/config .git/x", agent(".git/x"), "git status"),
     ])
     .await;
 }

@@ -416,11 +416,12 @@ fn below(places: &Places, names: &[&str]) -> Vec<PathBuf> {
     let mut searched = 0;
     while let Some(folder) = folders.pop().filter(|_| searched < FOLDERS) {
         searched += 1;
+        // By their names, because a folder may be open to programs but not listable.
+        let here = names.iter().map(|name| folder.join(name));
+        found.extend(here.filter(|path| path.symlink_metadata().is_ok()));
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_named(&entry.file_name()) {
-                found.push(entry.path());
-            } else if is_folder && entry.file_name() != ".git" {
+            if is_folder && entry.file_name() != ".git" {
                 folders.push(entry.path());
             }
         }
@@ -461,7 +462,7 @@ pub(in super::super) fn first_line(text: &[u8]) -> &Path {
 }
 
 /// Removes `.` and `..` from the path without resolving links.
-pub(super) fn plain(path: &Path) -> PathBuf {
+pub(in super::super) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
