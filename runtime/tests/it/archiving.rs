@@ -5,10 +5,7 @@ use crate::delegation::{children, main_agent, task};
 use posse::ModelChoice;
 use posse::audit::AuditKind;
 use posse::protocol::{CancelScope, Cleanup, Event, Purpose, Seq};
-use posse::store::{
-    Append, By, Filter, Guard, Logs, Options, Ownership, Reserve, SpendingQuery, SqliteStore,
-    Store, StoreError,
-};
+use posse::store::{Append, By, Filter, Guard, Ownership, Reserve, SpendingQuery, StoreError};
 use posse::{Error, Lifecycle, Patience, Prune, RunId, RunRow, RunSpec, Runtime, Status};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
@@ -132,9 +129,8 @@ async fn i9_an_agent_says_how_long_those_are_kept_that_it_starts_also_after_a_re
     // A minute later: the same logs, but for how long a minute is.
     let logs = [bench.log(run.id()).await, bench.log(child.id).await];
     bench.runtime.shutdown().await;
-    bench.config.storage.database = bench.folder.path().join("later.db");
-    let store =
-        SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
+    bench.use_another_database();
+    let store = bench.open_store().await;
     for log in logs {
         let made = log[0].run;
         let sooner = |event| match event {

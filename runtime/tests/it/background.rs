@@ -3,7 +3,7 @@
 use crate::bench::{Bench, eventually, within};
 use crate::delegation::children;
 use posse::protocol::{Announce, CancelScope, Event, Extra, Outcome, Record, RunFinished, Sender};
-use posse::store::{Append, Guard, Logs, Options, Ownership, Reserve, SqliteStore, Store};
+use posse::store::{Append, Guard, Ownership, Reserve};
 use posse::{RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Seq, Status};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
@@ -502,9 +502,8 @@ async fn an_end_whose_parent_has_ended_goes_to_the_one_above_it() {
     let logs = [bench.log(run).await, bench.log(middle).await, bench.log(leaf).await];
     bench.runtime.shutdown().await;
     // The same tree, but for the one in the middle, which could not go on.
-    bench.config.storage.database = bench.folder.path().join("after.db");
-    let store =
-        SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
+    bench.use_another_database();
+    let store = bench.open_store().await;
     for (log, then) in
         logs.into_iter().zip([Ownership::Waiting, Ownership::Waiting, Ownership::Queued])
     {

@@ -1,7 +1,7 @@
 //! What every test needs: a folder, a database, a fake model, a runtime.
 
 use posse::protocol::{Event, Record, Seq};
-use posse::store::PostgresOptions;
+use posse::store::{Options, PostgresOptions, SqliteStore, Store};
 use posse::{Keys, RunHandle, RunId, RunSpec, Runtime, RuntimeConfig, Update};
 use posse_testkit::postgres::{self, Database};
 use posse_testkit::{FakeModel, Script};
@@ -15,8 +15,8 @@ pub struct Bench {
     pub runtime: Runtime,
     pub folder: TempDir,
     pub config: RuntimeConfig,
-    /// The database on a server, if the tests use one.
-    _server: Option<Database>,
+    /// The databases on a server, if the tests use one.
+    servers: Vec<Database>,
 }
 
 impl Bench {
@@ -46,7 +46,8 @@ impl Bench {
         let own = config.tools.iter().map(|tool| tool.spec().name.clone());
         config.permissions.rules.allow.extend(own.collect::<Vec<_>>());
         let runtime = Runtime::open(config.clone()).await.unwrap();
-        Bench { fake, runtime, folder, config, _server: server }
+        let servers = server.into_iter().collect();
+        Bench { fake, runtime, folder, config, servers }
     }
 
     pub fn work(&self) -> PathBuf {
@@ -63,6 +64,26 @@ impl Bench {
 
     pub async fn start(&self, prompt: &str) -> RunHandle {
         self.runtime.start(self.spec(prompt)).await.unwrap()
+    }
+
+    /// Opens the store as another process does.
+    pub async fn open_store(&self) -> Arc<dyn Store> {
+        match &self.config.storage.store {
+            Some(store) => store.open(None).await.unwrap(),
+            None => {
+                let options = Options::new(self.config.storage.database.clone());
+                Arc::new(SqliteStore::open(options).await.unwrap())
+            }
+        }
+    }
+
+    /// Lets the runtime use a new database from the next `reopen` on.
+    pub fn use_another_database(&mut self) {
+        self.config.storage.database = self.folder.path().join("after.db");
+        if let Some(server) = postgres::wanted() {
+            self.config.storage.store = Some(Arc::new(PostgresOptions::new(server.url())));
+            self.servers.push(server);
+        }
     }
 
     /// Another runtime on the same database, as a process that starts anew.

@@ -257,11 +257,9 @@ async fn a_child_whose_parent_was_stopped_while_nobody_ran_it_stops_too() {
     within(gate.wait_for_held(1)).await.unwrap();
     bench.runtime.shutdown().await;
     // As if the process had died between the cancelling of the parent and that of the child.
-    let options = posse::store::Options::new(bench.folder.path().join("runs.db"));
-    let store = posse::store::SqliteStore::open(options).await.unwrap();
+    let store = bench.open_store().await;
     let cancel = json!({"type": "cancel_requested", "by": "me"});
     let cancel = serde_json::from_value(cancel).unwrap();
-    use posse::store::{Logs, Store};
     store.append(vec![posse::store::Append::by_anyone(run.id(), cancel)]).await.unwrap();
     store.close().await;
     bench.reopen().await;

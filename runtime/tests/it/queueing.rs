@@ -5,9 +5,7 @@ use crate::delegation::{main_agent, task};
 use posse::protocol::{
     CancelScope, Event, Extra, MessageReceived, Outcome, Parent, RunStarted, TimeAtWork,
 };
-use posse::store::{
-    Append, Filter, Guard, Kin, Logs, Options, Ownership, Reserve, SqliteStore, Store,
-};
+use posse::store::{Append, Filter, Guard, Kin, Ownership, Reserve};
 use posse::{LaneCaps, RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Shares, Status};
 use posse_testkit::{Gate, Reply, Rule, Script, When};
 
@@ -337,8 +335,7 @@ async fn a_new_process_finds_a_long_line_and_serves_its_sessions_in_turn() {
     completed(&template).await;
     let log = bench.log(template.id()).await;
     bench.runtime.shutdown().await;
-    let store =
-        SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
+    let store = bench.open_store().await;
     let made = |parent: Option<RunId>, text: &str| {
         let Event::RunStarted(started) = log[0].event.clone() else { panic!("no start") };
         let parent = parent.map(|run| Parent {

@@ -6,7 +6,7 @@ use posse::ModelChoice;
 use posse::protocol::{
     CancelRequested, CancelScope, Effect, Event, Extra, Record, Sender, ToolSpec,
 };
-use posse::store::{Append, Filter, Guard, Logs, Options, Ownership, Reserve, SqliteStore, Store};
+use posse::store::{Append, Filter, Guard, Ownership, Reserve};
 use posse::{
     AgentSpec, Answer, Keys, Outcome, Page, Recovery, RunHandle, RunId, RunRow, RunSpec, Runtime,
     RuntimeConfig, Status, Tool, ToolContext,
@@ -25,9 +25,8 @@ async fn as_if_it_had_died(bench: &mut Bench, kept: impl Fn(&Event) -> bool) {
         logs.push((row.id, bench.log(row.id).await));
     }
     bench.runtime.shutdown().await;
-    bench.config.storage.database = bench.folder.path().join("after.db");
-    let store =
-        SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
+    bench.use_another_database();
+    let store = bench.open_store().await;
     for (run, log) in logs {
         let events = log.into_iter().map(|record| record.event).filter(&kept).collect();
         let guard = Guard::Create(Ownership::Queued);
@@ -289,9 +288,8 @@ async fn i5_a_run_that_is_nowhere_is_not_announced_and_whoever_waits_for_it_can_
     let events = bench.log(run).await.into_iter().map(|record| record.event).collect();
     bench.runtime.shutdown().await;
     // A database that somebody has put together by hand, and left the child out.
-    bench.config.storage.database = bench.folder.path().join("without.db");
-    let store =
-        SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
+    bench.use_another_database();
+    let store = bench.open_store().await;
     let (guard, reserve) = (Guard::Create(Ownership::Waiting), Reserve::Leave);
     let append = Append { run, events, guard, reserve, outbox: Vec::new() };
     store.append(vec![append]).await.unwrap();
@@ -347,8 +345,7 @@ async fn whoever_ends_a_cancelled_run_tells_its_children_in_the_same_moment() {
     let gate = Gate::new();
     let (bench, run) = held_tree(&gate, 1).await;
     // Another process asks, and dies before it has told anyone else.
-    let other =
-        SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
+    let other = bench.open_store().await;
     let (by, scope) = ("another".to_owned(), CancelScope::Run);
     let request = Event::CancelRequested(CancelRequested { by, scope, extra: Extra::default() });
     other.append(vec![Append::by_anyone(run.id(), request)]).await.unwrap();
