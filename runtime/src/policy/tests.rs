@@ -7,6 +7,7 @@ mod denials;
 mod everyday;
 mod hidden;
 mod order;
+mod readings;
 mod spellings;
 
 use super::*;

@@ -25,6 +25,15 @@ impl Parser<'_> {
         }
         let (asking, commands): (Vec<_>, Vec<_>) = self.drafts.drain(..).partition(is_answered);
         self.drafts = commands;
+        // Without arguments, the word after them is the command.
+        for asked in &asking {
+            let is_nothing = |draft: &&Draft| matches!(*draft.pieces, [Piece::Arguments]);
+            let mut rest = asked[asked.iter().take_while(is_nothing).count()..].to_vec();
+            if rest.len() < asked.len() && !rest.is_empty() {
+                rest[0].quote();
+                self.drafts.push(rest);
+            }
+        }
         let mut answers = self.answers(&self.drafts, &asking);
         // An argument may be code with calls.
         let codes: Vec<_> = self.drafts.iter().chain(&answers).cloned().collect();

@@ -86,12 +86,20 @@ impl Parser<'_> {
     pub(super) fn test(&mut self) -> Step<()> {
         self.in_test = true;
         let (mut before, mut next_counts) = (String::new(), false);
+        let mut open = 0_usize;
         loop {
-            self.skip_blanks();
             match self.peek() {
-                None => return Err(Lost),
+                // In a pattern this sign begins no comment.
+                None | Some('#') => return Err(Lost),
+                // The shell may read a document here.
+                Some('\n') if !self.pending.is_empty() => return Err(Lost),
                 Some('<' | '>') if self.rest()[1..].starts_with('(') => {}
-                Some('\n' | '(' | ')' | '&' | '|' | '<' | '>' | ';') => {
+                Some(char @ (' ' | '\t' | '\n' | '(' | ')' | '&' | '|' | '<' | '>' | ';')) => {
+                    match char {
+                        '(' => open += 1,
+                        ')' => open = open.checked_sub(1).ok_or(Lost)?,
+                        _ => {}
+                    }
                     self.at += 1;
                     continue;
                 }
@@ -103,6 +111,10 @@ impl Parser<'_> {
                 return Err(Lost);
             }
             if draft.bare() == Some("]]") {
+                // In parentheses it is part of a pattern.
+                if open > 0 {
+                    return Err(Lost);
+                }
                 self.in_test = false;
                 return Ok(());
             }

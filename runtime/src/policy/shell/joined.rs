@@ -50,7 +50,7 @@ impl<'t> Joined<'t> {
     }
 
     /// Returns the original positions of the pairs that were removed from the lines that begin at `at`, up to the line
-    /// for which `is_end` is true.
+    /// for which `is_end` is true, which may itself end with a backslash.
     pub(super) fn removed_from_lines(
         &self,
         at: usize,
@@ -59,10 +59,10 @@ impl<'t> Joined<'t> {
         let (begin, original) = self.original(at);
         let mut end = begin;
         for line in original.split_inclusive('\n') {
+            end += line.len();
             if is_end(line.strip_suffix('\n').unwrap_or(line)) {
                 break;
             }
-            end += line.len();
         }
         let is_within = |original: &usize| (begin..end).contains(original);
         self.removed.iter().map(|(_, original)| *original).filter(is_within).collect()

@@ -216,6 +216,11 @@ impl<'t> Parser<'t> {
             self.skip_blanks();
             if self.eat("\n") {
                 self.here_documents()?;
+                // After an assignment that failed, the shell goes on with the next line. There, a variable may still
+                // have the value that the script outside has set.
+                if self.place == ScriptContext::Command {
+                    self.scope.forget();
+                }
                 if last == Last::Command {
                     last = Last::Separator;
                     self.ended += 1;
@@ -318,8 +323,9 @@ impl<'t> Parser<'t> {
     /// Parses one simple command, with its assignments and redirections.
     fn simple(&mut self) -> Step<()> {
         let mut words: Vec<Draft> = Vec::new();
-        // The indexes of its assignments, and whether the command consists only of them.
-        let (mut set, mut is_plain): (Vec<usize>, bool) = (Vec::new(), true);
+        // The indexes of its assignments, with whether each sets the whole variable; whether the command consists only
+        // of them.
+        let (mut set, mut is_plain): (Vec<(usize, bool)>, bool) = (Vec::new(), true);
         loop {
             self.skip_blanks();
             if self.redirection()? {
@@ -365,10 +371,17 @@ impl<'t> Parser<'t> {
             }
             let declares =
                 words.first().and_then(Draft::bare).is_some_and(|it| DECLARING.contains(&it));
-            if (words.is_empty() || declares) && draft.assigned().is_some() {
+            let is_assignment = draft.is_assignment();
+            if is_assignment && words.is_empty() || declares && draft.assigned().is_some() {
                 self.script.note_beyond("it sets a variable");
+                // The command gets the words that the shell makes of it.
+                if !is_assignment && draft.is_split() {
+                    self.script.note_unclear("it is not clear which variables it sets");
+                }
                 self.assign(&draft, begin)?;
-                set.push(self.settings.len() - 1);
+                // An element of an array leaves the others as they are.
+                let is_whole = draft.assigned().is_some_and(|(_, index)| index.is_none());
+                set.push((self.settings.len() - 1, is_whole));
                 if declares {
                     words.push(draft.whole());
                 }
@@ -394,13 +407,13 @@ impl<'t> Parser<'t> {
         let is_exported = !words.is_empty();
         // An `IFS` that is set only for `read` splits nothing else.
         let reads = words.first().is_some_and(|it| ["read", "mapfile"].contains(&&*it.text));
-        for at in set {
+        for (at, is_whole) in set {
             let (name, _, exported) = &mut self.settings[at];
             *exported = is_exported;
             if name == "IFS" && !reads {
                 self.values.lose();
             }
-            if is_plain && (words.is_empty() || declares && sets) {
+            if is_plain && is_whole && (words.is_empty() || declares && sets) {
                 self.scope.set(name);
             }
         }
@@ -477,7 +490,7 @@ impl<'t> Parser<'t> {
                 if !self.peek().is_none_or(|next| " \t\n;&|)".contains(next)) {
                     return Err(Lost);
                 }
-                Value::Array(elements)
+                elements.map_or(Value::Unknown, Value::Array)
             }
             false => Value::Text(draft.value()),
         };
@@ -492,31 +505,31 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Parses the elements of an array, up to its end.
-    fn array(&mut self) -> Step<Vec<Draft>> {
-        let mut elements = Vec::new();
+    /// Parses the elements of an array, up to its end. Returns `None` if some have an index: then their order is unknown,
+    /// and one may replace another.
+    fn array(&mut self) -> Step<Option<Vec<Draft>>> {
+        let (mut elements, mut is_plain) = (Vec::new(), true);
         loop {
             self.skip_blanks();
-            if self.eat("\n") {
+            // The shell may read a document after a line.
+            if self.pending.is_empty() && self.eat("\n") {
                 continue;
             }
             if self.eat(")") {
-                return Ok(elements);
+                return Ok(is_plain.then_some(elements));
             }
             let begin = self.at;
             let draft = self.word()?;
             if !draft.begun {
                 return Err(Lost);
             }
-            // `[index]=value`
-            let raw = &self.text[begin..self.at];
-            match raw.strip_prefix('[').and_then(|rest| rest.split_once("]=")) {
-                Some((index, _)) => {
-                    self.evaluate(index);
-                    elements.push(draft.value());
-                }
-                None => elements.push(draft),
+            // `[index]=value`, `[index]+=value`
+            if let Some(rest) = self.text[begin..self.at].strip_prefix('[') {
+                is_plain = false;
+                let index = rest.split_once("]=").or_else(|| rest.split_once("]+="));
+                self.evaluate(index.map_or("", |(index, _)| index));
             }
+            elements.push(draft);
         }
     }
 

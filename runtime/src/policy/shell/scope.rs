@@ -14,6 +14,8 @@ pub(super) struct Scope {
 struct Level {
     /// Set for the rest of the level.
     certain: HashSet<String>,
+    /// The variable of a loop, in the loop.
+    held: HashSet<String>,
     /// Set in the current list of `&&` and `||`; true if the assignment comes before all of them.
     chain: Vec<(String, bool)>,
     /// The length of the chain at the beginning of its last pipeline.
@@ -99,10 +101,22 @@ impl Scope {
         }
     }
 
+    /// Forgets all assignments; the variable of a loop stays set in it.
+    pub(super) fn forget(&mut self) {
+        for level in &mut self.levels {
+            level.certain.clear();
+            level.chain.clear();
+            level.before = 0;
+            if let Some(branches) = &mut level.branches {
+                branches.clear();
+            }
+        }
+    }
+
     /// Notes that the variable is set for the rest of the level, like the variable of a loop.
     pub(super) fn hold(&mut self, name: &str) {
         if let Some(level) = self.levels.last_mut() {
-            level.certain.insert(name.to_owned());
+            level.held.insert(name.to_owned());
         }
     }
 
@@ -133,6 +147,7 @@ impl Scope {
     /// True when the variable is certainly set here.
     pub(super) fn has(&self, name: &str) -> bool {
         let in_chain = |level: &Level| level.chain.iter().any(|(known, _)| known == name);
-        self.levels.iter().any(|level| level.certain.contains(name) || in_chain(level))
+        let holds = |level: &Level| level.certain.contains(name) || level.held.contains(name);
+        self.levels.iter().any(|level| holds(level) || in_chain(level))
     }
 }

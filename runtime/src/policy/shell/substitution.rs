@@ -182,12 +182,18 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses by the rules of commands, also inside a test.
+    /// Parses by the rules of commands, also inside a test. The documents of the line around the brackets begin after
+    /// that line; those of a line in the brackets must end there.
     fn in_brackets<T>(&mut self, read: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
         let in_test = std::mem::take(&mut self.in_test);
-        let read = read(self);
+        let pending = std::mem::take(&mut self.pending);
+        let read = read(self)?;
+        if !self.pending.is_empty() {
+            return Err(Lost);
+        }
         self.in_test = in_test;
-        read
+        self.pending = pending;
+        Ok(read)
     }
 
     /// Returns the replacement of the variable `name`, or of a parameter such as `@`.
@@ -359,6 +365,8 @@ impl Parser<'_> {
                     continue;
                 }
                 '`' | '\'' | '"' | '\\' | '[' => return Err(Lost),
+                // The shell may read a document here.
+                '\n' if !self.pending.is_empty() => return Err(Lost),
                 '(' => open += 1,
                 ')' => open -= 1,
                 _ => {}
@@ -412,10 +420,15 @@ impl Parser<'_> {
 fn output(command: &[Draft], quoted: Quoted) -> Piece {
     let words: Vec<Word> = command.iter().map(|it| it.word().unwrap_or(Word::Unknown)).collect();
     let texts: Option<Vec<&str>> = words.iter().map(Word::exact).collect();
-    let options = |rest: &[&str]| rest.iter().all(|it| it.starts_with('-') && !it.contains('='));
+    // Other options of `wc` take names of files, which it prints.
+    let is_count = |it: &&str| {
+        let letters = it.strip_prefix('-').filter(|letters| !letters.is_empty());
+        letters.is_some_and(|letters| letters.chars().all(|letter| "clmwL".contains(letter)))
+            || ["--lines", "--words", "--bytes", "--chars"].contains(it)
+    };
     let digits = |it: &&str| it.bytes().all(|byte| byte.is_ascii_digit());
     match texts.as_deref() {
-        Some(["wc", rest @ ..]) if options(rest) => Piece::Number,
+        Some(["wc", rest @ ..]) if rest.iter().all(is_count) => Piece::Number,
         Some(["nproc"]) => Piece::Number,
         Some(["seq", rest @ ..]) if rest.iter().all(digits) => Piece::Number,
         Some(["date", "+%s" | "+%s%N" | "+%s%3N" | "+%N"]) => Piece::Number,
@@ -428,13 +441,18 @@ fn output(command: &[Draft], quoted: Quoted) -> Piece {
         {
             Piece::ScriptContext((*name).to_owned())
         }
-        _ if words[0].exact() == Some("grep")
-            && words.get(1).is_some_and(|it| ["-c", "--count"].contains(&it.start())) =>
-        {
-            Piece::Number
-        }
+        Some(["grep", "-c" | "--count", rest @ ..]) if prints_count(rest) => Piece::Number,
         _ => Piece::Hidden(quoted),
     }
+}
+
+/// True when `grep` with these arguments after `-c` prints a number alone: it reads one file, or its input. With other
+/// options or several files it may print names of files.
+fn prints_count(arguments: &[&str]) -> bool {
+    let is_plain = |text: &&&str| text[1..].chars().all(|letter| "cEFGPaivswx".contains(letter));
+    let (options, names): (Vec<&str>, Vec<&str>) =
+        arguments.iter().partition(|text| text.starts_with('-'));
+    names.len() <= 2 && options.iter().all(|text| text.len() > 1 && is_plain(&text))
 }
 
 /// Splits `name[index]`.

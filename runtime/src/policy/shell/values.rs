@@ -172,7 +172,7 @@ impl Values {
                 continue;
             }
             let is_set = self.set.contains_key(&name);
-            if self.lost || self.nested && !is_set || is_set && is_own(&name) {
+            if self.lost || self.nested && !is_set || is_own(&name) {
                 return false;
             }
             let values = self.set.get(&name).map(Vec::as_slice).unwrap_or_default();
@@ -468,6 +468,7 @@ fn parted(pieces: &[Piece]) -> Vec<Word> {
                 }
             }
             Piece::Pattern => word.is_pattern = true,
+            Piece::Tilde => {}
             Piece::Path => {
                 if !word.begun {
                     word.add("/");

@@ -70,6 +70,8 @@ pub(super) enum Piece {
     Text(String),
     /// The beginning of a pattern.
     Pattern,
+    /// In an assignment, the shell expands the `~` that follows.
+    Tilde,
     /// The value of a variable that the script has set.
     Variable(String, Quoted),
     /// Every element of an array.
@@ -113,6 +115,10 @@ pub(super) struct Draft {
     pub(super) several: bool,
     expanded: bool,
     pub(super) quoted: bool,
+    /// How much of the text comes before the first quote or expansion; `None` without one.
+    unquoted: Option<usize>,
+    /// Where the first `=` is, if it is not quoted.
+    equals: Option<usize>,
     /// There is a word, though it may be empty.
     pub(super) begun: bool,
 }
@@ -130,6 +136,10 @@ impl Draft {
                 self.pattern = Some(0);
                 self.pieces.push(Piece::Pattern);
             }
+            '~' if self.text.contains('=') && self.text.ends_with(['=', ':']) => {
+                self.pieces.push(Piece::Tilde);
+            }
+            '=' if !self.text.contains('=') => self.equals = Some(self.text.len()),
             '{' => {
                 self.brace.get_or_insert(self.text.len());
             }
@@ -142,8 +152,7 @@ impl Draft {
 
     /// Adds a quoted character.
     pub(super) fn protected(&mut self, char: char) {
-        self.begun = true;
-        self.quoted = true;
+        self.quote();
         self.push(char);
     }
 
@@ -158,11 +167,13 @@ impl Draft {
     pub(super) fn quote(&mut self) {
         self.begun = true;
         self.quoted = true;
+        self.unquoted.get_or_insert(self.text.len());
     }
 
     pub(super) fn expansion(&mut self, piece: Piece) {
         self.begun = true;
         self.expanded = true;
+        self.unquoted.get_or_insert(self.text.len());
         self.pieces.push(piece);
     }
 
@@ -182,6 +193,26 @@ impl Draft {
         is_variable(plain).then_some((plain, index))
     }
 
+    /// True when the shell itself reads this as an assignment: neither the name of the variable nor the `=` is quoted.
+    /// A command such as `export` also accepts others, as arguments.
+    pub(super) fn is_assignment(&self) -> bool {
+        let Some((name, _)) = self.assigned() else { return false };
+        let name = name.len();
+        self.equals.is_some() && self.unquoted.is_none_or(|length| length > name)
+    }
+
+    /// True when the shell may split this into several words.
+    pub(super) fn is_split(&self) -> bool {
+        self.pieces.iter().any(|piece| match piece {
+            Piece::Variable(_, quoted)
+            | Piece::Folder(_, quoted)
+            | Piece::Made(quoted)
+            | Piece::Hidden(quoted) => *quoted == Quoted::No,
+            Piece::Array(_) | Piece::Arguments | Piece::Indices => true,
+            _ => false,
+        })
+    }
+
     /// Returns the text after the first `=`: the value of an assignment.
     pub(super) fn value(&self) -> Draft {
         let mut pieces = self.pieces.iter();
@@ -196,6 +227,7 @@ impl Draft {
         }
         // The shell does not expand a value to paths.
         rest.extend(pieces.filter(|piece| **piece != Piece::Pattern).cloned());
+        let rest = with_tildes(rest);
         let text = self.text.split_once('=').map_or("", |(_, value)| value);
         Draft {
             text: text.to_owned(),
@@ -217,6 +249,8 @@ impl Draft {
     pub(super) fn whole(mut self) -> Draft {
         self.pieces.retain(|piece| *piece != Piece::Pattern);
         self.pattern = None;
+        self.expanded |= self.pieces.contains(&Piece::Tilde);
+        self.pieces = with_tildes(self.pieces);
         for piece in &mut self.pieces {
             match piece {
                 Piece::Variable(_, quoted)
@@ -258,6 +292,30 @@ impl Draft {
             Some(at) => Word::Begins(self.text[..at].to_owned()),
         })
     }
+}
+
+/// Replaces each `~` that the shell expands: by the home folder, or by something unknown.
+fn with_tildes(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut all = Vec::new();
+    let mut pieces = pieces.into_iter().peekable();
+    while let Some(piece) = pieces.next() {
+        if piece != Piece::Tilde {
+            all.push(piece);
+            continue;
+        }
+        let Some(Piece::Text(text)) = pieces.next() else { continue };
+        let rest = text.strip_prefix('~').unwrap_or(&text);
+        let is_home = match rest.is_empty() {
+            true => pieces.peek().is_none(),
+            false => rest.starts_with(['/', ':']),
+        };
+        all.push(match is_home {
+            true => Piece::Folder("HOME".to_owned(), Quoted::Double),
+            false => Piece::Hidden(Quoted::Double),
+        });
+        all.extend((!rest.is_empty()).then(|| Piece::Text(rest.to_owned())));
+    }
+    all
 }
 
 /// True for a name that a variable can have.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 /// Checks that no command passes a denial of `touch`, attended or not.
 #[track_caller]
-fn found(commands: &[&str]) {
+pub(super) fn found(commands: &[&str]) {
     let passes = |command: &&&str| {
         let case = || Case::new().mode(Mode::Bypass).deny(&["Bash(touch:*)"]);
         kind(&case().bash(command)) != Kind::Deny
@@ -19,7 +19,7 @@ fn found(commands: &[&str]) {
 
 /// Checks that commands run beside a denial of `touch`.
 #[track_caller]
-fn runs(commands: &[&str]) {
+pub(super) fn runs(commands: &[&str]) {
     for command in commands {
         let ruling = Case::new().mode(Mode::Bypass).deny(&["Bash(touch:*)"]).bash(command);
         assert_eq!(kind(&ruling), Kind::Allow, "{command}: {ruling:?}");

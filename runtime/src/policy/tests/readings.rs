@@ -1,0 +1,155 @@
+//! Commands that the shell reads in another way than they look: each was found by an attack.
+
+use super::*;
+use spellings::{found, runs};
+
+#[test]
+fn a_command_behind_arguments_that_may_be_empty_is_found() {
+    found(&[
+        "\"$@\" touch c",
+        "\"${@}\" touch c",
+        "\"$@\" \"$@\" touch c",
+        "f(){ \"$@\" touch c; }; f",
+        "f(){ \"$@\" touch c; }; f nice",
+        "! \"$@\" touch c",
+        "time \"$@\" touch c",
+        "if \"$@\" touch c; then ls; fi",
+        "echo \"$(\"$@\" touch c)\"",
+        "f(){ \"$@\"; }; \"$@\" f touch c",
+        "f(){ \"$@\"; }; \"$@\" eval 'f touch c'",
+    ]);
+    runs(&["run() { \"$@\"; }; run ls x", "run() { \"$@\" x; }; run ls", "\"$@\" ls x"]);
+}
+
+#[test]
+fn a_number_sign_or_an_end_in_a_pattern_of_a_test_is_not_understood() {
+    found(&[
+        "[[ a =~ (#) ]]; touch c\n]]",
+        "[[ a == @(#) ]]; touch c\n]]",
+        "[[ a =~ b|#c ]]; touch c\n]]",
+        "[[ a =~ (a #) ]]; touch c\n]]",
+        "([[ a =~ (]]) ]] && touch c)",
+        "([[ a =~ (]]) # ]]; touch c\n)",
+    ]);
+    runs(&[
+        "[[ $x =~ ^# ]] && ls",
+        "[[ $x == \"#\"* ]] && ls",
+        "[[ ( $x == a || $y == b ) &&\n  -f c ]] && ls # the end",
+        "[[ $x =~ ^(a|b)+$ ]] && ls",
+    ]);
+}
+
+#[test]
+fn a_command_behind_a_document_is_found() {
+    found(&[
+        "cat <<'E\\'\nE\\\ntouch c\nE\\",
+        "cat <<E\\\\\nE\\\ntouch c\nE\\",
+        "cat <<-'E\\'\n\tE\\\ntouch c\nE\\",
+        "cat <<'E\\'\na\\\nE\\\ntouch c\nE\\",
+        "cat <<E $(\ntouch c\nE\n)\nE",
+        "cat <<E <(\ntouch c\nE\n)\nE",
+        "cat <<E \"$(\ntouch c\nE\n)\"\nE",
+        "cat <<E ${x:-$(\ntouch c\nE\n)}\nE",
+        "cat <<E >$(\ntouch c\nE\n)\nE",
+        "cat <<E; a=($(\ntouch c\nE\n))\nE",
+        "cat <<E; case $(\ntouch c\nE\n) in x) ;; esac\nE",
+        "cat <<E; for i in $(\ntouch c\nE\n); do :; done\nE",
+        "cat <<E; [[ a &&\nE\nb ]]\ntouch c\nE",
+        "cat <<E; a=(\nE\nb)\ntouch c\nE",
+        "cat <<E; ((1 +\nE\n1))\ntouch c\nE",
+        "echo $(cat <<E)\ntouch c\nE",
+    ]);
+    runs(&[
+        "cat <<'E\\'\na\nE\\\nls",
+        "cat <<E \"$(ls)\"\n$(ls x)\nE\nls",
+        "git commit -m \"$(cat <<'EOF'\nA text\nEOF\n)\" && ls",
+        "cat <<A <<B\na\nA\nb\nB\nls",
+        "(cat <<E)\nx\nE",
+    ]);
+}
+
+#[test]
+fn variables_that_the_shell_sets_are_no_numbers() {
+    found(&[
+        ": 'a[$(touch c)]'; (( _ ))",
+        "read <<< 'a[$(touch c)]'; ((REPLY))",
+        "read <<< 'a[$(touch c)]'; [[ $REPLY -eq 1 ]]",
+        "mapfile <<< 'a[$(touch c)]'; ((MAPFILE))",
+        "[[ 'a[$(touch c)]' =~ .* ]]; ((BASH_REMATCH))",
+        "getopts x: y -x 'a[$(touch c)]'; ((OPTARG))",
+        "cd 'a[$(touch c)]'; ((PWD))",
+        "n=$(grep -c -H --label='a[$(touch c)]' x <<< y); ((n))",
+        "n=$(grep -c --label='a[$(touch c)]' -H x <<< y); ((n))",
+        "n=$(grep -c x 'a[$(touch c)]' b); ((n))",
+        "n=$(grep -c x *); ((n))",
+        "n=$(grep -cr x); ((n))",
+        "n=$(grep -c -r x); ((n))",
+        "n=$(grep -c \"$o\" x); ((n))",
+        "nice -n $(printf 'touch c\\0' | wc -l --files0-from -)",
+    ]);
+    runs(&[
+        "n=$(grep -c x a); ((n > 1)) && ls",
+        "n=$(ls | grep -c -i x); ((n > 1)) && ls",
+        "n=$(wc -l < a); ((n > 1)) && ls",
+        "((SECONDS > 1)) && ls",
+        "n=$(grep -c \"$o\" a); [ \"$n\" -gt 1 ] && ls",
+    ]);
+}
+
+#[test]
+fn elements_of_an_array_with_an_index_are_unknown() {
+    found(&[
+        "a=([1]=c [0]=touch); \"${a[@]}\"",
+        "a=(ls [0]=touch); \"${a[@]}\" c",
+        "a=(ls [0]+=x); \"${a[@]}\" c",
+        "declare -a a=(ls [0]=touch); \"${a[@]}\" c",
+    ]);
+    runs(&[
+        "a=(ls x); \"${a[@]}\"",
+        "declare -A m=([a]=1 [b]=2); for k in \"${!m[@]}\"; do echo \"$k\"; done",
+    ]);
+}
+
+#[test]
+fn a_tilde_in_a_value_is_no_text() {
+    found(&[
+        "HOME=touch; x=~; $x c",
+        "OLDPWD=touch; x=~-; $x c",
+        "PWD=touch; x=~+; $x c",
+        "export HOME=touch x=~; $x c",
+        "HOME=touch; export x=~; $x c",
+        "x=~+; $x c",
+        "HOME=touch; export PAGER=~; man x",
+    ]);
+    runs(&[
+        "x=~/bin; $x/tool c; ls \"$x\"",
+        "export PATH=~/bin:$PATH; ls",
+        "PATH=$PATH:~/bin; ls",
+        "x='~'; echo \"$x\"",
+    ]);
+}
+
+#[test]
+fn an_assignment_that_never_happens_sets_nothing() {
+    for script in [
+        "\"y\"=ls; $y c",
+        "\\y=ls; $y c",
+        "y\"=\"ls; $y c",
+        "y\\=ls; $y c",
+        "\"\"y=ls; $y c",
+        "readonly y\ny=ls\n$y c",
+        "x=$((1/0)) y=ls\n$y c",
+        "y[1]=ls; $y c",
+        "y=ls\n{ $y c; }",
+    ] {
+        found(&[&format!("export y; read y < <(echo touch); bash -c '{script}'")]);
+    }
+    found(&["x='a PAGER=touch'; export \"A\"=$x; man x"]);
+    runs(&[
+        "bash -c 'y=ls; $y c'",
+        "bash -c 'for x in a b; do\n  ls \"$x\"\ndone'",
+        "bash -c 'cd x\nls\nx=1\necho \"$x\"'",
+        "export \"A=$x\" \"B=c\"; ls",
+        "a[0]=x; a[1]=\"$y\"; echo \"${a[@]}\"",
+    ]);
+}
