@@ -103,7 +103,12 @@ impl CommandPattern {
     /// Returns whether it may match the command `words`, in any spelling.
     pub(crate) fn may_mean(&self, words: &[Word]) -> Fit {
         let others = other_spellings(words);
-        let fits = others.iter().map(|words| self.may_match(words));
+        // The words as they are written tell whether a known option may mean another.
+        let is_known = words[1.min(words.len())..].iter().all(|word| word.exact().is_some());
+        let fits = others.iter().map(|words| match self.may_match(words) {
+            Fit::Maybe(_) if is_known => Fit::No,
+            fit => fit,
+        });
         fits.fold(self.may_match(words), surer)
     }
 

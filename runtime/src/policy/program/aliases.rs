@@ -61,7 +61,10 @@ pub(crate) fn may_mean(program: &str, word: &str, meant: &str) -> bool {
 }
 
 /// Subcommands of docker that it also has in a group: the group, the name in it, the name without it.
-const GROUPED: [(&str, &str, &str); 35] = [
+const GROUPED: [(&str, &str, &str); 38] = [
+    ("buildx", "build", "build"),
+    ("buildx", "b", "build"),
+    ("builder", "build", "build"),
     ("container", "attach", "attach"),
     ("container", "commit", "commit"),
     ("container", "cp", "cp"),
@@ -129,26 +132,47 @@ fn spelled(before: &[&str], words: &[Word]) -> Vec<Word> {
     before.chain(words.iter().cloned()).collect()
 }
 
-/// `-R` is `-r`, and letters may be in one group or in several.
+/// `-R` and `--recursive` are `-r`, `--force` is `-f`; letters may be in one group or in several.
 fn of_rm(words: &[Word]) -> Vec<Vec<Word>> {
-    let is_group = |word: &&Word| {
-        word.exact().is_some_and(|it| it.starts_with('-') && !it.starts_with("--") && it.len() > 1)
+    let is_long = |text: &str, option: &str| text.len() > 3 && option.starts_with(text);
+    // Returns the letters that an option stands for.
+    let letters_of = |word: &Word| match word.exact()? {
+        text if is_long(text, "--recursive") => Some("r".to_owned()),
+        text if is_long(text, "--force") => Some("f".to_owned()),
+        text if text.starts_with("--") || text.len() < 2 => None,
+        text => text.strip_prefix('-').map(str::to_owned),
     };
-    let letters: String =
-        words.iter().filter(is_group).filter_map(|it| it.exact()?.get(1..)).collect();
-    if letters.is_empty() {
-        return Vec::new();
-    }
-    let others: Vec<Word> = words[1..].iter().filter(|word| !is_group(word)).cloned().collect();
+    let letters: String = words.iter().filter_map(letters_of).collect();
+    let others: Vec<Word> =
+        words[1..].iter().filter(|word| letters_of(word).is_none()).cloned().collect();
     let (is_recursive, is_forced) = (letters.contains(['r', 'R']), letters.contains('f'));
-    let groups: &[&str] = match (is_recursive, is_forced) {
-        (true, true) => &["-rf", "-fr", "-Rf", "-fR"],
-        (true, false) => &["-r", "-R"],
-        _ => &[],
+    let groups: &[&[&str]] = match (is_recursive, is_forced) {
+        (true, true) => &[
+            &["-rf"],
+            &["-fr"],
+            &["-Rf"],
+            &["-fR"],
+            &["-r", "--recursive", "--force"],
+            &["-f", "--force", "--recursive"],
+        ],
+        (true, false) => &[&["-r"], &["-R"], &["--recursive"]],
+        (false, true) => &[&["-f"], &["--force"]],
+        (false, false) => &[],
     };
     let rest: String = letters.chars().filter(|it| !"rRf".contains(*it)).collect();
-    let spelled = |group: &&str| spelled(&["rm", &format!("{group}{rest}")], &others);
-    groups.iter().map(spelled).collect()
+    let spelled = |options: &&[&str]| {
+        let mut options: Vec<String> = options.iter().map(|it| (*it).to_owned()).collect();
+        match options.first_mut().filter(|first| !first.starts_with("--")) {
+            Some(first) => first.push_str(&rest),
+            None if !rest.is_empty() => options.push(format!("-{rest}")),
+            None => {}
+        }
+        let options: Vec<Word> = options.into_iter().map(Word::Exact).collect();
+        let head = spelled(&["rm"], &[]);
+        // A rule may name them after the files: `rm * --force`.
+        [[&head[..], &options, &others].concat(), [&head[..], &others, &options].concat()]
+    };
+    groups.iter().flat_map(spelled).collect()
 }
 
 /// `-f`, and a `+` before what is pushed, are `--force`.
@@ -161,10 +185,15 @@ fn of_push(words: &[Word]) -> Vec<Vec<Word>> {
         let is_group = text.starts_with('-') && !text.starts_with("--") && text.contains('f');
         is_group || text.starts_with('+') || text == "--force"
     };
-    match rest.iter().any(forces) {
-        true => ["--force", "-f"].map(|it| [before, &spelled(&[it], rest)].concat()).to_vec(),
-        false => Vec::new(),
+    if !rest.iter().any(forces) {
+        return Vec::new();
     }
+    // A rule may name the option at the end: `git push * --force`.
+    let spell = |option: &str| {
+        let option = spelled(&[option], &[]);
+        [[before, &option, rest].concat(), [before, rest, &option].concat()]
+    };
+    ["--force", "-f"].into_iter().flat_map(spell).collect()
 }
 
 /// Subcommands of docker have names with and without a group; `docker-compose` is `docker compose`.
