@@ -192,7 +192,17 @@ pub(crate) enum Runs {
 /// Returns what the command `words` may run.
 pub(crate) fn runs(words: &[Word]) -> Runs {
     let Some((head, rest)) = words.split_first() else { return Runs::Anything };
-    let Some(name) = head.program().map(base) else { return Runs::Anything };
+    let Some(path) = head.program() else { return Runs::Anything };
+    let name = base(path);
+    // The shell itself, under another name.
+    if name == "exe" && (head.exact().is_none() || names(path).contains(&"proc")) {
+        return Runs::Anything;
+    }
+    // Only the name of the program matters: `$(which python3)`, `~/bin/python3`.
+    if head.exact().is_none() {
+        let named = std::iter::once(Word::Exact(path.to_owned()));
+        return runs(&named.chain(rest.iter().cloned()).collect::<Vec<_>>());
+    }
     // Commands that only print a version, a help text, or the path of a program run nothing.
     let asked = words.len() == 2 && is_one_of(words.get(1), &["--version", "--help"]);
     if asked || name == "command" && is_one_of(words.get(1), &["-v", "-V"]) {
@@ -200,10 +210,6 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
     }
     if let Some(runs) = wrapper::runs(words).or_else(|| commands::runs(words)) {
         return runs;
-    }
-    // The shell itself, under another name.
-    if name == "exe" && names(head.start()).contains(&"proc") {
-        return Runs::Anything;
     }
     // In these folders, patterns match the open files of a process.
     if ["cd", "pushd"].contains(&name) {
@@ -396,7 +402,7 @@ pub(crate) fn reads_as_shell(words: &[Word]) -> bool {
         "ncat",
         "netcat",
     ];
-    let Some(name) = words.first().and_then(Word::exact).map(base) else { return true };
+    let Some(name) = words.first().and_then(Word::program).map(base) else { return true };
     OTHERS.contains(&name)
 }
 

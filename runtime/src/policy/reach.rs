@@ -115,7 +115,7 @@ fn collect_arguments(words: &[Word], part: &mut Part, depth: u32) {
             || as_shell && text.contains(special)
     };
     // `xargs` adds words from its input, which may be anywhere.
-    let adds = words[0].exact().is_some_and(|name| base(name) == "xargs");
+    let adds = words[0].program().is_some_and(|name| base(name) == "xargs");
     if adds {
         part.unclear.get_or_insert("it runs what its input says");
     }

@@ -43,8 +43,10 @@ const VALUED: [&str; 8] = [
 ];
 
 /// Python modules that run code from their arguments or their input.
-const MODULES: [&str; 9] =
-    ["timeit", "code", "pdb", "asyncio", "pty", "idlelib", "IPython", "ptpython", "bpython"];
+const MODULES: [&str; 10] = [
+    "timeit", "code", "pdb", "asyncio", "pty", "idlelib", "IPython", "ptpython", "bpython",
+    "_pyrepl",
+];
 
 /// Python modules that run a file.
 const RUNNERS: [&str; 6] = ["cProfile", "profile", "trace", "runpy", "coverage", "doctest"];
@@ -104,25 +106,19 @@ pub(super) fn language(words: &[Word]) -> Runs {
                 } else {
                     Some(rest)
                 };
-                return match module {
-                    Some(module) if RUNNERS.contains(&module) => {
-                        match arguments
-                            .any(|file| is_one_of(Some(file), &["-"]) || may_be_input(file))
-                        {
-                            true => Runs::Anything,
-                            false => Runs::Itself,
-                        }
-                    }
-                    Some(module) if !MODULES.contains(&module) => Runs::Itself,
-                    _ => Runs::Anything,
+                let is_code = match module {
+                    Some(module) if is_in(&RUNNERS, module) => runs_code(arguments.as_slice()),
+                    Some(module) => is_in(&MODULES, module),
+                    None => true,
                 };
+                return if is_code { Runs::Anything } else { Runs::Itself };
             }
             // The debugger reads its input, unless the option names another debugger: `-d:NYTProf`.
             if kind == "perl" && letter == 'd' && !rest.starts_with(':') {
                 return Runs::Anything;
             }
             // `-MList::Util=sum` names a module; with other characters it is code.
-            if kind == "perl" && "Mm".contains(letter) {
+            if kind == "perl" && "Mmd".contains(letter) {
                 let plain = |it: char| it.is_ascii_alphanumeric() || "_:=,-".contains(it);
                 if !rest.chars().all(plain) {
                     return Runs::Anything;
@@ -142,6 +138,27 @@ pub(super) fn language(words: &[Word]) -> Runs {
         }
     }
     if is_test { Runs::Itself } else { Runs::Anything }
+}
+
+/// True when the list has the Python module, or the package that the module is in.
+fn is_in(list: &[&str], module: &str) -> bool {
+    module.split('.').next().is_some_and(|package| list.contains(&package))
+}
+
+/// True when a Python module that runs a file, or another module, may run code with these arguments.
+fn runs_code(arguments: &[Word]) -> bool {
+    let names_module = |text: &str| text.starts_with("-m") || text.starts_with("--m");
+    let has_module = arguments.iter().any(|word| names_module(word.start()));
+    let is_code = |word: &Word| match word.exact() {
+        Some(text) => {
+            let module = text.strip_prefix("-m").unwrap_or(text);
+            let module = module.strip_prefix("--module=").unwrap_or(module);
+            text == "-" || is_in(&MODULES, module)
+        }
+        // The name of the module may be unknown.
+        None => has_module && word.may_be_option(),
+    };
+    arguments.iter().any(|word| is_code(word) || may_be_input(word))
 }
 
 /// Returns what make runs in addition to its file. Values of variables may be programs.

@@ -16,7 +16,7 @@ pub(super) struct Program {
 }
 
 /// Names of similar programs, what a rule must spell out for them, and their options.
-const PROGRAMS: [(&str, Open, &str); 40] = [
+const PROGRAMS: [(&str, Open, &str); 41] = [
     // Shells and languages: a rule may name a script, but not leave code open. Without either, they obey their input.
     ("sh bash rbash dash zsh ksh mksh lksh yash posh fish csh tcsh ash", Open::Name, ""),
     (
@@ -48,7 +48,7 @@ const PROGRAMS: [(&str, Open, &str); 40] = [
          prlimit choom setarch linux32 linux64 x86_64 i386 i486 i586 i686 uname26 numactl fakeroot rlwrap pkexec sg run-parts \
          chronic eatmydata sccache ccache distcc faketime torsocks tsocks proxychains proxychains4 \
          cpulimit cgexec trickle catchsegv cross-env dotenv caffeinate gosu su-exec tini dumb-init \
-         unbuffer start-stop-daemon ssh-agent capsh firejail proot hyperfine xvfb-run ld.so dpkg-architecture uclampset logsave pipesz coresched exec command builtin eval source \
+         unbuffer start-stop-daemon ssh-agent capsh firejail proot hyperfine xvfb-run ld.so dpkg-architecture uclampset logsave pipesz coresched debconf exec command builtin eval source \
          . coproc trap alias unalias hash enable export declare typeset local readonly let \
          read mapfile readarray getopts unset set shopt bind complete compgen compopt fc \
          history jobs wait nano pico less more most man info if then else elif do for while until case select \
@@ -82,6 +82,7 @@ const PROGRAMS: [(&str, Open, &str); 40] = [
         "=-exec =-execdir =-ok =-okdir =-delete =-fprint =-fprint0 =-fprintf =-fls",
     ),
     ("fd fdfind", Open::Freely, "-x -X --exec --exec-batch"),
+    ("dpkg", Open::Plainly, "--pre-invoke --post-invoke --status-logger"),
     ("rg", Open::Freely, "--pre --hostname-bin --search-zip -z"),
     ("ag ack", Open::Freely, "--pager"),
     ("sort", Open::Freely, ">-o >-T >--output --compress-program >--temporary-directory"),

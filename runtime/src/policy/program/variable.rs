@@ -66,8 +66,8 @@ pub(crate) fn sets(name: &str, value: &Word) -> Sets {
         || name.starts_with("CARGO_BUILD_RUST");
     let options = OPTIONS.iter().find(|(known, _)| *known == name);
     match (value.exact(), options) {
-        // A backslash quotes a blank.
-        (Some(text), Some((_, "make"))) if text.contains('\\') => Sets::Anything,
+        // Programs read quotes in their options in different ways.
+        (Some(text), Some(_)) if text.contains(['\\', '"', '\'']) => Sets::Anything,
         // The first word of make's options may lack its dash.
         (Some(text), Some((_, "make"))) if !text.trim_start().starts_with('-') => {
             match text.split_whitespace().next() {

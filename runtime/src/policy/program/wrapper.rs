@@ -76,6 +76,10 @@ const UV: &str = "-q --dev --no-dev --frozen --locked --all-extras --isolated --
 /// True when two words name such a program, whether its options are understood or not.
 pub(super) fn is_one(words: &[Word]) -> bool {
     let [Word::Exact(name), Word::Exact(command), ..] = words else { return false };
+    // Its options precede its command.
+    if base(name) == "hatch" && command.starts_with('-') {
+        return words.iter().any(|word| super::is_one_of(Some(word), &["run"]));
+    }
     let two = format!("{} {command}", base(name));
     WRAPPERS.iter().any(|(known, ..)| *known == two)
 }

@@ -241,6 +241,10 @@ impl Values {
 
     /// Returns every reading of a word; each may be several words, or none.
     fn words(&self, draft: &Draft, depth: u32) -> Vec<Vec<Word>> {
+        // The home folder may be any text, such as an option.
+        if draft.is_home() && (self.lost || self.nested || self.set.contains_key("HOME")) {
+            return vec![vec![Word::Unknown]];
+        }
         if let Some(word) = draft.word() {
             return vec![vec![word]];
         }

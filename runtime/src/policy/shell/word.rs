@@ -264,6 +264,11 @@ impl Draft {
         self
     }
 
+    /// True when it begins with a `~` that the shell expands.
+    pub(super) fn is_home(&self) -> bool {
+        self.pattern == Some(0) && self.text.starts_with('~')
+    }
+
     /// Returns what is known of the word alone; `None` if it depends on an expansion.
     pub(super) fn word(&self) -> Option<Word> {
         if self.several {

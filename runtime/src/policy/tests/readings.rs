@@ -120,12 +120,20 @@ fn a_tilde_in_a_value_is_no_text() {
         "HOME=touch; export x=~; $x c",
         "x=~+; $x c",
         "HOME=touch; export PAGER=~; man x",
+        "HOME=-c; bash ~ 'touch c'",
+        "read HOME <<< -c; bash ~ 'touch c'",
+        "HOME=-c bash -c 'bash ~ \"touch c\"'",
+        "HOME='-cimport os#'; python3 ~/x",
+        "HOME='-cimport os#'; x=y; python3 ~/$x",
     ]);
     runs(&[
         "x=~/bin; $x/tool c; ls \"$x\"",
         "export PATH=~/bin:$PATH; ls",
         "PATH=$PATH:~/bin; ls",
         "x='~'; echo \"$x\"",
+        "HOME=/x ls ~/y; ls ~",
+        "bash ~/y.sh",
+        "bash -c 'cd ~ && ls ~/x'",
     ]);
 }
 
@@ -152,4 +160,91 @@ fn an_assignment_that_never_happens_sets_nothing() {
         "export \"A=$x\" \"B=c\"; ls",
         "a[0]=x; a[1]=\"$y\"; echo \"${a[@]}\"",
     ]);
+}
+
+#[test]
+fn code_of_a_language_is_found_by_any_path_and_behind_any_module() {
+    found(&[
+        "$(which python3) -m timeit 'import os'",
+        "~/../../usr/bin/python3 -m timeit 'import os'",
+        "\"$x\"/python3 -m timeit 'import os'",
+        "$(which sqlite3) a '.shell touch c'",
+        "$(which pnpm) touch c",
+        "$(which env) touch c",
+        "$(which git) -c alias.x='!touch c' x",
+        "$(which xargs) -0 touch",
+        "\"$x/exe\" -c 'touch c'",
+        "python3 -m cProfile -m timeit 'import os'",
+        "python3 -m profile -m timeit 'import os'",
+        "python3 -m trace --module timeit 'import os'",
+        "python3 -m trace --module=timeit 'import os'",
+        "python3 -m runpy timeit 'import os'",
+        "python3 -m cProfile -m cProfile -m timeit 'import os'",
+        "python3 -m cProfile -m \"$x\" 'import os'",
+        "python3 -m asyncio.__main__ <<< 'import os'",
+        "python3 -m timeit.__main__ 'import os'",
+        "python3 -m _pyrepl <<< 'import os'",
+        "NODE_OPTIONS='--import \"data:text/javascript,x\"' node a",
+        "NODE_OPTIONS='--import \\data:x' node a",
+        "perl '-d:PPPort;INIT{system qw(touch c)}' a",
+        "debconf touch c",
+        "dpkg --pre-invoke='touch c' --configure -a",
+        "dpkg --post-inv='touch c' --configure -a",
+        "hatch -e x run touch c",
+    ]);
+    runs(&[
+        "$(which python3) a.py",
+        "\"$(which git)\" status",
+        "~/bin/tool x",
+        "python3 -m pytest -m slow",
+        "python3 -m coverage run -m pytest -q",
+        "python3 -m cProfile -o out a.py",
+        "python3 -m cProfile -m pytest",
+        "NODE_OPTIONS=--max-old-space-size=4096 node a.js",
+        "perl -d:NYTProf a.pl",
+        "hatch -e x build",
+        "dpkg -l && dpkg --configure -a && dpkg -i x.deb && dpkg --purge x",
+    ]);
+}
+
+#[test]
+fn a_rule_means_long_and_short_options_anywhere() {
+    let denied = |rule: &str, command: &str| {
+        kind(&Case::new().mode(Mode::Bypass).deny(&[rule]).bash(command)) == Kind::Deny
+    };
+    for (rule, command) in [
+        ("Bash(rm --recursive:*)", "rm -rf x"),
+        ("Bash(rm --recursive:*)", "rm -R x"),
+        ("Bash(rm --recursive:*)", "rm --rec x"),
+        ("Bash(rm --force:*)", "rm -rf x"),
+        ("Bash(rm --force:*)", "rm -f x"),
+        ("Bash(rm --recursive --force:*)", "rm -rf x"),
+        ("Bash(rm --force --recursive:*)", "rm -rf x"),
+        ("Bash(rm --recursive --force:*)", "rm -r --force x"),
+        ("Bash(rm -r --force:*)", "rm -rf x"),
+        ("Bash(rm * --force)", "rm -f x"),
+        ("Bash(rm*--force*)", "rm -f x"),
+        ("Bash(rm -rf:*)", "rm --recursive --force x"),
+        ("Bash(rm -rf*)", "rm --recursive --force x"),
+        ("Bash(rm -rf*)", "rm --recursive -f x"),
+        ("Bash(git push * --force)", "git push r x -f"),
+        ("Bash(git push*--force)", "git push r x -f"),
+        ("Bash(git push * --force)", "git push r +x"),
+        ("Bash(git push * -f)", "git push --force r x"),
+        ("Bash(* --force)", "git push r x -f"),
+        ("Bash(docker build:*)", "docker buildx build ."),
+        ("Bash(docker build:*)", "docker buildx b ."),
+        ("Bash(docker build:*)", "docker builder build ."),
+    ] {
+        assert!(denied(rule, command), "{rule}: {command}");
+    }
+    for (rule, command) in [
+        ("Bash(rm --recursive:*)", "rm -f x"),
+        ("Bash(rm --force:*)", "rm -r x"),
+        ("Bash(rm * --force)", "rm -i x"),
+        ("Bash(git push * --force)", "git push r x"),
+        ("Bash(docker build:*)", "docker buildx ls"),
+    ] {
+        assert!(!denied(rule, command), "{rule}: {command}");
+    }
 }
