@@ -77,6 +77,9 @@ pub enum JournalError {
     /// The log was changed, or a part of it is missing. Stop at once.
     #[error("{0}")]
     Damaged(String),
+    /// The store refuses these events, and would refuse them again. End the run.
+    #[error("{0}")]
+    Unstorable(String),
     /// The log cannot be written or read now.
     #[error("{0}")]
     Failed(String),

@@ -146,11 +146,11 @@ pub enum Command {
     /// Start and stop the daemon, which executes runs after the terminal closes
     #[command(subcommand)]
     Daemon(Later<DaemonVerb>),
-    /// Execute runs of a database, here and beside the workers of other machines
+    /// Execute the runs of a database, alone or with workers on other machines
     Worker(Later<WorkerOptions>),
     /// List the workers that are alive
     Workers,
-    /// Copy runs from one database to another
+    /// Show, migrate or verify the database, or copy its runs to another one
     #[command(subcommand)]
     Db(Later<DbVerb>),
     /// Show the current settings and where each comes from
@@ -279,6 +279,13 @@ pub struct RunOptions {
     /// Let only a worker with this label execute the run (`posse worker --label LABEL`)
     #[arg(long, value_name = "LABEL", value_parser = worker_name)]
     pub needs: Option<String>,
+    /// Work in a checkout of this git repository, on any machine: https, ssh or file URL, or folder,
+    /// with `@` and a commit or a branch after it; `posse runs fetch` brings the changes
+    #[arg(long, value_name = "URL[@COMMIT]", conflicts_with = "no_files")]
+    pub repo: Option<String>,
+    /// Work without files, on any machine: no file tools and no shell
+    #[arg(long)]
+    pub no_files: bool,
     /// Priority in the queue, -100 to 100; higher goes first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole_or_negative::<100>)]
     pub priority: i32,
@@ -396,7 +403,13 @@ pub enum WebhooksVerb {
 
 #[derive(Subcommand)]
 pub enum DbVerb {
-    /// Copy all runs to another database and verify them; passes over those that are there already
+    /// Show the engine, the version of the schema and the size; changes nothing
+    Status,
+    /// Bring the tables to the version of this program; other commands do so when they need them
+    Migrate,
+    /// Check all runs against their hashes, and the database itself
+    Verify,
+    /// Copy all runs to another database and verify them; runs that it already has are skipped
     Copy {
         /// The database to copy from: a file, or postgres://…
         from: PathBuf,

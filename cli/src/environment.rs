@@ -5,12 +5,13 @@
 mod secrets;
 
 use crate::print;
+use parking_lot::Mutex;
 use posse::config::Config;
 use posse::launch::{self, Environment as ProcessEnvironment};
 use posse::{Catalog, Keys};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 #[derive(Clone)]
 pub struct Environment {
@@ -84,13 +85,13 @@ impl Environment {
         let variable = self.secrets.get(name).cloned().or_else(|| text(name));
         variable.or_else(|| {
             let of_file = secrets::of_file(name).unwrap_or_else(|why| {
-                self.unread.lock().unwrap_or_else(PoisonError::into_inner).insert(why);
+                self.unread.lock().insert(why);
                 None
             });
             let found = of_file.or_else(|| secrets::of_keyring(name))?;
             if secrets::is_secret(name) {
                 print::hide([found.as_str()]);
-                self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(found.clone());
+                self.found.lock().insert(found.clone());
             }
             Some(found)
         })
@@ -98,13 +99,13 @@ impl Environment {
 
     /// The secrets that were used so far, which must never be shown.
     pub fn secrets(&self) -> Vec<String> {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = self.found.lock();
         self.secrets.values().chain(found.iter()).cloned().collect()
     }
 
     /// New errors about files that should contain secrets.
     pub fn unread(&self) -> BTreeSet<String> {
-        std::mem::take(&mut *self.unread.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.unread.lock())
     }
 
     /// The secret variables for a child process that is this program.

@@ -32,6 +32,15 @@ pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{plural}")
 }
 
+/// Writes a number of bytes: `512 bytes`, `3.4 MB`.
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB")];
+    match UNITS.iter().find(|(size, _)| bytes >= *size) {
+        Some((size, unit)) => format!("{:.1} {unit}", bytes as f64 / *size as f64),
+        None => count(bytes, "byte"),
+    }
+}
+
 /// A position, such as `1st` or `12th`.
 pub fn ordinal(place: u64) -> String {
     let ending = match (place % 10, place % 100) {

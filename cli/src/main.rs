@@ -140,7 +140,7 @@ async fn dispatch(
         Command::Daemon(Later(verb)) => commands::daemon::run(common, verb).await,
         Command::Worker(Later(options)) => commands::worker::run(&common, &options).await,
         Command::Workers => commands::worker::list(&common).await,
-        Command::Db(Later(verb)) => commands::db::run(&common, verb).await,
+        Command::Db(Later(verb)) => commands::db::run(common, verb).await,
         Command::Doctor(Later(options)) => commands::doctor::run(&common, &options).await,
         Command::Config(Later(options)) => commands::config::run(&common, &options).await,
         Command::Demo(Later(options)) => commands::demo::run(common, options).await,

@@ -5,6 +5,7 @@
 
 use crate::clean::{clean, clean_json};
 use crate::exit::{self, Code, Failure};
+use parking_lot::RwLock;
 use posse::redact::Redactor;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -13,14 +14,13 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
 
 /// The secrets that are never shown. Global like standard output, so that a panic can use it, too.
 static HIDDEN: RwLock<Option<Redactor>> = RwLock::new(None);
 
 /// Hides these values from now on in everything that is printed, and in the messages of panics.
 pub fn hide<'s>(secrets: impl IntoIterator<Item = &'s str>) {
-    let mut hidden = HIDDEN.write().unwrap_or_else(PoisonError::into_inner);
+    let mut hidden = HIDDEN.write();
     let redactor = hidden.take().unwrap_or_default().and(secrets);
     if redactor.is_empty() {
         return;
@@ -32,7 +32,7 @@ pub fn hide<'s>(secrets: impl IntoIterator<Item = &'s str>) {
 /// `text` without hidden values.
 fn shown(text: impl std::fmt::Display) -> String {
     let text = text.to_string();
-    match &*HIDDEN.read().unwrap_or_else(PoisonError::into_inner) {
+    match &*HIDDEN.read() {
         Some(redactor) => redactor.text(&text).into_owned(),
         None => text,
     }

@@ -302,6 +302,9 @@ impl Screen {
                     self.reply.take_back();
                     self.remark("◇ asked the agent again: its answer does not match the schema");
                 }
+                Sender::Workspace => {
+                    self.remark(&format!("◇ {}", clean_line(&received.message.text(), 400)));
+                }
                 // The tree shows them.
                 Sender::User | Sender::Run(_) | Sender::Child(_) => {}
             },

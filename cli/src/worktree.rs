@@ -15,13 +15,14 @@ pub fn told(left: &Left) -> String {
     let Some(branch) = &left.branch else {
         return kept.unwrap_or_else(|| "nothing was changed in its worktree".to_owned());
     };
-    let Left { files, added, removed, .. } = left;
+    let Left { files, added, removed, stored, .. } = left;
     let (files, branch) = (format::count(*files, "file"), clean_line(branch, 200));
+    let taken_by = match (stored, branch.strip_prefix("posse/")) {
+        (true, Some(run)) => format!("posse runs fetch {run}"),
+        _ => format!("git merge {branch}"),
+    };
     let kept = kept.map_or_else(String::new, |kept| format!("; {kept}"));
-    format!(
-        "{files} changed, +{added} -{removed}, on the branch {branch}: `git merge {branch}`\
-             {kept}"
-    )
+    format!("{files} changed, +{added} -{removed}, on the branch {branch}: `{taken_by}`{kept}")
 }
 
 /// The files that are on no branch, for people.

@@ -76,12 +76,12 @@ pub(crate) const LATE: &str = "takes too long";
 pub(crate) const LINE: &str = "task-a of a session";
 
 /// A run of a tree: its prompt, and the replies of its model.
-struct Role {
-    prompt: String,
+pub(crate) struct Role {
+    pub(crate) prompt: String,
     /// One for each turn.
-    replies: Vec<Reply>,
+    pub(crate) replies: Vec<Reply>,
     /// To every later request.
-    after: Option<Reply>,
+    pub(crate) after: Option<Reply>,
 }
 
 /// The nonces of two tool calls, of which the second takes longer.
@@ -132,19 +132,7 @@ impl Telling {
 
     /// The script of the fake model.
     pub(crate) fn script(self) -> Script {
-        let cast = self.cast();
-        let talkers = cast.iter().filter(|role| !role.replies.is_empty());
-        let script = talkers.fold(Script::new(), |script, role| {
-            let replies = role.replies.iter().cloned();
-            script.conversation(replies.fold(said_to(&role.prompt), Conversation::reply))
-        });
-        cast.into_iter().fold(script, |script, role| {
-            let asked_again = When::any().first_user_contains(&role.prompt);
-            match role.after {
-                Some(after) => script.rule(Rule::when(asked_again).reply(after)),
-                None => script,
-            }
-        })
+        script_of(self.cast())
     }
 
     /// All runs, the root first.
@@ -165,6 +153,22 @@ impl Telling {
             }
         }
     }
+}
+
+/// The script of the fake model for the runs of `cast`.
+pub(crate) fn script_of(cast: Vec<Role>) -> Script {
+    let talkers = cast.iter().filter(|role| !role.replies.is_empty());
+    let script = talkers.fold(Script::new(), |script, role| {
+        let replies = role.replies.iter().cloned();
+        script.conversation(replies.fold(said_to(&role.prompt), Conversation::reply))
+    });
+    cast.into_iter().fold(script, |script, role| {
+        let asked_again = When::any().first_user_contains(&role.prompt);
+        match role.after {
+            Some(after) => script.rule(Rule::when(asked_again).reply(after)),
+            None => script,
+        }
+    })
 }
 
 /// A root with three children, each slower than the one before it.
@@ -256,7 +260,7 @@ fn cancelled() -> Vec<Role> {
 }
 
 /// A run that starts children, works on a little, and then waits for their announcements.
-fn leading<const N: usize, const M: usize>(
+pub(crate) fn leading<const N: usize, const M: usize>(
     prompt: &str,
     spawned: [Value; N],
     called: [(&str, Value); M],
@@ -270,7 +274,7 @@ fn leading<const N: usize, const M: usize>(
 }
 
 /// A run that does this, and answers.
-fn working<const N: usize>(prompt: &str, work: [Reply; N]) -> Role {
+pub(crate) fn working<const N: usize>(prompt: &str, work: [Reply; N]) -> Role {
     let answer = Reply::text("This part is done.");
     let replies = work.into_iter().chain([answer]).map(paced).collect();
     Role { prompt: prompt.to_owned(), replies, after: None }
@@ -286,7 +290,7 @@ fn call_all<const N: usize, const M: usize>(
     paced(all.fold(begin, |reply, (tool, call)| reply.and_tool_call(tool, call)))
 }
 
-fn spawn(prompt: &str, announce: &str) -> Value {
+pub(crate) fn spawn(prompt: &str, announce: &str) -> Value {
     json!({
         "task": prompt,
         "label": format!("do {prompt}"),

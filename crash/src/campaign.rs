@@ -5,9 +5,12 @@ use super::points::{CROSSINGS, POINTS, Point};
 use super::random::Random;
 use super::scenario::{SCENARIOS, Scenario};
 use super::violation::{PROMISES, Promise};
+use posse_testkit::postgres::{Node, Stop};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::path::PathBuf;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
@@ -59,6 +62,17 @@ pub struct Campaign {
     pub jobs: usize,
     /// The cycles, in their order.
     pub cycles: Vec<Cycle>,
+    /// Where runs are kept.
+    pub engine: Engine,
+}
+
+/// Where runs are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// In a file for each cycle.
+    Sqlite,
+    /// On a private PostgreSQL server, in a database for each cycle.
+    Postgres,
 }
 
 /// Cycles with random kills in the short form, one to three kills each.
@@ -76,6 +90,17 @@ pub fn quick() -> Vec<Cycle> {
     let crossings = crossings.map(|&(name, scenario)| (scenario, Kill::Point { name, pass: 1 }));
     let points = POINTS.iter().flat_map(passes).chain(crossings);
     let random = scenarios().cycle().take(QUICK_RANDOM).map(|s| (s, Kill::Random));
+    number(calm.chain(points).chain(random))
+}
+
+/// The short form for a server: scenarios without kills, each of its fail-points once, and a few random
+/// kills. A killed worker keeps its runs there until its lease is over, so each cycle takes longer.
+pub fn quick_on_server() -> Vec<Cycle> {
+    let scenarios = || SCENARIOS.into_iter().filter(|scenario| scenario.is_quick());
+    let calm = scenarios().map(|scenario| (scenario, Kill::Nothing));
+    let points = POINTS.iter().filter(|point| point.is_on_server());
+    let points = points.map(|point| (point.scenario, Kill::Point { name: point.name, pass: 1 }));
+    let random = scenarios().cycle().take(QUICK_RANDOM / 5).map(|s| (s, Kill::Random));
     number(calm.chain(points).chain(random))
 }
 
@@ -135,10 +160,21 @@ impl Campaign {
     ///
     /// Must be called on a runtime of one thread that lives as long as this process: children
     /// die with the thread that started them.
-    pub async fn play(self, mut progress: impl FnMut(&Ended)) -> Report {
+    ///
+    /// # Errors
+    /// When there is no server.
+    pub async fn play(self, mut progress: impl FnMut(&Ended)) -> io::Result<Report> {
         let began = Instant::now();
-        let ground =
-            Ground { binary: self.binary.clone(), folder: self.folder.clone(), seed: self.seed };
+        let mut server = match self.engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some(serve(&self.folder).await?),
+        };
+        let ground = Ground {
+            binary: self.binary.clone(),
+            folder: self.folder.clone(),
+            seed: self.seed,
+            server: server.as_ref().map(|server| server.folder().to_owned()),
+        };
         let mut waiting: VecDeque<Cycle> = self.cycles.into();
         let mut playing = JoinSet::new();
         let mut report = Report::default();
@@ -159,8 +195,23 @@ impl Campaign {
             progress(&ended);
         }
         report.took = began.elapsed();
-        report
+        if let Some(server) = &mut server {
+            server.stop(Stop::Immediate).await?;
+        }
+        Ok(report)
     }
+}
+
+/// Starts a server for many cycles at the same time.
+async fn serve(folder: &Path) -> io::Result<Node> {
+    // The server may run as another user, who must find its way there.
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o711))?;
+    let mut node = Node::create(&folder.join("server")).await?;
+    node.start().await?;
+    node.sql("postgres", "ALTER SYSTEM SET max_connections = 400").await?;
+    node.stop(Stop::Fast).await?;
+    node.start().await?;
+    Ok(node)
 }
 
 impl Report {

@@ -26,6 +26,8 @@ pub struct Evidence {
     pub requests: usize,
     /// What is in them, in the order in which they came.
     pub asked: Vec<Asked>,
+    /// How long a subagent of a cancelled run may work on after the end of that run, in milliseconds.
+    pub grace_ms: u64,
 }
 
 /// What is in a request to the model.
@@ -65,7 +67,7 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
         found.append(&mut reading.found);
         calls.append(&mut reading.settled);
     }
-    check_kin(&evidence.logs, &mut found);
+    check_kin(&evidence.logs, evidence.grace_ms, &mut found);
     check_told(&evidence.logs, &evidence.asked, &mut found);
     for effect in &evidence.effects {
         check_effect(effect, &calls, &mut found);

@@ -17,6 +17,12 @@ use tokio::time::timeout;
 
 /// How long a cycle may take in all.
 const LONGEST: Duration = Duration::from_secs(90);
+/// The same, with a database on a server.
+const LONGEST_ON_SERVER: Duration = Duration::from_secs(240);
+/// How long a subagent of a cancelled run may work on after the end of that run, in milliseconds.
+const GRACE_MS: u64 = 250;
+/// The same, with a database on a server: longer than a dead worker keeps its runs.
+const GRACE_ON_SERVER_MS: u64 = 30_000;
 
 /// A cycle to play.
 #[derive(Clone, Debug)]
@@ -50,6 +56,8 @@ pub(crate) struct Ground {
     pub(crate) binary: PathBuf,
     pub(crate) folder: PathBuf,
     pub(crate) seed: u64,
+    /// The folder of the server, if runs are kept on one.
+    pub(crate) server: Option<PathBuf>,
 }
 
 impl Cycle {
@@ -77,11 +85,24 @@ impl Cycle {
             return ended;
         }
         let random = Random::of(ground.seed, self.number);
-        let posse = Posse::new(&ground.binary, &folder, fake.url());
+        let mut posse = Posse::new(&ground.binary, &folder, fake.url());
+        if let Some(server) = &ground.server {
+            let database = format!("c{}", self.number);
+            if let Err(error) = create(server, &database).await {
+                let detail = format!("cannot create a database: {error}");
+                ended.violations.push(Violation::of(Promise::InTime, detail));
+                return ended;
+            }
+            let (place, name) = (server.display(), database);
+            let url = format!("postgres:///{name}?host={place}&user=posse&sslmode=disable");
+            posse = posse.with_database(url).with_patience(LONGEST_ON_SERVER / 2);
+        }
         let mut stage = Stage::new(posse, self.kill.clone(), random, self.scenario);
-        let played = timeout(LONGEST, self.act(&mut stage, &fake)).await;
+        // A killed worker keeps its runs on a server until its lease is over.
+        let longest = if ground.server.is_some() { LONGEST_ON_SERVER } else { LONGEST };
+        let played = timeout(longest, self.act(&mut stage, &fake)).await;
         if played.is_err() {
-            let detail = format!("the cycle did not end within {} s", LONGEST.as_secs());
+            let detail = format!("the cycle did not end within {} s", longest.as_secs());
             stage.violations.push(Violation::of(Promise::InTime, detail));
         }
         for process in leftovers(&folder).await {
@@ -147,14 +168,21 @@ impl Cycle {
             messages: self.scenario.messages(),
             requests: fake.count(),
             asked: asked(fake),
+            grace_ms: if stage.posse.is_on_server() { GRACE_ON_SERVER_MS } else { GRACE_MS },
         };
         stage.violations.append(&mut check(&evidence));
         Ok(())
     }
 }
 
+/// Creates a database on a server.
+async fn create(server: &Path, database: &str) -> io::Result<()> {
+    let create = format!("CREATE DATABASE {database} STRATEGY file_copy");
+    posse_testkit::postgres::ask(server, "postgres", &create).await.map(|_| ())
+}
+
 /// What was in every request.
-fn asked(fake: &FakeModel) -> Vec<Asked> {
+pub(crate) fn asked(fake: &FakeModel) -> Vec<Asked> {
     let requests = fake.requests().into_iter();
     requests.map(|request| Asked::of(request.first_user(), &request.texts())).collect()
 }

@@ -7,9 +7,6 @@ use super::violation::{Promise, Violation};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How long a subagent of a cancelled run may work on after the end of that run, in milliseconds.
-const GRACE_MS: u64 = 250;
-
 /// A run as its log has it.
 struct Member<'a> {
     run: &'a str,
@@ -67,11 +64,12 @@ struct ToolResult<'a> {
 }
 
 /// Adds the problems of the trees in `logs`.
-pub(super) fn check_kin(logs: &[RunLog], found: &mut Vec<Violation>) {
+pub(super) fn check_kin(logs: &[RunLog], grace_ms: u64, found: &mut Vec<Violation>) {
     let members: Vec<Member<'_>> = logs.iter().map(Member::of).collect();
     let family = Family {
         by_run: members.iter().map(|member| (member.run, member)).collect(),
         members: &members,
+        grace_ms,
     };
     for member in &members {
         let mut problems = Vec::new();
@@ -92,6 +90,7 @@ type Problems = Vec<(Promise, String)>;
 struct Family<'a> {
     by_run: BTreeMap<&'a str, &'a Member<'a>>,
     members: &'a [Member<'a>],
+    grace_ms: u64,
 }
 
 impl<'a> Family<'a> {
@@ -203,7 +202,7 @@ impl<'a> Family<'a> {
                 }
                 let (Some(own), Some(end)) = (leg.end, below.end) else { continue };
                 let unaware = below.told_at.is_none() && below.began_at <= told_at;
-                if unaware && end.at > own.at + GRACE_MS {
+                if unaware && end.at > own.at.saturating_add(self.grace_ms) {
                     let detail = format!("{} ran on below it as if nothing were", other.run);
                     problems.push((Promise::StopsBelow, detail));
                 }

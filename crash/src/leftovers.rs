@@ -20,6 +20,8 @@ pub(crate) async fn leftovers(folder: &Path) -> Vec<String> {
 
 /// Processes whose environment or arguments name `folder`.
 fn living(folder: &Path) -> Vec<String> {
+    // With the slash at its end: `cycle-1` is also the beginning of `cycle-10`.
+    let folder = folder.join("");
     let mark = folder.as_os_str().as_encoded_bytes();
     let names = |bytes: &[u8]| bytes.windows(mark.len()).any(|window| window == mark);
     let mut found = Vec::new();

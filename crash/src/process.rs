@@ -1,12 +1,12 @@
 //! Runs the real binary in a folder of its own, and kills it when the plan says so. No process lives
 //! longer than its deadline or than this process.
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
@@ -48,6 +48,10 @@ pub(crate) struct Posse {
     binary: PathBuf,
     folder: PathBuf,
     url: String,
+    /// The address of the database, if it is not a file in the folder.
+    database: Option<String>,
+    /// How long one command may take.
+    longest: Duration,
     /// The commands so far, for people who look for the cause of a violation.
     history: Mutex<Vec<Exit>>,
 }
@@ -98,15 +102,35 @@ impl Exit {
 impl Posse {
     pub(crate) fn new(binary: &Path, folder: &Path, url: String) -> Self {
         let (binary, folder) = (binary.to_owned(), folder.to_owned());
-        Posse { binary, folder, url, history: Mutex::default() }
+        let (database, longest, history) = (None, LONGEST, Mutex::default());
+        Posse { binary, folder, url, database, longest, history }
+    }
+
+    /// The same with a database on a server.
+    pub(crate) fn with_database(self, url: String) -> Self {
+        Posse { database: Some(url), ..self }
+    }
+
+    /// The same with more time for each command.
+    pub(crate) fn with_patience(self, longest: Duration) -> Self {
+        Posse { longest, ..self }
     }
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The database, which exists once a run has started.
-    pub(crate) fn database(&self) -> PathBuf {
+    /// True if the database is on a server.
+    pub(crate) fn is_on_server(&self) -> bool {
+        self.database.is_some()
+    }
+
+    /// True if the database exists. A file exists once a run has started.
+    pub(crate) fn has_database(&self) -> bool {
+        self.database.is_some() || self.file().exists()
+    }
+
+    fn file(&self) -> PathBuf {
         self.folder.join("posse.db")
     }
 
@@ -122,26 +146,26 @@ impl Posse {
         death: Death,
     ) -> io::Result<Exit> {
         let began = Instant::now();
-        let mut child = self.command(arguments, &death).spawn()?;
+        let mut child = self.command(arguments, death.point.as_deref()).spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
             // A process that dies before it reads needs no input.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
-        let (status, stdout, stderr) = watch(&mut child, &death).await?;
+        let (status, stdout, stderr) = watch(&mut child, &death, self.longest).await?;
         let arguments = arguments.iter().map(|&text| text.to_owned()).collect();
         let exit = Exit { arguments, death, status, stdout, stderr, took: began.elapsed() };
-        if let Ok(mut history) = self.history.lock() {
-            history.push(exit.clone());
-        }
+        self.history.lock().push(exit.clone());
         Ok(exit)
     }
 
     #[expect(clippy::disallowed_methods, reason = "the harness starts the binary it tests")]
-    fn command(&self, arguments: &[&str], death: &Death) -> Command {
+    fn command(&self, arguments: &[&str], point: Option<&str>) -> Command {
         let mut command = Command::new(&self.binary);
+        if !arguments.contains(&"--db") {
+            let file = || self.file();
+            command.arg("--db").arg(self.database.as_ref().map_or_else(file, PathBuf::from));
+        }
         command
-            .arg("--db")
-            .arg(self.database())
             .args(arguments)
             .current_dir(self.workspace())
             .env_clear()
@@ -156,17 +180,31 @@ impl Posse {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        if let Some(point) = &death.point {
+        if let Some(point) = point {
             command.env("POSSE_FAILPOINT", point);
         }
         die_with_parent(&mut command);
         command
     }
 
+    /// Starts a process that lives until it is told to end, with the database at `url`. It dies at
+    /// the fail-point, if there is one, and prints to this file.
+    pub(crate) fn start(
+        &self,
+        url: &str,
+        arguments: &[&str],
+        point: Option<String>,
+        printed: &Path,
+    ) -> io::Result<Child> {
+        let file = std::fs::File::create(printed)?;
+        let mut command = self.command(&[&["--db", url], arguments].concat(), point.as_deref());
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()
+    }
+
     /// Writes all commands and their output to a file in the folder, for people.
     pub(crate) fn write_history(&self) -> io::Result<()> {
         let mut text = String::new();
-        for exit in self.history.lock().map(|history| history.clone()).unwrap_or_default() {
+        for exit in self.history.lock().iter() {
             text.push_str(&format!(
                 "$ posse {}\n# {:?}: {:?} after {} ms\n{}{}\n",
                 exit.arguments.join(" "),
@@ -189,10 +227,16 @@ fn die_with_parent(command: &mut Command) {
     }
 }
 
+/// Sends a signal to a process that nobody has waited for. Returns false if it has ended.
+pub(crate) fn signal(process: &Child, signal: Signal) -> bool {
+    let id = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    id.is_some_and(|id| kill_process(id, signal).is_ok())
+}
+
 type Said = (Option<ExitStatus>, String, String);
 
 /// Waits for the end of a process, and kills it when its time has come.
-async fn watch(child: &mut Child, death: &Death) -> io::Result<Said> {
+async fn watch(child: &mut Child, death: &Death, longest: Duration) -> io::Result<Said> {
     let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let strike = |blow: Blow| {
         let signal = match blow {
@@ -233,7 +277,7 @@ async fn watch(child: &mut Child, death: &Death) -> io::Result<Said> {
     let finished = tokio::select! {
         _ = async { tokio::join!(read_out, stderr.read_to_string(&mut err)) } => true,
         () = timer => false,
-        () = sleep(LONGEST) => false,
+        () = sleep(longest) => false,
     };
     if !finished {
         child.start_kill()?;

@@ -244,7 +244,7 @@ pub(crate) async fn start(stage: &mut Stage, task: &str) -> Result<(), Halt> {
             return Ok(());
         }
         // The process may have died before it made the database. A missing one is an error.
-        if stage.random.one_in(2) && stage.posse.database().exists() {
+        if stage.random.one_in(2) && stage.posse.has_database() {
             stage.act(&RESUME_ALL, "", &[0, 1]).await?;
         }
     }

@@ -185,7 +185,7 @@ impl Stage {
     /// All runs.
     pub(crate) async fn rows(&mut self) -> Result<Vec<Row>, Halt> {
         // A missing database is an error of the command.
-        if !self.posse.database().exists() {
+        if !self.posse.has_database() {
             return Ok(Vec::new());
         }
         let text = self.ask(&LIST).await?;

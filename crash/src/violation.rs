@@ -39,6 +39,8 @@ pub enum Promise {
     AwaitsAll,
     /// No run starts or works on below a run that was asked to stop.
     StopsBelow,
+    /// Only the owner of a run writes its steps, and nobody takes a run from a living owner.
+    OwnersAlone,
     /// The database opens and every hash is right.
     SoundDatabase,
     /// The model is sent nothing that its provider would refuse.
@@ -56,7 +58,7 @@ pub enum Promise {
 }
 
 /// All promises, in the order of the summary.
-pub const PROMISES: [Promise; 24] = [
+pub const PROMISES: [Promise; 25] = [
     Promise::NoRunLost,
     Promise::ShownIsStored,
     Promise::NoRunStuck,
@@ -74,6 +76,7 @@ pub const PROMISES: [Promise; 24] = [
     Promise::KnownOnce,
     Promise::AwaitsAll,
     Promise::StopsBelow,
+    Promise::OwnersAlone,
     Promise::SoundDatabase,
     Promise::ValidRequests,
     Promise::NoPanic,
@@ -103,6 +106,7 @@ impl fmt::Display for Promise {
             Promise::KnownOnce => "announcements known exactly once",
             Promise::AwaitsAll => "nobody done before those below",
             Promise::StopsBelow => "nothing runs below what stops",
+            Promise::OwnersAlone => "steps written by their owners",
             Promise::SoundDatabase => "sound database",
             Promise::ValidRequests => "valid requests to the model",
             Promise::NoPanic => "no panic",

@@ -11,11 +11,12 @@ mod width;
 use crate::catalog::Caps;
 use crate::fault::Kind;
 use crate::http::Limits;
+use parking_lot::{Mutex, MutexGuard};
 use posse_agent::Request;
 use posse_protocol::{Part, ToolSpec, Usage};
 use state::{Probe, Sent, State, Verdict};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -190,8 +191,7 @@ impl Governor {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // A panic cannot leave this state half changed.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 

@@ -23,9 +23,10 @@ use crate::input_kinds::InputKinds;
 use crate::remote::{Remote, Server};
 use crate::wire::Written;
 use endpoint::Endpoint;
+use parking_lot::Mutex;
 use posse_agent::{Model, ModelInfo};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The most resolved models to keep. Further names still work.
@@ -95,7 +96,7 @@ impl Models {
         if let Some(host) = self.host_model(name) {
             return Ok(Arc::clone(&host.model));
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if let Some(model) = kept.get(name) {
             return Ok(Arc::clone(model));
         }
@@ -115,7 +116,7 @@ impl Models {
             return Ok(host.abilities);
         }
         // Thousands of runs may ask, and a lookup in the catalog takes time.
-        let mut known = self.abilities.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.abilities.lock();
         if let Some(abilities) = known.get(name) {
             return Ok(*abilities);
         }
@@ -158,7 +159,7 @@ impl Models {
     /// Returns the providers of all models resolved so far, by name: how many calls each accepts,
     /// and how many there are.
     pub fn providers(&self) -> Vec<Provider> {
-        let governors = self.governors.lock().unwrap_or_else(PoisonError::into_inner);
+        let governors = self.governors.lock();
         let mut all: Vec<Provider> = governors.values().map(|one| one.provider()).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
@@ -167,7 +168,7 @@ impl Models {
     /// Returns the governor of calls to `vendor`. There is one for each address and key.
     fn governor(&self, vendor: &Vendor, endpoint: &Endpoint) -> Arc<Governor> {
         let key = (endpoint.base.to_string(), endpoint.key_source.clone());
-        let mut governors = self.governors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut governors = self.governors.lock();
         let make = || {
             let address = http::address(&endpoint.base);
             Governor::new(vendor.name.clone(), address, self.options.pacing, vendor.caps)

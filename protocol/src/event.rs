@@ -190,6 +190,8 @@ pub enum Sender {
     LimitNear(Limit),
     /// Posse: the answer does not follow its schema.
     Misfit,
+    /// Posse: something happened to the checkout that the run works in.
+    Workspace,
     /// Another run, which waits for the outcome.
     Run(Caller),
     /// Posse: a child or another subagent has ended.

@@ -112,11 +112,6 @@ impl Caller {
         Caller { run, call: None, announce: None, time, extra }
     }
 
-    /// The call `call` of `run`.
-    pub fn of_call(run: RunId, call: CallId) -> Self {
-        Caller { call: Some(call), ..Caller::of_run(run) }
-    }
-
     /// The run `run`, which continues meanwhile and gets an announcement.
     pub fn told(run: RunId, announce: Announce) -> Self {
         Caller { announce: Some(announce), ..Caller::of_run(run) }

@@ -48,7 +48,7 @@ pub use limits::{Limit, Limits};
 pub use message::{Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 pub use outcome::{Outcome, Shortfall, Status};
 pub use permission::{Mode, Network, Permissions, Profile, host_name};
-pub use site::Site;
+pub use site::{Place, RepositorySite, Site};
 pub use skill::{SkillOffer, SkillRules};
 pub use source::SourceOffer;
 pub use spec::{

@@ -2,7 +2,7 @@
 
 use crate::{
     AgentName, Announce, Budget, Caller, Cleanup, Context, DelegationStrategy, Extra, Isolation,
-    Limits, Mode, Network, Permissions, Profile, SkillRules, SubagentRules,
+    Limits, Mode, Network, Permissions, Place, Profile, SkillRules, SubagentRules,
 };
 use serde::{Deserialize, Serialize};
 
@@ -249,6 +249,10 @@ pub struct RunSpec {
     /// The label that its worker must have; empty for that of its caller, or none.
     #[serde(default)]
     pub needs: String,
+    /// Where it works instead of in the folder. A run with a parent is where its parent is, unless it
+    /// works without files.
+    #[serde(default)]
+    pub place: Option<Place>,
 }
 
 /// Which models answer: those of an agent, or in a run, in place of its agent's.
@@ -327,6 +331,7 @@ impl RunSpec {
             priority: 0,
             cleanup: None,
             needs: String::new(),
+            place: None,
         }
     }
 }

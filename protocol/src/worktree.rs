@@ -55,6 +55,9 @@ pub struct Changes {
     /// The files that are on no branch, if there are any. The worktree's folder is then kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
+    /// The SHA-256 of the bundle of these changes in the store, in hex; empty if there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub bundle: String,
     /// How many bytes of the diff are left out.
     #[serde(default, skip_serializing_if = "crate::usage::is_zero")]
     pub left_out: u64,

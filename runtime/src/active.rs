@@ -1,11 +1,12 @@
 //! The runs that this process executes, and the futures that wait for runs to end or be released.
 
+use parking_lot::Mutex;
 use posse_protocol::{Outcome, RunId};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::RecvError;
@@ -51,7 +52,7 @@ pub(crate) struct Waiting<'a, T> {
 impl<'a, T> Waiting<'a, T> {
     fn among(among: &'a Waiters<T>, run: RunId) -> Self {
         let (sender, told) = oneshot::channel();
-        lock(among).entry(run).or_default().push(sender);
+        among.lock().entry(run).or_default().push(sender);
         Waiting { among, run, told }
     }
 }
@@ -67,7 +68,7 @@ impl<T> Future for Waiting<'_, T> {
 impl<T> Drop for Waiting<'_, T> {
     fn drop(&mut self) {
         self.told.close();
-        if let Entry::Occupied(mut entry) = lock(self.among).entry(self.run) {
+        if let Entry::Occupied(mut entry) = self.among.lock().entry(self.run) {
             entry.get_mut().retain(|waiter| !waiter.is_closed());
             if entry.get().is_empty() {
                 entry.remove();
@@ -79,18 +80,18 @@ impl<T> Drop for Waiting<'_, T> {
 impl Active {
     pub(crate) fn enter(&self, run: RunId, epoch: u64) -> Stopping {
         let stopping = Stopping::default();
-        lock(&self.runs).insert(run, Executed { epoch, stopping: stopping.clone() });
+        self.runs.lock().insert(run, Executed { epoch, stopping: stopping.clone() });
         stopping
     }
 
     /// Ends the execution of `run` claimed with `epoch`. The next execution may have begun.
     pub(crate) fn leave(&self, run: RunId, epoch: u64) {
-        if let Entry::Occupied(entry) = lock(&self.runs).entry(run)
+        if let Entry::Occupied(entry) = self.runs.lock().entry(run)
             && entry.get().epoch == epoch
         {
             entry.remove();
         }
-        for waiter in lock(&self.leaving).remove(&run).into_iter().flatten() {
+        for waiter in self.leaving.lock().remove(&run).into_iter().flatten() {
             let _ = waiter.send(());
         }
     }
@@ -101,25 +102,25 @@ impl Active {
     }
 
     pub(crate) fn contains(&self, run: RunId) -> bool {
-        lock(&self.runs).contains_key(&run)
+        self.runs.lock().contains_key(&run)
     }
 
     /// The epoch of this process's claim to `run`, while the process executes the run.
     pub(crate) fn epoch(&self, run: RunId) -> Option<u64> {
-        lock(&self.runs).get(&run).map(|executed| executed.epoch)
+        self.runs.lock().get(&run).map(|executed| executed.epoch)
     }
 
     /// The runs that this process executes.
     pub(crate) fn runs(&self) -> Vec<RunId> {
-        lock(&self.runs).keys().copied().collect()
+        self.runs.lock().keys().copied().collect()
     }
 
     pub(crate) fn count(&self) -> usize {
-        lock(&self.runs).len()
+        self.runs.lock().len()
     }
 
     pub(crate) fn stop(&self, run: RunId) {
-        if let Some(executed) = lock(&self.runs).get(&run) {
+        if let Some(executed) = self.runs.lock().get(&run) {
             executed.stopping.set();
         }
     }
@@ -130,15 +131,10 @@ impl Active {
     }
 
     pub(crate) fn ended(&self, run: RunId, outcome: &Outcome) {
-        for waiter in lock(&self.waiters).remove(&run).into_iter().flatten() {
+        for waiter in self.waiters.lock().remove(&run).into_iter().flatten() {
             let _ = waiter.send(outcome.clone());
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while it holds these locks. Even after a panic, the maps would be intact.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -154,7 +150,7 @@ mod tests {
             let run = RunId::new();
             drop((active.wait_for_leave(run), active.wait_for_end(run)));
         }
-        assert_eq!((lock(&active.leaving).len(), lock(&active.waiters).len()), (0, 0));
+        assert_eq!((active.leaving.lock().len(), active.waiters.lock().len()), (0, 0));
     }
 
     #[tokio::test]
@@ -164,6 +160,6 @@ mod tests {
         drop(one);
         active.ended(run, &Outcome::completed("done"));
         assert_eq!(other.await.unwrap().text(), "done");
-        assert!(lock(&active.waiters).is_empty());
+        assert!(active.waiters.lock().is_empty());
     }
 }

@@ -334,6 +334,14 @@ fn changed(run: RunId, changes: &Changes) -> String {
         cut => format!("\n[{cut} more bytes of the difference were left out]"),
     };
     let files = if *files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+    if !changes.bundle.is_empty() {
+        return format!(
+            "\nIt worked in a checkout of its own. What it changed is on the branch {branch}: {files}, \
+             +{added} -{removed}. If it fits, it is put into your working folder when you next wait for \
+             a subagent or a message, and you learn of it.\n{}{note}{kept}",
+            quote(run, "difference", &difference[..end])
+        );
+    }
     format!(
         "\nIt worked in a worktree of its own. What it changed is on the branch {branch} and nowhere \
          else: {files}, +{added} -{removed}. `git merge {branch}` takes it over.\n{}{note}{kept}",

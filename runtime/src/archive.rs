@@ -11,6 +11,7 @@ use crate::config::Lifecycle;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::runtime_config::RuntimeConfig;
+use crate::worktree::Repositories;
 use posse_protocol::{Archived, Cleanup, Event, RunId, Seq};
 use posse_store::{
     Append, Filter, Guard, Leftover, Leftovers, RunRow, Spending, SpendingQuery, Store, StoreError,
@@ -40,15 +41,20 @@ pub(crate) struct Sweeper {
     store: Arc<dyn Store>,
     /// The folder that contains the scratch folders of runs.
     scratch: PathBuf,
+    repositories: Repositories,
     rules: Lifecycle,
     /// The run whose folder was checked last.
     looked_at: Option<RunId>,
 }
 
 impl Sweeper {
-    pub(crate) fn new(store: Arc<dyn Store>, config: &RuntimeConfig) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        repositories: Repositories,
+        config: &RuntimeConfig,
+    ) -> Self {
         let (scratch, rules) = (config.scratch(), config.lifecycle);
-        Sweeper { store, scratch, rules, looked_at: None }
+        Sweeper { store, scratch, repositories, rules, looked_at: None }
     }
 
     /// Sweeps until `stop`. The first sweep is delayed, so a short command ends before it.
@@ -102,7 +108,21 @@ impl Sweeper {
             }
         }
         self.remove_stray_folders().await?;
+        self.remove_stray_checkouts().await?;
         Ok(swept)
+    }
+
+    /// Removes the checkouts of archived runs.
+    async fn remove_stray_checkouts(&self) -> Result<(), StoreError> {
+        let repositories = self.repositories.clone();
+        let listed = tokio::task::spawn_blocking(move || repositories.standing());
+        for (run, folder) in listed.await.unwrap_or_default() {
+            let own = Filter { id: Some(run), limit: 1, ..Filter::default() };
+            if self.store.list(&own).await?.pop().is_some_and(|row| row.state.archived) {
+                self.repositories.sweep_away(run, &folder).await;
+            }
+        }
+        Ok(())
     }
 
     /// Removes folders of archived or unknown runs, which a process that died left behind.

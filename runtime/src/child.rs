@@ -158,7 +158,7 @@ impl Runtime {
     /// The calling run, as the parent of a new run.
     pub(crate) async fn above(&self, caller: &Caller) -> Result<Above, Error> {
         let (run, call, announce) = (caller.run, caller.call.clone(), caller.announce);
-        let started = self.start_of(run).await?;
+        let started = self.localised(run, self.start_of(run).await?);
         let mut time = caller.time.clone();
         if started.limits.wall_ms.is_some() {
             let records = self.read(run, Seq::ZERO, usize::MAX).await?;

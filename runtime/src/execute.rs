@@ -1,5 +1,7 @@
 //! Executes one run: from its first event to an agent at work, until the run ends or waits.
 
+mod place;
+
 use crate::active::Stopping;
 use crate::announcement::{request, stopped_by};
 use crate::authority;
@@ -17,11 +19,12 @@ use crate::runtime_config::RuntimeConfig;
 use crate::selection;
 use crate::skills::tool::SkillTool;
 use crate::stall::{self, Pulse, Stall};
-use crate::supervisor::{Assignment, Execute, Left};
+use crate::supervisor::{Again, Assignment, Execute, Left};
 use crate::tool_facts::{DELEGATING, looks_here, tools_of};
 use crate::toolset::RunFolders;
 use async_trait::async_trait;
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use posse_agent::{Agent, Ended, Journal, JournalError, Tool, Toolbox, Transcript};
 use posse_protocol::{
     BorrowedPrompt, Delta, Event, Extra, Grant, Outcome, RunFinished, RunId, RunStarted, Seq,
@@ -33,7 +36,7 @@ use posse_tools::{ReadOnly, Scratch};
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -144,7 +147,7 @@ impl Execute for Executor {
         let left = self.execute_open(assignment, stopping, stop).await;
         match left {
             Left::Ended => self.runtime.inner.sources.close(run),
-            Left::AtRest => self.runtime.inner.sources.rest(run),
+            Left::AtRest | Left::ToOthers(_) => self.runtime.inner.sources.rest(run),
         }
         left
     }
@@ -180,7 +183,8 @@ impl Executor {
             let pulse = stall.pulse().clone();
             let next = {
                 // Pinned in place: a future that is passed by value takes space in every future around it.
-                let work = pin!(self.work(run, &journal, first.take(), stop, pulse));
+                let work = self.work(run, &journal, first.take(), stop, pulse, assignment.epoch);
+                let work = pin!(work);
                 AssertUnwindSafe(stall.watch(work)).catch_unwind().await
             };
             let next = match next {
@@ -218,6 +222,7 @@ impl Executor {
         first: Option<Event>,
         stop: &CancellationToken,
         pulse: Arc<Pulse>,
+        epoch: u64,
     ) -> Next {
         let Inner { store, worktrees, active, .. } = &*self.runtime.inner;
         let first = match first {
@@ -228,14 +233,28 @@ impl Executor {
             }
         };
         let started: Arc<RunStarted> = match first {
-            Ok(Some(Event::RunStarted(started))) => self.as_trusted_now(started),
+            Ok(Some(Event::RunStarted(started))) => {
+                self.runtime.localised(run, self.as_trusted_now(started))
+            }
             Err(error @ (StoreError::Unusable { .. } | StoreError::Full)) => {
                 return Next::Later(Some(error.to_string()));
             }
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
         };
-        if let Some(worktree) = &started.grant.worktree {
+        if self.runtime.lacking_tool(&started.grant).is_some() {
+            return match journal.hand_over(Vec::new(), None, Ownership::Queued).await {
+                Err(error @ StoreError::Unusable { .. }) => Next::Later(Some(error.to_string())),
+                _ => Next::Leave(Left::ToOthers(Again::Never)),
+            };
+        }
+        if started.grant.site.is_portable() {
+            // Boxed: most runs work in a folder.
+            match Box::pin(self.take_place(run, &started, journal, epoch, &pulse)).await {
+                Ok(()) => {}
+                Err(next) => return next,
+            }
+        } else if let Some(worktree) = &started.grant.worktree {
             journal.works_in(worktrees.clone(), worktree.clone());
             if let Err(error) = worktrees.make(worktree).await {
                 return Next::Leave(self.fail(run, journal, &error.to_string()).await);
@@ -297,6 +316,7 @@ impl Executor {
                 Next::Leave(Left::AtRest)
             }
             Err(JournalError::NotOwner | JournalError::Damaged(_)) => Next::Leave(Left::AtRest),
+            Err(JournalError::Unstorable(why)) => Next::Leave(self.fail(run, journal, &why).await),
             Err(JournalError::Failed(why)) => Next::Later(Some(why)),
             Err(JournalError::Moved | JournalError::OverBudget(_)) => Next::Later(None),
         }
@@ -370,7 +390,7 @@ impl Executor {
 
     /// The tools of `tools` that `shown` names. Runs with the same list share one allocation.
     fn offered(&self, tools: &Toolbox, shown: &[String]) -> Arc<[ToolSpec]> {
-        let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut offers = self.offers.lock();
         if let Some(same) = offers.iter().find(|offer| tools.offered(shown).eq(offer.iter())) {
             return same.clone();
         }
@@ -458,7 +478,7 @@ impl Executor {
     }
 
     fn park(&self, session: Parked) {
-        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parked = self.parked.lock();
         if parked.len() >= PARKED {
             parked.pop_front();
         }
@@ -466,7 +486,7 @@ impl Executor {
     }
 
     fn unpark(&self, run: RunId, refusing: &[String]) -> Option<Toolbox> {
-        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parked = self.parked.lock();
         let position = parked.iter().position(|session| session.run == run)?;
         let session = parked.remove(position)?;
         (session.refusing == refusing).then_some(session.tools)

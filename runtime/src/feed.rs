@@ -1,8 +1,8 @@
 //! Sends deltas of runs to the listeners in this process.
 
+use parking_lot::Mutex;
 use posse_protocol::{Delta, Record, RunId, Seq};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use tokio::sync::broadcast;
 
 /// Something new about a run.
@@ -26,7 +26,7 @@ pub(crate) struct Feed {
 impl Feed {
     /// Deltas of `run`, each with the last position of the log at its time.
     pub(crate) fn subscribe(&self, run: RunId) -> broadcast::Receiver<(Seq, Delta)> {
-        let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut channels = self.channels.lock();
         if channels.len().is_multiple_of(64) {
             channels.retain(|_, sender| sender.receiver_count() > 0);
         }
@@ -34,7 +34,7 @@ impl Feed {
     }
 
     pub(crate) fn send(&self, run: RunId, tail: Seq, delta: Delta) {
-        let channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        let channels = self.channels.lock();
         if let Some(sender) = channels.get(&run) {
             // It is no error if no listener is left.
             let _ = sender.send((tail, delta));

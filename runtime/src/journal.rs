@@ -1,5 +1,9 @@
 //! A run's log as its owner sees it, on top of the store.
 
+mod state;
+
+pub(crate) use state::InCheckout;
+
 use crate::active::Stopping;
 use crate::announcement::{Announcement, RunSummary};
 use crate::announcement::{request, stopped_by};
@@ -9,16 +13,17 @@ use crate::stall::Pulse;
 use crate::webhooks::Hooks;
 use crate::worktree::{self, Worktrees};
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use posse_agent::{Allowance, Claim, Expect, Journal, JournalError};
 use posse_protocol::{
     CancelScope, Delta, Event, Extra, Outcome, Record, RunFinished, RunId, SCHEMA_VERSION, Seq,
     Share, Worktree,
 };
 use posse_store::{
-    Append, Filter, Guard, Kin, Notice, Ownership, Reserve, Store, StoreError, Unfinished,
+    Append, Bundle, Filter, Guard, Kin, Notice, Ownership, Reserve, Store, StoreError, Unfinished,
 };
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
@@ -46,8 +51,15 @@ pub(crate) struct RunJournal {
     held: AtomicU64,
     /// The lease of this worker when it last certainly had the claim to the run.
     owned: Arc<Mutex<Option<u64>>>,
-    /// The worktree of the run.
-    worktree: Mutex<Option<(Worktrees, Worktree)>>,
+    /// The worktree or the checkout of the run.
+    workplace: Mutex<Option<Workplace>>,
+}
+
+/// Where a run works, if that is to be collected and removed.
+#[derive(Clone)]
+enum Workplace {
+    Worktree(Worktrees, Worktree),
+    Checkout(InCheckout),
 }
 
 /// The first events of an unstored run. They are stored with its first step, in one commit.
@@ -55,6 +67,8 @@ pub(crate) struct FirstEvents {
     pub(crate) events: Vec<Event>,
     /// Appends to other runs in the same commit.
     pub(crate) beside: Vec<Append>,
+    /// The state of the checkout with which the run begins.
+    pub(crate) bundle: Option<Arc<Bundle>>,
     /// Receives the result of storing the run.
     pub(crate) told: oneshot::Sender<Result<(), StoreError>>,
 }
@@ -109,7 +123,7 @@ impl RunJournal {
         let tail = store.watch(run);
         let (fresh, birth, account) = (Mutex::default(), Mutex::default(), Mutex::default());
         let budget_check = BudgetCheck::default();
-        let worktree = Mutex::default();
+        let workplace = Mutex::default();
         RunJournal {
             store,
             run,
@@ -125,7 +139,7 @@ impl RunJournal {
             feed,
             held: AtomicU64::new(0),
             owned: Arc::default(),
-            worktree,
+            workplace,
         }
     }
 
@@ -148,12 +162,28 @@ impl RunJournal {
 
     /// Sets the worktree of the run, which is removed when the run ends.
     pub(crate) fn works_in(&self, worktrees: Worktrees, worktree: Worktree) {
-        let mut own = self.worktree.lock().unwrap_or_else(PoisonError::into_inner);
-        *own = Some((worktrees, worktree));
+        self.set_workplace(Workplace::Worktree(worktrees, worktree));
     }
 
-    fn worktree(&self) -> Option<(Worktrees, Worktree)> {
-        self.worktree.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Sets the checkout of the run. Its state is stored with the steps, and it is removed when the run ends.
+    pub(crate) fn works_in_checkout(&self, checkout: InCheckout) {
+        self.set_workplace(Workplace::Checkout(checkout));
+    }
+
+    /// Returns the checkout of the run, once it was set.
+    pub(crate) fn checkout(&self) -> Option<InCheckout> {
+        match self.workplace() {
+            Some(Workplace::Checkout(checkout)) => Some(checkout),
+            _ => None,
+        }
+    }
+
+    fn set_workplace(&self, workplace: Workplace) {
+        *self.workplace.lock() = Some(workplace);
+    }
+
+    fn workplace(&self) -> Option<Workplace> {
+        self.workplace.lock().clone()
     }
 
     /// Appends `events` and sets who owns the run then. The end of a run also says what the run has
@@ -164,17 +194,23 @@ impl RunJournal {
         last: Option<Seq>,
         then: Ownership,
     ) -> Result<Seq, StoreError> {
-        let Some(Event::RunFinished(finished)) = events.last_mut() else {
-            return self.pass(events, last, then).await;
+        let workplace = match self.workplace() {
+            // Boxed, here and below: every step goes through this function, but an end comes only once.
+            Some(Workplace::Checkout(place)) => {
+                return Box::pin(self.pass_with_state(events, last, then, place)).await;
+            }
+            Some(Workplace::Worktree(worktrees, worktree)) => Some((worktrees, worktree)),
+            None => None,
         };
-        let Some((worktrees, worktree)) = self.worktree() else {
-            return self.pass(events, last, then).await;
+        let (Some(Event::RunFinished(finished)), Some((worktrees, worktree))) =
+            (events.last_mut(), workplace)
+        else {
+            return self.pass(events, last, then, None).await;
         };
-        // Boxed, here and below: every step goes through this function, but an end comes only once.
         let changes = Box::pin(worktrees.changes(&worktree)).await;
         let taken = worktree::is_taken(changes.as_ref());
         finished.changes = changes.map(Box::new);
-        let first = self.pass(events, last, then).await?;
+        let first = self.pass(events, last, then, None).await?;
         if taken {
             // If this fails, `posse runs clean` finds the worktree.
             let _ = Box::pin(worktrees.remove(&worktree)).await;
@@ -187,6 +223,7 @@ impl RunJournal {
         events: Vec<Event>,
         last: Option<Seq>,
         then: Ownership,
+        bundle: Option<Arc<Bundle>>,
     ) -> Result<Seq, StoreError> {
         let mut beside = match events.last() {
             Some(Event::RunFinished(finished)) => {
@@ -195,10 +232,10 @@ impl RunJournal {
             _ => WithEnd::default(),
         };
         let outbox = self.outbox(&events);
-        let birth = self.birth.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let birth = self.birth.lock().take();
         if let Some(birth) = birth {
             let beside = beside.appends().collect();
-            return self.create(birth, events, outbox, beside, then).await;
+            return self.create(birth, events, outbox, beside, bundle, then).await;
         }
         let events: Arc<[Event]> = events.into();
         if !beside.is_empty() {
@@ -212,6 +249,7 @@ impl RunJournal {
                 guard: Guard::Owner { epoch: self.epoch, last, then },
                 reserve: if stopping { Reserve::Use } else { Reserve::Leave },
                 outbox: outbox.clone(),
+                bundle: bundle.clone(),
             };
             let batch = std::iter::once(append).chain(beside.appends()).collect();
             let lease = self.lease().await;
@@ -246,14 +284,16 @@ impl RunJournal {
         events: Vec<Event>,
         outbox: Vec<Notice>,
         announced: Vec<Append>,
+        bundle: Option<Arc<Bundle>>,
         then: Ownership,
     ) -> Result<Seq, StoreError> {
-        let FirstEvents { events: mut all, mut beside, told } = birth;
+        let FirstEvents { events: mut all, mut beside, bundle: begins_with, told } = birth;
+        let bundle = bundle.or(begins_with);
         let first = Seq(all.len() as u64 + 1);
         self.count(first, &events);
         all.extend(events);
         beside.extend(announced);
-        let made = Append { outbox: outbox.clone(), ..creation(self.run, all, then) };
+        let made = Append { outbox: outbox.clone(), bundle, ..creation(self.run, all, then) };
         let created = store_new(&*self.store, made, beside).await;
         // The caller may be gone. The run is stored all the same.
         match created {
@@ -284,7 +324,7 @@ impl RunJournal {
 
     /// Notes that an append succeeded while this worker had this lease: the run is its own.
     fn own(&self, lease: Option<u64>) {
-        *self.owned.lock().unwrap_or_else(PoisonError::into_inner) = lease;
+        *self.owned.lock() = lease;
     }
 
     /// What is appended to other runs with the end of the run, the last of `events`: the result for
@@ -396,12 +436,12 @@ impl RunJournal {
     }
 
     fn account(&self) -> MutexGuard<'_, RunSummary> {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+        self.account.lock()
     }
 
     /// True when the run is not stored yet.
     pub(crate) fn is_unborn(&self) -> bool {
-        self.birth.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.birth.lock().is_some()
     }
 
     /// True when a call waits for the end of the run, as far as its log has been read.
@@ -428,7 +468,7 @@ impl RunJournal {
     }
 
     fn take_fresh(&self) -> Option<Vec<Record>> {
-        let records = self.fresh.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let records = self.fresh.lock().take()?;
         let known = records.last().map_or(Seq::ZERO, |record| record.seq);
         (self.tail() <= known).then_some(records)
     }
@@ -473,7 +513,7 @@ impl Journal for RunJournal {
     fn claim(&self) -> Claim {
         let (store, owned) = (self.store.clone(), self.owned.clone());
         Claim::new(move || {
-            let owned = *owned.lock().unwrap_or_else(PoisonError::into_inner);
+            let owned = *owned.lock();
             owned.is_some() && owned == store.lease()
         })
     }
@@ -493,14 +533,15 @@ pub(crate) async fn create(
     run: RunId,
     events: Vec<Event>,
     beside: Vec<Append>,
+    bundle: Option<Arc<Bundle>>,
     then: Ownership,
 ) -> Result<u64, StoreError> {
-    store_new(store, creation(run, events, then), beside).await
+    store_new(store, Append { bundle, ..creation(run, events, then) }, beside).await
 }
 
 fn creation(run: RunId, events: Vec<Event>, then: Ownership) -> Append {
     let (events, guard) = (events.into(), Guard::Create(then));
-    Append { run, events, guard, reserve: Reserve::Leave, outbox: Vec::new() }
+    Append { run, events, guard, reserve: Reserve::Leave, outbox: Vec::new(), bundle: None }
 }
 
 async fn store_new(
@@ -551,6 +592,7 @@ fn journal_error(error: StoreError) -> JournalError {
         StoreError::Damaged { .. } | StoreError::Newer(_) => {
             JournalError::Damaged(error.to_string())
         }
+        StoreError::Unstorable { .. } => JournalError::Unstorable(error.to_string()),
         other => JournalError::Failed(other.to_string()),
     }
 }

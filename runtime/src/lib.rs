@@ -62,6 +62,7 @@ mod limits;
 pub mod moment;
 mod named_files;
 mod open;
+mod place;
 pub mod policy;
 mod preparation;
 mod prompt;
@@ -102,6 +103,7 @@ pub use feed::Update;
 pub use handle::{Events, RunHandle};
 pub use home::Home;
 pub use lanes::{LaneCaps, Shares};
+pub use place::Fetched;
 pub use posse_agent::{Answer, Model, ModelError, Patience, Tool, ToolContext, Transcript, Waits};
 pub use posse_model as model;
 pub use posse_model::{Catalog, HostModel, Keys, Pacing, Provider, ResolveError};
@@ -130,7 +132,7 @@ pub use surroundings::{ByFolder, Surroundings};
 pub use tree::{Page, TreeEvents};
 pub use verify::{Damage, Verified};
 pub use webhooks::Webhook;
-pub use worktree::WorktreeError;
+pub use worktree::{RepositoryError, WorktreeError};
 
 /// Compiles the Rust code of the guides, and runs it where possible.
 #[cfg(doctest)]

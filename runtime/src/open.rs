@@ -13,7 +13,8 @@ use crate::tool_facts::check_tools;
 use crate::tool_sources::{self, Sources};
 use crate::toolset::Toolset;
 use crate::webhooks::{self, Hooks, Sender, Webhook};
-use crate::worktree::Worktrees;
+use crate::worktree::{Repositories, Worktrees};
+use parking_lot::Mutex;
 use posse_agent::Waits;
 use posse_model::Models;
 use posse_store::{Options, Scrub, SqliteStore, Store};
@@ -86,12 +87,17 @@ impl Runtime {
         };
         let hooks = Arc::new(Hooks::new(config.webhooks.clone()));
         let active: Arc<Active> = Arc::default();
-        let (supervisor, assignments) = Supervisor::new(store.clone(), active.clone(), &config);
+        let worktrees = Worktrees::new(config.worktrees(), config.launcher.clone());
+        let repositories = Repositories::new(config.repositories(), worktrees.clone());
+        let (supervisor, assignments) =
+            Supervisor::new(store.clone(), active.clone(), repositories.clone(), &config);
         let inner = Inner {
             models,
             tools: Toolset::new(&config),
             sources: Arc::new(Sources::new(config.tool_sources.clone())),
-            worktrees: Worktrees::new(config.worktrees(), config.launcher.clone()),
+            worktrees,
+            repositories,
+            checkouts: Mutex::default(),
             active,
             feed: Arc::default(),
             supervisor,
@@ -103,9 +109,10 @@ impl Runtime {
             choice: OnceCell::new(),
         };
         let runtime = Runtime { inner: Arc::new(inner) };
-        let Inner { supervisor, store, config, sources, .. } = &*runtime.inner;
+        let Inner { supervisor, store, config, sources, repositories, .. } = &*runtime.inner;
         supervisor.start(assignments, Executor::new(runtime.clone()), config.delegation.quiet);
-        supervisor.keep(|stop| Sweeper::new(store.clone(), config).run(stop));
+        let sweeper = Sweeper::new(store.clone(), repositories.clone(), config);
+        supervisor.keep(|stop| sweeper.run(stop));
         if !sources.is_empty() {
             supervisor.keep(|stop| sources.clone().close_rested(stop));
         }

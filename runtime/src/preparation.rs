@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::limits::{DEEPEST, WITHOUT_LIMIT};
 use crate::limits::{replaced, stricter};
 use crate::named_files;
+use crate::place::{localise, without_files};
 use crate::policy::FileRules;
 use crate::runtime::{Inner, Runtime};
 use crate::selection::{self, Money};
@@ -26,7 +27,7 @@ use posse_protocol::{
     Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, Profile, RunId, RunSpec,
     RunStarted, Sender, Site, SourceOffer, near, piped,
 };
-use posse_store::is_worker_name;
+use posse_store::{Bundle, is_worker_name};
 use posse_tools::confine::Confinement;
 use skills::{Author, keep_useful, teach};
 use std::path::Path;
@@ -35,6 +36,8 @@ use std::sync::Arc;
 /// The first events of a run to start.
 pub(crate) struct Prepared {
     pub(crate) started: RunStarted,
+    /// The state of its checkout.
+    pub(crate) bundle: Option<Arc<Bundle>>,
     pub(crate) message: Option<MessageReceived>,
 }
 
@@ -64,7 +67,11 @@ impl Runtime {
             let why = "the key is empty; leave it out, or say what tells this run from others";
             return Err(Error::InvalidInput(why.to_owned()));
         }
-        let (mut agent, grant) = self.granted(run, spec, above).await?;
+        let (mut agent, mut grant) = self.granted(run, spec, above).await?;
+        let bundle = Box::pin(self.begin_state(run, spec, above, &mut grant)).await?;
+        if grant.site.repository().is_some() {
+            localise(self, run, &mut grant);
+        }
         let prompt = prompt(spec)?;
         let agents = self.agents_for(&spec.workspace, above.map(|above| &*above.started));
         let given = above.and_then(|above| above.given(&spec.agent));
@@ -101,6 +108,8 @@ impl Runtime {
         };
         selection::check(&selection, self.models(), &agent, money)?;
         let project = given.map_or_else(|| trusted_project(&agents, &spec.agent), |_| None);
+        // Another machine cannot ask whether the folder is still trusted.
+        let project = project.filter(|_| !grant.site.is_portable());
         // Trust for one run also applies to its subagents.
         let trusted = match parent {
             Some(parent) => parent.trusted.clone(),
@@ -130,7 +139,10 @@ impl Runtime {
             notes.extend(taken.note);
         }
         let message = prompt.map(|prompt| first_message(&mut started, prompt, notes));
-        Ok(Prepared { started, message })
+        if started.grant.site.is_portable() {
+            started.grant.worktree = None;
+        }
+        Ok(Prepared { started, bundle, message })
     }
 
     /// Returns the agent that `spec` asks for, and the grant of its run, as a child of `above` if there is one.
@@ -163,11 +175,7 @@ impl Runtime {
         }
         let general = above.is_none().then_some(&config.budget);
         let budget = budget_of(spec, &agent, general);
-        let site = match above.map(|above| &above.started.grant.site) {
-            // The parent may have been copied from a database that only this machine had.
-            None | Some(Site::Here) => config.site_of(&workspace),
-            Some(site) => site.clone(),
-        };
+        let site = Box::pin(self.site(spec, above, &workspace)).await?;
         let needs = needs(spec, above)?;
         let mut grant = Grant { workspace, site, needs, skills, budget, ..Grant::default() };
         grant.sources = match above {
@@ -177,7 +185,9 @@ impl Runtime {
             None => Box::pin(self.offers(run, spec, &agent, &grant)).await?,
         };
         let mut grant = self.grant(&agents, &agent, grant, above, strategy, spec)?;
-        if agent.start.isolation == Some(Isolation::Worktree) {
+        // A checkout is a worktree of its own already.
+        let is_in_folder = !grant.site.is_portable();
+        if agent.start.isolation == Some(Isolation::Worktree) && is_in_folder {
             let worktrees = &self.inner.worktrees;
             let planned = Box::pin(worktrees.plan(run, &grant.workspace)).await?;
             grant.worktree = Some(planned.0);
@@ -236,7 +246,7 @@ impl Runtime {
             built_in_tools().into_iter().chain(offers.map(|tool| tool.facts.clone())).collect();
         let known = available.iter().filter(|tool| !ours.contains(tool));
         let known = known.map(|tool| (*tool).clone()).collect();
-        let delegation = self.delegation(agents, agent, above, strategy);
+        let delegation = self.delegation(agents, agent, above, strategy, &grant.site);
         let offered =
             delegation.as_ref().is_some_and(|it| it.strategy != DelegationStrategy::Manual);
         available.retain(|tool| offered || tool.effect != Effect::Delegate);
@@ -246,10 +256,16 @@ impl Runtime {
         // The start of a run decides for all its subagents; a definition, for its own runs.
         for names in [&mut tools, &mut hand_on] {
             rules::narrow(names, &named, rules.as_ref(), spec)?;
+            if grant.site == Site::Nowhere {
+                without_files(names, &named, agent.start.isolation)?;
+            }
         }
         if tools.is_empty() {
             let why = match above {
                 Some(_) => "none of those it names may be handed on to it",
+                None if grant.site == Site::Nowhere => {
+                    "the tools it names need files, and this run works without"
+                }
                 None => "give it some, or leave `tools` out for all",
             };
             return Err(Error::InvalidInput(format!(
@@ -299,6 +315,7 @@ impl Runtime {
         agent: &AgentSpec,
         above: Option<&Above>,
         strategy: DelegationStrategy,
+        site: &Site,
     ) -> Option<Delegation> {
         let own = agent.children.max_depth;
         let depth = match above {
@@ -316,7 +333,7 @@ impl Runtime {
         };
         let all = match above {
             Some(above) => above.on_offer().to_vec(),
-            None => agents.iter().map(|other| offer(agents, other)).collect(),
+            None => agents.iter().map(|other| offer(agents, other, site)).collect(),
         };
         let rules = self.rules(agent);
         if rules.forbid_all() {
@@ -354,9 +371,12 @@ fn trusted_project(agents: &AgentCatalog, name: &AgentName) -> Option<String> {
 }
 
 /// Returns `agent` as an offer.
-fn offer(agents: &AgentCatalog, agent: &AgentSpec) -> Offer {
+fn offer(agents: &AgentCatalog, agent: &AgentSpec, site: &Site) -> Offer {
     let source = agents.entry(&agent.name).map(|entry| &entry.source);
-    let fleeting = matches!(source, Some(Source::CommandLine { .. } | Source::Host));
+    // Another machine may not have the file of a definition.
+    let is_elsewhere = site.is_portable() && !matches!(source, Some(Source::BuiltIn));
+    let fleeting =
+        matches!(source, Some(Source::CommandLine { .. } | Source::Host)) || is_elsewhere;
     Offer {
         name: agent.name.clone(),
         description: agent.description.chars().take(DESCRIPTION).collect(),

@@ -149,9 +149,10 @@ pub(crate) fn mode_of(files: Option<&RuleFiles>, grant: &Grant) -> Result<Option
 }
 
 /// Returns where to look for the rules of a run with `grant`. A worktree is a copy, so the rules of
-/// the original checkout apply.
+/// the original checkout apply. A checkout of a repository has its own.
 fn folder_of(grant: &Grant) -> &Path {
-    let origin = grant.worktree.as_ref().map(|worktree| &worktree.origin);
+    let worktree = grant.worktree.as_ref().filter(|_| grant.site.repository().is_none());
+    let origin = worktree.map(|worktree| &worktree.origin);
     Path::new(origin.unwrap_or(&grant.workspace))
 }
 

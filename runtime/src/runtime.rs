@@ -7,20 +7,22 @@ use crate::feed::Feed;
 use crate::runtime_config::RuntimeConfig;
 use crate::skills::SkillCatalog;
 use crate::supervisor::Supervisor;
+use crate::tool_facts::tools_of_hosts;
 use crate::tool_sources::Sources;
 use crate::toolset::Toolset;
 use crate::webhooks::{Hooks, Sender};
-use crate::worktree::Worktrees;
+use crate::worktree::{Checkout, Repositories, Worktrees};
+use parking_lot::Mutex;
 use posse_agent::{Transcript, capped};
 use posse_model::{Choice, Models, Provider};
 use posse_protocol::{
-    CallId, Ending, Event, Extra, Record, RunId, Seq, Status, ToolFinished, ToolOutput,
+    CallId, Ending, Event, Extra, Grant, Record, RunId, Seq, Status, ToolFinished, ToolOutput,
 };
-use posse_store::{Append, Filter, Guard, RunRow, RunWork, Store, StoreError, Worker};
+use posse_store::{Append, Filter, Guard, RunRow, RunWork, Store, StoreError, Worker, WorkerAbout};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -47,6 +49,9 @@ pub(crate) struct Inner {
     /// The sources of tools that are open for runs.
     pub(crate) sources: Arc<Sources>,
     pub(crate) worktrees: Worktrees,
+    pub(crate) repositories: Repositories,
+    /// The checkouts of the runs that this process executes.
+    pub(crate) checkouts: Mutex<HashMap<RunId, Weak<Checkout>>>,
     /// The runs that this process executes now.
     pub(crate) active: Arc<Active>,
     /// Deltas of models, as they arrive.
@@ -204,20 +209,64 @@ impl Runtime {
     /// # Errors
     /// When the store cannot be read.
     pub async fn why_nobody_takes(&self, row: &RunRow) -> Result<Option<String>, Error> {
-        let RunWork { host, needs, .. } = &row.work;
         // A database of one machine binds runs to none.
         if row.status != Status::Queued || self.config().scheduling.worker.host.is_empty() {
             return Ok(None);
         }
+        let first = self.read(row.id, Seq::ZERO, 1).await?.pop().map(|record| record.event);
+        let tools = match &first {
+            Some(Event::RunStarted(started)) => tools_of_hosts(&started.grant),
+            _ => Vec::new(),
+        };
         let workers = self.workers().await?;
-        if workers.iter().any(|worker| worker.about.stays && worker.about.takes(row)) {
-            return Ok(None);
+        let has_tools = |about: &WorkerAbout| tools.iter().all(|tool| about.has_tool(tool));
+        let takes = |about: &WorkerAbout| about.stays && about.takes(row) && has_tools(about);
+        let mut takers = workers.iter().map(|worker| &worker.about).filter(|about| takes(about));
+        let repository = match &first {
+            Some(Event::RunStarted(started)) => started.grant.site.repository(),
+            _ => None,
+        };
+        let Some(repository) = repository else {
+            return Ok(takers.next().is_none().then(|| waits_for(row, &tools)));
+        };
+        let mut failures = Vec::new();
+        for about in takers {
+            match about.unreachable.get(&repository.url) {
+                Some(why) => failures.push(format!("{}: {why}", about.host)),
+                None => return Ok(None),
+            }
         }
-        let of_host = (!host.is_empty()).then(|| format!(" of the machine `{host}`"));
-        let with_label = (!needs.is_empty()).then(|| format!(" with the label `{needs}`"));
-        let which = of_host.unwrap_or_default() + &with_label.unwrap_or_default();
-        let model = &row.about.model;
-        Ok(Some(format!("waits for a worker{which} that can call {model}, and none is running")))
+        Ok(Some(match failures.is_empty() {
+            true => waits_for(row, &tools),
+            false => format!(
+                "waits for a worker that can fetch its repository, and none can: {}",
+                failures.join("; ")
+            ),
+        }))
+    }
+}
+
+/// Says for which worker `row` waits, which needs `tools`.
+fn waits_for(row: &RunRow, tools: &[&str]) -> String {
+    let RunWork { host, needs, .. } = &row.work;
+    let of_host = (!host.is_empty()).then(|| format!(" of the machine `{host}`"));
+    let with_label = (!needs.is_empty()).then(|| format!(" with the label `{needs}`"));
+    let which = of_host.unwrap_or_default() + &with_label.unwrap_or_default();
+    let model = &row.about.model;
+    let has = match tools.is_empty() {
+        true => String::new(),
+        false => format!(" and has the tools {}", tools.join(", ")),
+    };
+    format!("waits for a worker{which} that can call {model}{has}, and none is running")
+}
+
+impl Runtime {
+    /// Returns a tool that a run with this grant needs and this process lacks. Where runs are bound to no machine, this
+    /// process has them all: the tool is gone, and calls of it fail.
+    pub(crate) fn lacking_tool<'g>(&self, grant: &'g Grant) -> Option<&'g str> {
+        let about = self.inner.supervisor.about();
+        let is_lacking = |tool: &&str| !about.has_tool(tool);
+        tools_of_hosts(grant).into_iter().find(is_lacking).filter(|_| !about.host.is_empty())
     }
 
     /// Returns all agents.

@@ -315,6 +315,12 @@ impl RuntimeConfig {
         facts
     }
 
+    /// Returns the names of the host's tools and tool sources.
+    pub(crate) fn tools_of_host(&self) -> Vec<String> {
+        let tools = self.tools.iter().map(|tool| tool.spec().facts.name.clone());
+        tools.chain(self.tool_sources.iter().map(|source| source.name().to_owned())).collect()
+    }
+
     /// Returns where `workspace`, a folder of this machine, is for other machines.
     pub(crate) fn site_of(&self, workspace: &str) -> Site {
         let name = &self.scheduling.worker.host;
@@ -354,6 +360,16 @@ impl RuntimeConfig {
     pub(crate) fn scratch_of(&self, run: RunId) -> Option<String> {
         let path = self.scratch().join(run.to_string()).into_os_string();
         path.into_string().ok()
+    }
+
+    /// Returns the folder with the copies of repositories.
+    pub(crate) fn repositories(&self) -> PathBuf {
+        self.beside_the_database("-repositories")
+    }
+
+    /// Returns the empty folder in which runs without files are.
+    pub(crate) fn nowhere(&self) -> PathBuf {
+        self.beside_the_database("-nowhere")
     }
 
     fn beside_the_database(&self, ending: &str) -> PathBuf {

@@ -4,10 +4,11 @@
 //! This watches tools only. The watchdog of the model gives up replies that do not arrive, and a
 //! run that waits for other runs or for a person is not executed at all.
 
+use parking_lot::Mutex;
 use posse_agent::Transcript;
 use posse_protocol::{RunId, Seq};
 use posse_store::Store;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -38,11 +39,11 @@ impl Pulse {
     }
 
     fn set(&self, change: impl FnOnce(&mut Beat)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.0.lock());
     }
 
     fn last(&self) -> Beat {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 }
 

@@ -98,8 +98,8 @@ impl Runtime {
         prepared.started.grant.scratch = self.config().scratch_of(run);
         let (agent, label) = (&prepared.started.agent.name, &prepared.started.label);
         let beside = above.map(|above| above.beside(run, agent, label, false));
-        let launched =
-            self.inner.supervisor.launch(run, prepared.events(), beside.unwrap_or_default()).await;
+        let (bundle, beside) = (prepared.bundle.take(), beside.unwrap_or_default());
+        let launched = self.inner.supervisor.launch(run, prepared.events(), beside, bundle).await;
         StartResult::of(run, launched)
     }
 
@@ -120,7 +120,8 @@ impl Runtime {
             Some(_) => Ownership::Queued,
             None => Ownership::Waiting,
         };
-        let stored = create(&*self.inner.store, run, prepared.events(), Vec::new(), then).await;
+        let stored =
+            create(&*self.inner.store, run, prepared.events(), Vec::new(), None, then).await;
         StartResult::of(run, stored.map(|_| ()))
     }
 }

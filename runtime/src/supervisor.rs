@@ -10,17 +10,19 @@ use crate::journal::{FIRST_EPOCH, FirstEvents, create};
 use crate::lanes;
 use crate::quiet;
 use crate::runtime_config::{Recovery, RuntimeConfig};
+use crate::worktree::Repositories;
 use async_trait::async_trait;
 use line::{Lent, Line, Slot};
+use parking_lot::{Mutex, MutexGuard};
 use posse_protocol::{Event, RunId};
 use posse_store::{
-    Append, Filter, Kin, Ownership, Queued, RunRow, Store, StoreError, Unfinished, Wanted,
+    Append, Bundle, Filter, Kin, Ownership, Queued, RunRow, Store, StoreError, Unfinished, Wanted,
     WorkerAbout,
 };
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, oneshot};
@@ -62,6 +64,17 @@ pub(crate) enum Left {
     Ended,
     /// It has not ended, and this process does not execute it now.
     AtRest,
+    /// This process cannot execute it, and has given it back to the queue for others.
+    ToOthers(Again),
+}
+
+/// Whether this process tries again to execute a run that it has left to others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// It lacks something that does not come back.
+    Never,
+    /// It tries again some times, each after a longer wait.
+    Later,
 }
 
 /// Executes the runs that the supervisor assigns.
@@ -100,6 +113,7 @@ struct Shared {
     recovery: Scope,
     /// What this process says about itself, and which runs it takes.
     about: WorkerAbout,
+    repositories: Repositories,
     /// Runs that this process executes whatever the scope, with the number of requests to do so.
     adopted: Mutex<BTreeMap<RunId, u64>>,
     /// Runs whose subagents are still to be adopted, so that no run waits for them in vain.
@@ -136,6 +150,7 @@ impl Supervisor {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         active: Arc<Active>,
+        repositories: Repositories,
         config: &RuntimeConfig,
     ) -> (Self, UnboundedReceiver<Job>) {
         let recovery = match &config.scheduling.recovery {
@@ -158,8 +173,10 @@ impl Supervisor {
             recovery,
             about: WorkerAbout {
                 slots: config.scheduling.max_concurrent as u64,
+                tools: config.tools_of_host(),
                 ..config.scheduling.worker.clone()
             },
+            repositories,
             adopted: Mutex::default(),
             unexplored: Mutex::default(),
             trees: Mutex::default(),
@@ -190,6 +207,11 @@ impl Supervisor {
         self.tasks.close();
     }
 
+    /// Returns what this process says about itself.
+    pub(crate) fn about(&self) -> &WorkerAbout {
+        &self.shared.about
+    }
+
     /// Runs another task until the supervisor stops.
     pub(crate) fn keep<F>(&self, task: impl FnOnce(CancellationToken) -> F)
     where
@@ -205,6 +227,7 @@ impl Supervisor {
         run: RunId,
         events: Vec<Event>,
         beside: Vec<Append>,
+        bundle: Option<Arc<Bundle>>,
     ) -> Result<(), StoreError> {
         let shared = &self.shared;
         if shared.stop.is_cancelled() {
@@ -217,12 +240,12 @@ impl Supervisor {
         shared.remember(run);
         if let Some(slot) = slot {
             let (told, born) = oneshot::channel();
-            let birth = Some(FirstEvents { events, beside, told });
+            let birth = Some(FirstEvents { events, beside, bundle, told });
             shared.execute(Assignment { run, epoch: FIRST_EPOCH, deaths: 0, birth }, slot);
             return born.await.map_err(|_| StoreError::Closed)?;
         }
         let then = if entrant.is_some() { Ownership::Queued } else { Ownership::Waiting };
-        let ready_at = create(&*shared.store, run, events, beside, then).await?;
+        let ready_at = create(&*shared.store, run, events, beside, bundle, then).await?;
         if let Some(entrant) = entrant.filter(|_| takes) {
             shared.line().offer(Queued { ready_at, ..entrant });
             shared.nudge.notify_one();
@@ -282,9 +305,7 @@ impl Supervisor {
     pub(crate) async fn shutdown(&self, within: Duration) {
         fail::fail_point!("shutdown.begun");
         self.shared.stop.cancel();
-        let mut running = std::mem::take(
-            &mut *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner),
-        );
+        let mut running = std::mem::take(&mut *self.shared.running.lock());
         let ends = [(within, false), (RECORDING, true)];
         for (within, is_last) in ends {
             let all = async { while running.join_next().await.is_some() {} };
@@ -299,9 +320,7 @@ impl Supervisor {
         self.shared.drained.cancel();
         self.tasks.wait().await;
         // Runs claimed during the wait stop at their first step.
-        let mut late = std::mem::take(
-            &mut *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner),
-        );
+        let mut late = std::mem::take(&mut *self.shared.running.lock());
         while late.join_next().await.is_some() {}
         fail::fail_point!("shutdown.drained");
     }
@@ -321,11 +340,11 @@ impl Shared {
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.line.lock()
     }
 
     fn adopted(&self) -> MutexGuard<'_, BTreeMap<RunId, u64>> {
-        self.adopted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.adopted.lock()
     }
 
     /// Forgets `run`, which has ended. `asked` is the number of requests when its execution began.
@@ -371,7 +390,7 @@ impl Shared {
                 () = self.nudge.notified() => {}
                 // A worker of another process may have died. Nothing else would report that.
                 _ = looks.tick() => {
-                    let trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    let trees = self.trees.lock().clone();
                     self.explore(trees);
                     self.line().look_at_all();
                 }
@@ -381,17 +400,16 @@ impl Shared {
 
     /// Notes that the subagents of `runs` must be found.
     fn explore(&self, runs: impl IntoIterator<Item = RunId>) {
-        self.unexplored.lock().unwrap_or_else(PoisonError::into_inner).extend(runs);
+        self.unexplored.lock().extend(runs);
     }
 
     /// Adopts the subagents of adopted runs.
     async fn adopt_below(&self) {
-        let unexplored =
-            || std::mem::take(&mut *self.unexplored.lock().unwrap_or_else(PoisonError::into_inner));
+        let unexplored = || std::mem::take(&mut *self.unexplored.lock());
         let mut above = unexplored();
         while let Some(run) = above.pop() {
             let below = self.open_below(run).await;
-            let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut trees = self.trees.lock();
             match below {
                 Ok(Below::Tree(runs)) => {
                     trees.insert(run);
@@ -503,15 +521,17 @@ impl Shared {
                 true => Box::pin(shared.watch_suspect(run, work)).await,
                 false => work.await,
             };
-            if left == Left::Ended {
-                shared.forget(run, asked).await;
+            match left {
+                Left::Ended => shared.forget(run, asked).await,
+                Left::AtRest => {}
+                Left::ToOthers(again) => shared.leave_to_others(run, again).await,
             }
             drop(executor);
             drop(executed);
             fail::fail_point!("run.left");
             drop(slot);
         };
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         while running.try_join_next().is_some() {}
         running.spawn(task);
     }
@@ -547,7 +567,17 @@ impl Shared {
     /// Tells other processes about this one.
     fn introduce(&self) {
         let busy = self.active.count() as u64;
-        self.store.introduce(WorkerAbout { busy, ..self.about.clone() });
+        let unreachable = self.repositories.unreachable();
+        self.store.introduce(WorkerAbout { busy, unreachable, ..self.about.clone() });
+    }
+
+    /// Leaves a run to others, and tells them at once if this process lacks its repository.
+    async fn leave_to_others(&self, run: RunId, again: Again) {
+        self.line().leave_to_others(run, again);
+        if again == Again::Later {
+            self.introduce();
+            let _ = self.store.renew().await;
+        }
     }
 
     /// Returns true if this process takes the new run that begins with `events`.

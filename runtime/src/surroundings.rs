@@ -3,10 +3,11 @@
 
 use crate::agents::LiveCatalog;
 use crate::skills::LiveSkills;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The most folders to remember. Beyond it, all of them are read again.
 const FOLDERS: usize = 256;
@@ -34,7 +35,7 @@ impl ByFolder {
     }
 
     pub(crate) fn at(&self, folder: &Path, settle: impl FnOnce(&Surroundings)) -> Surroundings {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(found) = known.get(folder) {
             return found.clone();
         }
@@ -50,7 +51,7 @@ impl ByFolder {
 
 impl fmt::Debug for ByFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         f.debug_tuple("ByFolder").field(&known.keys()).finish()
     }
 }

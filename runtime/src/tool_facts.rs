@@ -8,7 +8,7 @@ pub(crate) mod filter;
 use crate::error::quoted;
 use filter::{name_denied_to_children, parts};
 pub use posse_protocol::ToolFacts;
-use posse_protocol::{About, AgentRights, Effect, Grant, NameRules, near};
+use posse_protocol::{About, AgentRights, Effect, Grant, NameRules, SourceOffer, near};
 use std::borrow::Cow;
 
 /// Starts a subagent and waits for it.
@@ -74,6 +74,14 @@ pub fn tools_of(grant: &Grant) -> Vec<ToolFacts> {
     let offered = grant.sources.iter().flat_map(|offer| &offer.tools);
     tools.extend(offered.map(|tool| tool.facts.clone()));
     tools
+}
+
+/// Returns the tools and the tool sources of a host program that a run with `grant` uses, by their names.
+pub(crate) fn tools_of_hosts(grant: &Grant) -> Vec<&str> {
+    let known = grant.known.iter().map(|tool| tool.name.as_str()).filter(|it| grant.allows(it));
+    let is_used = |offer: &&SourceOffer| offer.tools.iter().any(|it| grant.allows(&it.facts.name));
+    let sources = grant.sources.iter().filter(is_used).map(|offer| offer.source.as_str());
+    known.chain(sources).collect()
 }
 
 /// Returns the names of the `tools` that an agent with `rights` may call, if no parent narrows them.

@@ -8,13 +8,14 @@ use crate::tool_facts::{ToolFacts, find};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use parking_lot::{Mutex, MutexGuard};
 use posse_agent::{Answer, Tool, ToolContext, check_schema, panic_text};
 use posse_protocol::{Extra, RunId, SourceOffer, ToolOutput, ToolSpec};
 use posse_tools::{OpenSource, SourceContext, SourceError, ToolSource};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -220,8 +221,8 @@ impl Sources {
         open.iter().filter_map(|((_, name), slot)| due(name, slot)).min()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(RunId, String), Slot>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<(RunId, String), Slot>> {
+        self.open.lock()
     }
 }
 

@@ -3,13 +3,14 @@
 use crate::error::Error;
 use crate::runtime_config::RuntimeConfig;
 use crate::tool_facts::{ToolFacts, of_the_runtime};
+use parking_lot::Mutex;
 use posse_agent::Tool;
 use posse_protocol::{AgentName, RunId, SourceOffer};
 use posse_tools::confine::Confinement;
 use posse_tools::launch::Launcher;
 use posse_tools::{PathRules, ReadOnly, Scratch, SourceContext, Workspace};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// The tools that runs can have.
 pub(crate) struct Toolset {
@@ -108,7 +109,7 @@ impl Toolset {
 
     /// Returns the workspace `path`, opened once for all runs in it.
     fn workspace(&self, path: &str) -> Result<Arc<Workspace>, Error> {
-        let mut known = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.workspaces.lock();
         if let Some(workspace) = known.get(path).and_then(Weak::upgrade) {
             return Ok(workspace);
         }

@@ -117,24 +117,6 @@ impl RunHandle {
     /// # Errors
     /// When there is no such run, or the store fails.
     pub async fn unfinished_below(&self) -> Result<Vec<RunRow>, Error> {
-        self.some_unfinished_below(usize::MAX >> 1).await
-    }
-
-    /// True when a subagent of this run has not ended and still can: damaged runs never end.
-    ///
-    /// # Errors
-    /// When there is no such run, or the store fails.
-    pub async fn has_unfinished_below(&self) -> Result<bool, Error> {
-        let can_end = |row: &RunRow| row.log.damaged.is_none();
-        // One of the two may be this run.
-        let some = self.some_unfinished_below(2).await?;
-        if some.is_empty() || some.iter().any(can_end) {
-            return Ok(!some.is_empty());
-        }
-        Ok(self.unfinished_below().await?.iter().any(can_end))
-    }
-
-    async fn some_unfinished_below(&self, limit: usize) -> Result<Vec<RunRow>, Error> {
         let own = self.row().await?;
         if own.family.parent.is_some() {
             let mut rows = self.tree().await?;
@@ -142,7 +124,7 @@ impl RunHandle {
             return Ok(rows);
         }
         let (kin, unfinished) = (Kin::TreeOf(self.run), Unfinished::Only);
-        let open = Filter { kin, unfinished, limit, ..Filter::default() };
+        let open = Filter { kin, unfinished, limit: usize::MAX >> 1, ..Filter::default() };
         let mut rows = self.inner.store.list(&open).await?;
         rows.retain(|row| row.id != self.run);
         Ok(rows)

@@ -132,7 +132,7 @@ impl TrustedFolders {
     }
 
     /// Returns what has changed in `folder`, a canonical path, since it was trusted. Empty if it is trusted as it is,
-    /// if it was never trusted, or if an older version recorded the decision.
+    /// or if it was never trusted.
     pub fn changes(&self, folder: &Path) -> Vec<Change> {
         self.verdict(folder).changes
     }

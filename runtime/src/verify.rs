@@ -6,7 +6,9 @@ use crate::runtime::Runtime;
 use crate::webhooks::mismatch;
 use posse_agent::Transcript;
 use posse_protocol::{Event, Record, RunId, Seq};
-use posse_store::{CostCheck, DeliveryFilter, Filter, Flaw, Projection, RunRow, StoreError};
+use posse_store::{
+    CostCheck, DeliveryFilter, Filter, Flaw, Projection, RunRow, StoreError, seal_of,
+};
 use std::collections::HashMap;
 
 /// The result of checking one run.
@@ -49,7 +51,7 @@ impl Runtime {
         let mut log = Projection::new(row.id);
         let mut transcript = Transcript::default();
         let mut ledger = CostCheck::new(row.id, self.inner.store.ledger(row.id).await?);
-        let mut seen = Seq::ZERO;
+        let (mut seen, mut sealed) = (Seq::ZERO, None);
         loop {
             let page = match self.read(row.id, seen, PAGE).await {
                 Err(Error::Store(StoreError::Damaged { seq, reason, .. })) => {
@@ -62,6 +64,7 @@ impl Runtime {
             let ours = page.iter().take_while(|record| record.seq <= row.log.last_seq);
             for record in ours {
                 log.apply(record);
+                seal_of(&record.event, &mut sealed);
                 ledger.apply(record);
                 transcript.apply(record.seq, &record.event);
                 match &record.event {
@@ -101,7 +104,35 @@ impl Runtime {
             Some(damage) => Some(damage),
             None => self.mistold(row, &ends).await?,
         };
+        let damage = match damage {
+            Some(damage) => Some(damage),
+            None => self.lost_state(row, sealed.as_deref()).await?,
+        };
         Ok(Verified { events, damage })
+    }
+
+    /// Returns damage of the bundle of a run, whose log says that its hash is `sealed`.
+    async fn lost_state(
+        &self,
+        row: &RunRow,
+        sealed: Option<&str>,
+    ) -> Result<Option<Damage>, Error> {
+        let bundle = match self.inner.store.bundle(row.id).await {
+            Err(StoreError::Damaged { reason, .. }) => {
+                return Ok(Some(Damage { event: None, reason }));
+            }
+            bundle => bundle?,
+        };
+        let found = bundle.map(|bundle| bundle.sha256());
+        let Some(sealed) = sealed.filter(|sealed| found.as_deref() != Some(*sealed)) else {
+            return Ok(None);
+        };
+        // A run that went on since its row was read has another state.
+        if self.row(row.id).await?.is_none_or(|now| now.log.last_seq != row.log.last_seq) {
+            return Ok(None);
+        }
+        let reason = format!("its bundle is missing or another one; the log names {sealed}");
+        Ok(Some(Damage { event: None, reason }))
     }
 
     /// Returns damage if a run above this one is missing.

@@ -3,12 +3,21 @@
 //! A process may die at any point, so making a worktree, collecting its changes and removing it can each be repeated.
 //! The log of a run names its worktree. A folder that exists although its run has ended was left by a crash.
 
+mod address;
+mod checkout;
 mod git;
 mod left;
+mod repository;
+
+pub(crate) use address::Address;
+pub use checkout::Brought;
+pub(crate) use checkout::{Checkout, Made, Merge};
+pub(crate) use repository::Repositories;
+pub use repository::RepositoryError;
 
 use crate::error::Error;
 use git::Git;
-use posse_protocol::{Changes, Extra, RunId, Worktree};
+use posse_protocol::{Changes, Extra, Kept, RunId, Worktree};
 use posse_tools::confine::has_git;
 use posse_tools::launch::Launcher;
 use std::fs::Permissions;
@@ -149,62 +158,21 @@ impl Worktrees {
         }
         let git = Git::writing(launcher, worktree, &self.around);
         let git = git.in_worktree(Path::new(&worktree.data), folder).map_err(failed)?;
-        git.restore_links(base).await.map_err(failed)?;
-        // Overrides the settings of the user about untracked files.
-        let status = ["status", "--porcelain", "--untracked-files=normal"];
-        let whole = git.whole(&[&status[..], &["--ignore-submodules=all"]].concat()).await;
-        if !whole.map_err(failed)?.is_empty() {
-            git.add_all().await.map_err(failed)?;
-            git.restore_links(base).await.map_err(failed)?;
+        if commit_all(&git, base).await.map_err(failed)? == Tree::Changed {
             let message = format!("What run {} changed", branch.trim_start_matches(BRANCHES));
             let quiet = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--allow-empty"];
             git.run(&[&quiet[..], &["-m", &message]].concat()).await.map_err(failed)?;
         }
         let commit = git.line(&["rev-parse", "--verify", "HEAD"]).await.map_err(failed)?;
-        let diff = ["diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
-        let between = [base.as_str(), commit.as_str(), "--"];
-        let numbers = git.whole(&[&diff[..], &["--numstat"], &between[..]].concat()).await;
-        let (files, added, removed) = counted(&numbers.map_err(failed)?);
         let kept = left::kept(&git, folder).await.map_err(failed)?;
-        if files == 0 && kept.is_none() {
-            return Ok(None);
-        }
-        let difference = git.whole(&[&diff[..], &between[..]].concat()).await.map_err(failed)?;
-        let mut end = difference.len().min(DIFFERENCE);
-        while !difference.is_char_boundary(end) {
-            end -= 1;
-        }
-        Ok(Some(Changes {
-            branch: branch.clone(),
-            commit,
-            base: base.clone(),
-            files,
-            added,
-            removed,
-            problem: String::new(),
-            kept,
-            left_out: (difference.len() - end) as u64,
-            difference: difference[..end].to_owned(),
-            extra: Extra::default(),
-        }))
+        let changes = described(&git, worktree, commit, kept).await.map_err(failed)?;
+        Ok((changes.files > 0 || changes.kept.is_some()).then_some(changes))
     }
 
     /// Like `take`, but reports a failure as a problem in the result.
     pub(crate) async fn changes(&self, worktree: &Worktree) -> Option<Changes> {
         self.take(worktree).await.unwrap_or_else(|error| {
-            Some(Changes {
-                branch: worktree.branch.clone(),
-                commit: String::new(),
-                base: worktree.base.clone(),
-                files: 0,
-                added: 0,
-                removed: 0,
-                difference: String::new(),
-                problem: format!("{error}; it still is in {}", worktree.folder),
-                kept: None,
-                left_out: 0,
-                extra: Extra::default(),
-            })
+            Some(stuck(worktree, format!("{error}; it still is in {}", worktree.folder)))
         })
     }
 
@@ -337,6 +305,80 @@ async fn checked_out(git: &Git<'_>, reference: &str, folder: &str) -> Option<Str
         }
     }
     None
+}
+
+/// Whether files differ from the last commit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tree {
+    Same,
+    Changed,
+}
+
+/// Puts all changes of a checkout into git's index.
+async fn commit_all(git: &Git<'_>, base: &str) -> Result<Tree, String> {
+    git.restore_links(base).await?;
+    // Overrides the settings of the user about untracked files.
+    let status = ["status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all"];
+    if git.whole(&status).await?.is_empty() {
+        return Ok(Tree::Same);
+    }
+    git.add_all().await?;
+    git.restore_links(base).await?;
+    Ok(Tree::Changed)
+}
+
+/// Describes what changed between the base of `worktree` and `commit`.
+async fn described(
+    git: &Git<'_>,
+    worktree: &Worktree,
+    commit: String,
+    kept: Option<Kept>,
+) -> Result<Changes, String> {
+    let base = &worktree.base;
+    let diff = ["diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
+    let between = [base.as_str(), commit.as_str(), "--"];
+    let numbers = git.whole(&[&diff[..], &["--numstat"], &between[..]].concat()).await?;
+    let (files, added, removed) = counted(&numbers);
+    let difference = match files {
+        0 => String::new(),
+        _ => git.whole(&[&diff[..], &between[..]].concat()).await?,
+    };
+    let mut end = difference.len().min(DIFFERENCE);
+    while !difference.is_char_boundary(end) {
+        end -= 1;
+    }
+    Ok(Changes {
+        branch: worktree.branch.clone(),
+        commit,
+        base: base.clone(),
+        files,
+        added,
+        removed,
+        problem: String::new(),
+        kept,
+        bundle: String::new(),
+        left_out: (difference.len() - end) as u64,
+        difference: difference[..end].to_owned(),
+        extra: Extra::default(),
+    })
+}
+
+/// Returns changes that could not be taken, and why.
+pub(crate) fn stuck(worktree: &Worktree, problem: String) -> Changes {
+    Changes {
+        branch: worktree.branch.clone(),
+        commit: String::new(),
+        base: worktree.base.clone(),
+        files: 0,
+        added: 0,
+        removed: 0,
+        difference: String::new(),
+        problem,
+        kept: None,
+        bundle: String::new(),
+        left_out: 0,
+        extra: Extra::default(),
+    }
 }
 
 /// Counts files, added lines and removed lines in the output of `git diff --numstat`.

@@ -4,6 +4,7 @@ mod scrub;
 
 pub use scrub::Scrub;
 
+use crate::bundle::Bundle;
 use crate::delivery::Notice;
 use crate::error::StoreError;
 use posse_protocol::{Event, RunId, Seq};
@@ -23,6 +24,8 @@ pub struct Append {
     pub reserve: Reserve,
     /// Notices to webhooks about the last of the events. The same transaction stores them.
     pub outbox: Vec<Notice>,
+    /// The state of the run's checkout from now on. Only the owner of a run may replace it.
+    pub bundle: Option<Arc<Bundle>>,
 }
 
 /// The condition of an append.
@@ -128,6 +131,7 @@ impl Append {
             guard: Guard::Open,
             reserve: Reserve::Leave,
             outbox: Vec::new(),
+            bundle: None,
         }
     }
 
@@ -135,6 +139,6 @@ impl Append {
     pub fn by_anyone(run: RunId, event: Event) -> Self {
         let guard = Guard::Anyone { last: None };
         let (events, outbox) = (Arc::new([event]), Vec::new());
-        Append { run, events, guard, reserve: Reserve::Leave, outbox }
+        Append { run, events, guard, reserve: Reserve::Leave, outbox, bundle: None }
     }
 }

@@ -12,6 +12,7 @@
 
 mod background;
 mod budgets;
+mod bundles;
 mod cases;
 mod claims;
 mod clock;

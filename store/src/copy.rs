@@ -1,5 +1,6 @@
 //! A copy of a run, to bring it from one store to another.
 
+use crate::bundle::Bundle;
 use crate::chain::{StoredEvent, Tail, check};
 use crate::cost_check::CostCheck;
 use crate::delivery::Delivery;
@@ -8,6 +9,7 @@ use crate::projection::Projection;
 use crate::row::RunRow;
 use crate::spending::{LedgerRow, ModelCall};
 use posse_protocol::{Event, RunId, Seq, Site};
+use std::sync::Arc;
 
 /// A run as a store holds it.
 #[derive(Clone, Debug)]
@@ -16,6 +18,9 @@ pub struct RunCopy {
     events: Vec<StoredEvent>,
     calls: Vec<ModelCall>,
     deliveries: Vec<Delivery>,
+    bundle: Option<Arc<Bundle>>,
+    /// The SHA-256 of the bundle, if the end of the log says it.
+    sealed: Option<String>,
     /// True if its workspace is a folder of the machine that has the store.
     is_here: bool,
 }
@@ -60,9 +65,36 @@ impl RunCopy {
         }
         let calls = costs.iter().map(|it| ModelCall::read(run, it)).collect::<Option<Vec<_>>>();
         let calls = calls.ok_or_else(|| damaged(run, last, "a cost cannot be read".to_owned()))?;
-        let mut copy = RunCopy { row, events: read, calls, deliveries, is_here: false };
+        let mut copy = RunCopy {
+            row,
+            events: read,
+            calls,
+            deliveries,
+            bundle: None,
+            sealed: None,
+            is_here: false,
+        };
         copy.check(costs)?;
         Ok(copy)
+    }
+
+    /// Adds the bundle of the run, and checks it against the log.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], with the reason.
+    pub fn with_bundle(self, bundle: Option<Bundle>) -> Result<RunCopy, StoreError> {
+        if let Some(sealed) = &self.sealed
+            && bundle.as_ref().map(Bundle::sha256).as_ref() != Some(sealed)
+        {
+            let reason = "its bundle is not that of the end of its log".to_owned();
+            return Err(damaged(self.row.id, self.row.log.last_seq, reason));
+        }
+        Ok(RunCopy { bundle: bundle.map(Arc::new), ..self })
+    }
+
+    /// The bundle of the run.
+    pub fn bundle(&self) -> Option<&Arc<Bundle>> {
+        self.bundle.as_ref()
     }
 
     /// Binds the run to the right machine in the other store.
@@ -91,7 +123,7 @@ impl RunCopy {
 
     /// Checks the log, and the row and the costs against the log.
     fn check(&mut self, costs: Vec<LedgerRow>) -> Result<(), StoreError> {
-        let RunCopy { row, events, deliveries, is_here, .. } = self;
+        let RunCopy { row, events, deliveries, is_here, sealed, .. } = self;
         let (run, seq) = (row.id, row.log.last_seq);
         if let Some(reason) = &row.log.damaged {
             return Err(damaged(run, seq, reason.clone()));
@@ -110,6 +142,7 @@ impl RunCopy {
             if let Event::RunStarted(started) = &record.event {
                 *is_here = started.grant.site == Site::Here;
             }
+            seal_of(&record.event, sealed);
             projection.apply(record);
             ledger.apply(record);
         }
@@ -122,6 +155,19 @@ impl RunCopy {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// Notes in `sealed` what an event says about the bundle: the end of a run names its hash, which
+/// holds until the run goes on.
+pub fn seal_of(event: &Event, sealed: &mut Option<String>) {
+    match event {
+        Event::RunFinished(end) => {
+            let bundle = end.changes.as_ref().map(|changes| changes.bundle.clone());
+            *sealed = bundle.filter(|bundle| !bundle.is_empty());
+        }
+        Event::Archived(_) | Event::CancelRequested(_) => {}
+        _ => *sealed = None,
     }
 }
 

@@ -105,6 +105,18 @@ pub enum StoreError {
         /// The newest schema version that this build knows.
         known: i64,
     },
+    /// A development version of Posse created the database, before the first release.
+    #[error(
+        "the database {path} was made by a development version of posse, before the first release (schema {found}, the first released one is {first}); name another database, or move this one away to begin a new one; its runs can be read with the version that made it"
+    )]
+    UnreleasedDatabase {
+        /// The path of the database.
+        path: String,
+        /// Its schema version.
+        found: i64,
+        /// The first schema version that was released.
+        first: i64,
+    },
     /// The database file is damaged.
     #[error("the database {path} is damaged: {reason}")]
     Corrupt {
@@ -122,6 +134,14 @@ pub enum StoreError {
         /// The path of the database.
         path: String,
         /// What is lost.
+        reason: String,
+    },
+    /// The database works, but refuses a value of this request. It would refuse it again.
+    #[error("the database {path} cannot store this: {reason}")]
+    Unstorable {
+        /// The path of the database.
+        path: String,
+        /// The error of the database engine.
         reason: String,
     },
     /// The database cannot be opened or used.

@@ -12,6 +12,7 @@
 mod admission;
 mod append;
 mod budget;
+mod bundle;
 mod chain;
 mod clock;
 pub mod conformance;
@@ -31,6 +32,7 @@ mod selection;
 mod spending;
 mod sql;
 mod sqlite;
+mod status;
 mod store;
 pub mod transaction;
 mod transfer;
@@ -38,9 +40,10 @@ mod worker;
 
 pub use append::{Append, Appended, Draft, Guard, Ownership, Reserve, Scrub};
 pub use budget::shares;
+pub use bundle::{Bundle, BundleAbout};
 pub use chain::{StoredEvent, Tail, check as check_log};
 pub use clock::{Clock, MachineClock};
-pub use copy::{Binding, Brought, RunCopy};
+pub use copy::{Binding, Brought, RunCopy, seal_of};
 pub use cost_check::CostCheck;
 pub use delivery::{
     Delivery, DeliveryFilter, DeliveryState, Notice, Outbox, Revival, Settled, Settlement,
@@ -58,6 +61,7 @@ pub use row::{
 };
 pub use spending::{By, LedgerRow, ModelCall, Spending, SpendingQuery, date};
 pub use sqlite::{Durability, Mended, Opening, Options, SqliteStore, rebuild, restore};
+pub use status::DatabaseStatus;
 pub use store::{Claims, Flaw, Inspection, Logs, Store};
 pub use transfer::{Transfer, transfer};
 pub use worker::{Worker, WorkerAbout, is_worker_name};

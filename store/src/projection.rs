@@ -1,43 +1,23 @@
 //! Computes the row of a run again from its log, to find rows that another program changed.
 
 use crate::RunRow;
-use posse_protocol::{Event, Purpose, Record, RunId, SCHEMA_VERSION};
+use posse_protocol::{Record, RunId, SCHEMA_VERSION};
 
 /// The row of a run as its log tells it: all of [`RunRow`] except the owner and the time since
 /// which it waits.
 #[derive(Clone, Debug)]
 pub struct Projection {
     row: RunRow,
-    /// The folder that it works in. Rows of earlier versions contain it even if it is a worktree.
-    works_in: String,
-    /// The model that it started with, which rows of earlier versions keep after a change.
-    began_with: String,
-    /// Turns that rows of earlier versions count twice because a crash interrupted the call.
-    cut_turns: u64,
 }
 
 impl Projection {
     /// A projection before the first event.
     pub fn new(run: RunId) -> Self {
-        Projection {
-            row: RunRow::new(run, 0),
-            works_in: String::new(),
-            began_with: String::new(),
-            cut_turns: 0,
-        }
+        Projection { row: RunRow::new(run, 0) }
     }
 
     /// Applies the next event of the log.
     pub fn apply(&mut self, record: &Record) {
-        if let Event::RunStarted(started) = &record.event {
-            self.works_in.clone_from(&started.grant.workspace);
-            self.began_with.clone_from(&started.model);
-        }
-        if let Event::ModelCalled(called) = &record.event {
-            let open = self.row.spending.calling.as_ref().map(|call| call.purpose);
-            let is_turn = called.purpose == Purpose::Turn;
-            self.cut_turns += u64::from(is_turn && open == Some(Purpose::Turn));
-        }
         if self.row.created_at == 0 {
             self.row.created_at = record.at;
         }
@@ -62,10 +42,10 @@ impl Projection {
             // Posse could not have read a log of a newer version.
             ("version", row.log.version <= SCHEMA_VERSION),
             ("agent", log.about.agent == row.about.agent),
-            ("model", [&log.about.model, &self.began_with].contains(&&row.about.model)),
+            ("model", log.about.model == row.about.model),
             ("title", log.about.title == row.about.title),
             ("label", log.about.label == row.about.label),
-            ("workspace", [&log.about.workspace, &self.works_in].contains(&&row.about.workspace)),
+            ("workspace", log.about.workspace == row.about.workspace),
             ("session", log.about.session == row.about.session),
             ("key", log.about.key == row.about.key),
             ("created_at", log.created_at == row.created_at),
@@ -95,12 +75,8 @@ impl Projection {
             ("account", log.funds.account == row.funds.account),
             ("budget", log.funds.budget == row.funds.budget),
             ("asks", log.state.asks == row.state.asks),
-            ("calling", same_call(log, row)),
-            (
-                "turns",
-                (log.spending.turns..=log.spending.turns + self.cut_turns)
-                    .contains(&row.spending.turns),
-            ),
+            ("calling", log.spending.calling == row.spending.calling),
+            ("turns", log.spending.turns == row.spending.turns),
             ("tool_calls", log.spending.tool_calls == row.spending.tool_calls),
             (
                 "input_tokens",
@@ -113,17 +89,14 @@ impl Projection {
             ("cost", same(log.spending.spent.cost.0, row.spending.spent.cost.0)),
             (
                 "uncertain_input",
-                at_most(row.spending.uncertain.input_tokens, log.spending.uncertain.input_tokens),
+                same(log.spending.uncertain.input_tokens, row.spending.uncertain.input_tokens),
             ),
             (
                 "uncertain_output",
-                at_most(row.spending.uncertain.output_tokens, log.spending.uncertain.output_tokens),
+                same(log.spending.uncertain.output_tokens, row.spending.uncertain.output_tokens),
             ),
-            (
-                "uncertain_cost",
-                at_most(row.spending.uncertain.cost.0, log.spending.uncertain.cost.0),
-            ),
-            ("cut_calls", at_most(row.spending.cut_calls, log.spending.cut_calls)),
+            ("uncertain_cost", same(log.spending.uncertain.cost.0, row.spending.uncertain.cost.0)),
+            ("cut_calls", log.spending.cut_calls == row.spending.cut_calls),
             (
                 "reserved_input",
                 same(log.spending.reserved.input_tokens, row.spending.reserved.input_tokens),
@@ -136,22 +109,6 @@ impl Projection {
         ];
         columns.into_iter().find(|(_, same)| !same).map(|(column, _)| column)
     }
-}
-
-/// Compares open calls. Rows of earlier versions have the model of the run and the purpose `Turn`.
-fn same_call(log: &RunRow, row: &RunRow) -> bool {
-    match (&log.spending.calling, &row.spending.calling) {
-        (Some(log), Some(call)) => {
-            (log.model == call.model || row.about.model == call.model)
-                && (log.purpose == call.purpose || call.purpose == Purpose::Turn)
-        }
-        (log, row) => log.is_none() && row.is_none(),
-    }
-}
-
-/// Compares amounts of interrupted calls, which rows from before the ledger do not count.
-fn at_most(row: u64, log: u64) -> bool {
-    row.min(MOST) <= log.min(MOST)
 }
 
 /// The largest value of a column, which has 63 bits. A provider may report more.

@@ -230,9 +230,7 @@ mod tests {
     #[tokio::test]
     async fn what_few_runs_have_is_found_without_looking_at_all_of_them() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-        for statement in crate::sql::MIGRATIONS.iter().flat_map(|it| it.split(';')) {
-            connection.execute(AssertSqlSafe(statement.to_owned())).await.unwrap();
-        }
+        connection.execute(AssertSqlSafe(crate::sql::SCHEMA.whole())).await.unwrap();
         let text = |text: &str| Some(text.to_owned());
         let table = [
             (Filter { agent: text("a"), ..Filter::default() }, "runs_by_agent (agent=?"),

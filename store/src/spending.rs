@@ -7,7 +7,7 @@ use crate::row::{OpenCall, RunRow};
 use posse_protocol::{Charge, Event, Purpose, RunId, Seq, Usage, Usd};
 
 /// The columns of a ledger row that are compared, in order.
-pub(crate) const COLUMNS: [&str; 18] = [
+pub(crate) const COLUMNS: [&str; 17] = [
     "seq",
     "at",
     "root",
@@ -16,7 +16,6 @@ pub(crate) const COLUMNS: [&str; 18] = [
     "label",
     "purpose",
     "ending",
-    "calls",
     "input_tokens",
     "cache_read_tokens",
     "cache_write_tokens",
@@ -61,8 +60,6 @@ pub struct ModelCall {
     pub purpose: Purpose,
     /// How the call ended, in one word.
     pub ending: &'static str,
-    /// 1, or the number of calls that the row sums up.
-    pub calls: u64,
     /// The most that it may have cost.
     pub usage: Usage,
     /// The part of `usage` that is not certain.
@@ -73,8 +70,6 @@ const REPLIED: &str = "replied";
 const FAILED: &str = "failed";
 /// The log has no answer. The call may have cost all that it reserved.
 const UNANSWERED: &str = "unanswered";
-/// The ending of the row that sums up all calls from before the ledger. Its position is 0.
-pub(crate) const EARLIER: &str = "earlier";
 
 /// The largest value in a row. A provider may report any number, and a sum must not overflow.
 const MOST: u64 = 1 << 50;
@@ -106,7 +101,6 @@ impl ModelCall {
             label: row.about.label.clone(),
             purpose: open.purpose,
             ending,
-            calls: 1,
             usage: bounded(&charge.total()),
             uncertain: bounded(&charge.uncertain),
         })
@@ -116,9 +110,9 @@ impl ModelCall {
     pub(crate) fn read(run: RunId, row: &LedgerRow) -> Option<Self> {
         let [seq, at, root, agent, model, label, purpose, ending, numbers @ ..] = &row.0;
         let numbers = numbers.each_ref().map(|number| number.parse::<u64>().ok());
-        let [calls, input, cache_read, cache_write, output, reasoning, cost, rest @ ..] = numbers;
+        let [input, cache_read, cache_write, output, reasoning, cost, rest @ ..] = numbers;
         let [uncertain_input, uncertain_output, uncertain_cost] = rest;
-        let endings = [REPLIED, FAILED, UNANSWERED, EARLIER];
+        let endings = [REPLIED, FAILED, UNANSWERED];
         let purposes = [Purpose::Turn, Purpose::Compaction];
         Some(ModelCall {
             run,
@@ -130,7 +124,6 @@ impl ModelCall {
             label: label.clone(),
             purpose: purposes.into_iter().find(|it| purpose_word(*it) == purpose)?,
             ending: endings.into_iter().find(|it| it == ending)?,
-            calls: calls?,
             usage: Usage {
                 input_tokens: input?,
                 cache_read_tokens: cache_read?,
@@ -161,7 +154,6 @@ impl ModelCall {
             self.label.clone(),
             purpose_word(self.purpose).to_owned(),
             self.ending.to_owned(),
-            self.calls.to_string(),
             usage.input_tokens.to_string(),
             usage.cache_read_tokens.to_string(),
             usage.cache_write_tokens.to_string(),

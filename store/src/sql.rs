@@ -13,7 +13,9 @@ mod spending;
 
 pub(crate) use kinds::{Kind, of_calls, of_events, of_runs};
 pub(crate) use leftovers::leftovers;
-pub(crate) use schema::{MIGRATIONS, WHOLE};
+#[cfg(test)]
+pub(crate) use schema::later;
+pub(crate) use schema::{SCHEMA, Schema};
 pub(crate) use spending::{Ask, spending};
 
 use crate::DeliveryFilter;
@@ -29,6 +31,10 @@ pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, sessio
     label, priority, background, expects, gathers, gathered_at, paused, finished_at, cleanup, \
     erased, account, budget, drawn, calling, calling_for, asks, abreast, archive_after, \
     uncertain_input, uncertain_output, uncertain_cost, cut_calls, deaths, calls_at_death, host, needs";
+
+/// Counts all runs, and those that have not ended.
+pub(crate) const COUNTS: &str = "SELECT (SELECT COUNT(*) FROM runs), \
+    (SELECT COUNT(*) FROM runs WHERE outcome IS NULL)";
 
 /// Columns that never change.
 const CONSTANT: [&str; 17] = [
@@ -91,11 +97,25 @@ const EVENT_COLUMNS: &str = "run, seq, at, version, body, hash";
 const EVENT_WIDTH: usize = 6;
 
 /// Columns of `model_calls`.
-const CALL_COLUMNS: &str = "run, seq, at, root, agent, model, label, purpose, ending, calls, \
+const CALL_COLUMNS: &str = "run, seq, at, root, agent, model, label, purpose, ending, \
     input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens, cost, \
     uncertain_input, uncertain_output, uncertain_cost";
 #[cfg(test)]
-const CALL_WIDTH: usize = 19;
+const CALL_WIDTH: usize = 18;
+
+/// Columns of `bundles`.
+const BUNDLE_COLUMNS: &str = "run, part, body, hash";
+/// Binds: run.
+pub(crate) const BUNDLE: &str = "SELECT part, body, hash FROM bundles WHERE run = $1 ORDER BY part";
+/// Binds: run, part, body, hash.
+pub(crate) const BUNDLE_INSERT: &str =
+    "INSERT INTO bundles (run, part, body, hash) VALUES ($1, $2, $3, $4)";
+/// Binds: run.
+pub(crate) const BUNDLE_DELETE: &str = "DELETE FROM bundles WHERE run = $1";
+/// Runs that have a bundle and no row, or no log any more.
+pub(crate) const BUNDLES_OF_NOBODY: &str = "SELECT DISTINCT run FROM bundles \
+    WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = bundles.run AND runs.erased = 0) \
+    ORDER BY run";
 
 pub(crate) const WORKERS: &str = "SELECT id, boot, lease_until, about FROM workers";
 pub(crate) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until, about) \
@@ -186,10 +206,11 @@ pub(crate) fn deliveries(filter: &DeliveryFilter) -> String {
 }
 
 /// The tables that a rebuild of a database copies, with their columns.
-pub(crate) const MENDED_TABLES: [(&str, &str); 4] = [
+pub(crate) const MENDED_TABLES: [(&str, &str); 5] = [
     ("events", EVENT_COLUMNS),
     ("model_calls", CALL_COLUMNS),
     ("deliveries", delivery_columns!()),
+    ("bundles", BUNDLE_COLUMNS),
     ("runs", RUN_COLUMNS),
 ];
 
@@ -387,13 +408,41 @@ pub(crate) fn queue_ahead(passed: Passed, condition: &str) -> String {
     )
 }
 
+/// How a statement finds the runs of each root.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ByRoot {
+    /// With a condition about the id. PostgreSQL would check it for every run.
+    Condition,
+    /// With a lateral join, which SQLite does not have.
+    LateralJoin,
+}
+
 /// Selects the first waiting runs of every root that fulfil `condition`. It steps from root to root in the index, so its
 /// time grows with the number of roots, not with the number of waiting runs. Binds: the most roots,
 /// version, workspace, the most runs of each root.
-pub(crate) fn queue_by_root(passed: Passed, condition: &str) -> String {
+pub(crate) fn queue_by_root(by: ByRoot, passed: Passed, condition: &str) -> String {
     let (filter, limit) = if passed.workspace { (" AND workspace = $3", "$4") } else { ("", "$3") };
-    let columns: Vec<String> =
-        QUEUED_COLUMNS.split(", ").map(|column| format!("runs.{column}")).collect();
+    let columns = |table: &str| {
+        let columns = QUEUED_COLUMNS.split(", ").map(|column| format!("{table}.{column}"));
+        columns.collect::<Vec<_>>().join(", ")
+    };
+    let of_root = |columns: &str| {
+        format!(
+            "SELECT {columns} FROM runs AS lined WHERE lined.root = roots.root AND {READY} \
+             AND version <= $2 AND damaged IS NULL{condition}{filter} \
+             ORDER BY priority DESC, ready_at, id LIMIT {limit}"
+        )
+    };
+    let select = match by {
+        ByRoot::Condition => {
+            let (columns, ids) = (columns("runs"), of_root("id"));
+            format!("SELECT {columns} FROM roots, runs WHERE runs.id IN ( {ids} )")
+        }
+        ByRoot::LateralJoin => {
+            let (columns, runs) = (columns("runs"), of_root(QUEUED_COLUMNS));
+            format!("SELECT {columns} FROM roots CROSS JOIN LATERAL ( {runs} ) AS runs")
+        }
+    };
     format!(
         "WITH RECURSIVE roots (root, number) AS ( \
              SELECT MIN(root), 1 FROM runs WHERE {READY} \
@@ -402,12 +451,7 @@ pub(crate) fn queue_by_root(passed: Passed, condition: &str) -> String {
                  number + 1 \
              FROM roots WHERE roots.root IS NOT NULL AND number < $1 \
          ) \
-         SELECT {} FROM roots, runs WHERE runs.id IN ( \
-             SELECT id FROM runs AS lined WHERE lined.root = roots.root AND {READY} \
-             AND version <= $2 AND damaged IS NULL{condition}{filter} \
-             ORDER BY priority DESC, ready_at, id LIMIT {limit} \
-         )",
-        columns.join(", ")
+         {select}"
     )
 }
 

@@ -1,6 +1,7 @@
 //! The traits of a store: logs, claims, inspection, and deliveries to webhooks.
 
 use crate::append::{Append, Appended};
+use crate::bundle::Bundle;
 use crate::chain::StoredEvent;
 use crate::copy::{Brought, RunCopy};
 use crate::delivery::{DeliveryFilter, Outbox};
@@ -50,7 +51,8 @@ pub trait Store: Logs + Claims + Inspection + Outbox {
         let costs = self.ledger(run).await?;
         let of_run = DeliveryFilter { run: Some(run), limit: MOST, ..DeliveryFilter::default() };
         let deliveries = self.deliveries(&of_run).await?;
-        RunCopy::new(row, events, costs, deliveries)
+        let bundle = self.bundle(run).await?;
+        RunCopy::new(row, events, costs, deliveries)?.with_bundle(bundle)
     }
 }
 
@@ -96,13 +98,16 @@ pub trait Logs: Send + Sync {
     /// changes.
     async fn bring(&self, copy: RunCopy) -> Result<Brought, StoreError>;
 
+    /// Returns the last stored state of the run's checkout, and checks it against its hashes.
+    async fn bundle(&self, run: RunId) -> Result<Option<Bundle>, StoreError>;
+
     /// Watches the last known position of the log of `run`. It changes at once when this store
     /// appends, and soon when another process appends. It starts at zero: to miss nothing, watch
     /// first and then read. The channel closes with the store.
     fn watch(&self, run: RunId) -> watch::Receiver<Seq>;
 
-    /// Removes the log of an ended run whose last event is `last`, and archives the run. Its row
-    /// and its costs stay.
+    /// Removes the log of an ended run whose last event is `last`, with its bundle, and archives the
+    /// run. Its row and its costs stay.
     async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError>;
 
     /// Returns the time, in milliseconds since 1970, of the clock that stamps appended events. Use
@@ -193,4 +198,11 @@ pub struct Flaw {
     pub run: Option<RunId>,
     /// A description for people.
     pub reason: String,
+}
+
+impl Flaw {
+    /// A bundle whose run, by its stored name, has no log.
+    pub(crate) fn of_bundle(run: &str) -> Flaw {
+        Flaw { run: run.parse().ok(), reason: format!("the bundle of {run}: its log is not there") }
+    }
 }

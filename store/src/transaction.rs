@@ -11,6 +11,7 @@
 use crate::admission::Admitted;
 use crate::append::{Append, Appended, Draft, Guard};
 use crate::budget::Accounts;
+use crate::bundle::Bundle;
 use crate::chain::StoredEvent;
 use crate::copy::{Brought, RunCopy};
 use crate::delivery::Delivery;
@@ -21,6 +22,7 @@ use crate::spending::ModelCall;
 use posse_protocol::{Event, RunId, Seq, Status, WorkerId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 pub use crate::budget::Rows;
 
@@ -114,6 +116,8 @@ pub struct Changes {
     pub calls: Vec<ModelCall>,
     /// The deliveries to store.
     pub deliveries: Vec<Delivery>,
+    /// The bundles to store, each in place of the earlier one of its run.
+    pub bundles: BTreeMap<RunId, Arc<Bundle>>,
     /// The runs whose rows changed since they were last written, and the changed columns. The
     /// engine clears this when it has written the rows.
     pub rows: BTreeMap<RunId, Columns>,
@@ -152,6 +156,7 @@ impl Changes {
         let mut next = Rows::new();
         let mut keys: HashMap<String, RunId> = HashMap::new();
         let (mut events, mut calls, mut deliveries) = (Vec::new(), Vec::new(), Vec::new());
+        let mut bundles = BTreeMap::new();
         let mut answers = Vec::with_capacity(batch.len());
         for draft in batch {
             let append = &draft.append;
@@ -170,6 +175,13 @@ impl Changes {
             }
             deliveries
                 .extend(append.outbox.iter().map(|it| it.delivery(row.id, row.log.last_seq, at)));
+            if let Some(bundle) = &append.bundle {
+                if !matches!(append.guard, Guard::Create(_) | Guard::Owner { .. }) {
+                    return Err(StoreError::Misplaced("a bundle of one who does not own the run"));
+                }
+                bundle.check()?;
+                bundles.insert(append.run, bundle.clone());
+            }
             let (first, last, epoch) = (before.next(), row.log.last_seq, row.work.epoch);
             answers.push(Appended { first, last, epoch, at });
             events.append(&mut stored);
@@ -192,16 +204,19 @@ impl Changes {
         self.events.append(&mut events);
         self.calls.append(&mut calls);
         self.deliveries.append(&mut deliveries);
+        self.bundles.append(&mut bundles);
         Ok(answers)
     }
 
     /// Decides whether the log of `run`, which must end at `last`, may be removed. If it may, the
-    /// engine deletes the events. A later append in the same transaction finds the log removed.
+    /// engine deletes the events and the bundle. A later append in the same transaction finds the
+    /// log removed.
     ///
     /// # Errors
     /// Why the log may not be removed. Nothing has changed then.
     pub fn erase(&mut self, rows: &mut Rows, run: RunId, last: Seq) -> Result<(), StoreError> {
         let row = rows.get(&run).ok_or(StoreError::NotFound(run))?.erase(last)?;
+        self.bundles.remove(&run);
         self.changed(run, Columns::All);
         rows.insert(run, Box::new(row));
         Ok(())
@@ -227,6 +242,7 @@ impl Changes {
         self.events.extend_from_slice(events);
         self.calls.extend_from_slice(calls);
         self.deliveries.extend_from_slice(deliveries);
+        self.bundles.extend(copy.bundle().map(|bundle| (row.id, bundle.clone())));
         self.freed |= row.work.runnable;
         self.changed(row.id, Columns::All);
         rows.insert(row.id, Box::new(row.clone()));

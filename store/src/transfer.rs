@@ -1,10 +1,11 @@
-//! Copies all runs of a store to another store.
+//! Copies all trees of runs of a store to another store.
 
-use crate::copy::{Binding, Brought};
+use crate::copy::{Binding, Brought, RunCopy};
 use crate::error::StoreError;
-use crate::filter::Filter;
+use crate::filter::{Filter, Kin};
+use crate::row::RunRow;
 use crate::store::Store;
-use posse_protocol::RunId;
+use posse_protocol::{RunId, Seq, Status};
 
 /// How many rows to read at a time.
 const PAGE: usize = 500;
@@ -18,13 +19,13 @@ pub struct Transfer {
     pub events: u64,
     /// Runs that the other store had already, with the same log.
     pub present: u64,
-    /// Runs that were left, each with the reason.
+    /// Runs that cannot be copied, each with the reason. All other runs of their trees were left, too.
     pub left: Vec<(RunId, StoreError)>,
 }
 
 /// Copies all runs from one store to another, oldest first, and checks each of them. Runs that the
-/// other store has already are passed over, so it can be repeated. Runs that are damaged, or that a
-/// worker executes, are left.
+/// other store has already are passed over, so it can be repeated. It leaves a whole tree if one of
+/// its runs is damaged or a worker executes it: a run that waits for another must not come without it.
 ///
 /// # Errors
 /// When one of the stores fails. What was copied until then stays.
@@ -37,42 +38,100 @@ pub async fn transfer(
     let mut done = Transfer::default();
     let mut after = RunId::from_u128(0);
     loop {
-        let page = Filter { after: Some(after), limit: PAGE, ..Filter::default() };
-        let rows = from.list(&page).await?;
-        let Some(last) = rows.last() else { return Ok(done) };
+        let roots = rows(from, Kin::Roots, after).await?;
+        let Some(last) = roots.last() else { return Ok(done) };
         after = last.id;
-        for row in &rows {
-            let own = Filter { id: Some(row.id), limit: 1, ..Filter::default() };
-            let there = to.list(&own).await?.pop();
-            let end = |log: &crate::RunLog| (log.last_seq, log.last_hash.clone(), log.erased);
-            if there.is_some_and(|there| end(&there.log) == end(&row.log)) {
-                done.present += 1;
-                continue;
-            }
-            match copy(from, to, binding, row.id).await {
-                Ok((Brought::Stored, events)) => {
-                    done.copied += 1;
-                    done.events += events;
-                }
-                Ok((Brought::Present, _)) => done.present += 1,
-                Err(error) if is_about_run(&error) => done.left.push((row.id, error)),
-                Err(error) => return Err(error),
-            }
+        for root in &roots {
+            tree(from, to, binding, root.id, &mut done).await?;
             progress(&done);
         }
     }
 }
 
-async fn copy(
+/// Copies a root and all runs below it, or none of them.
+async fn tree(
     from: &dyn Store,
     to: &dyn Store,
     binding: &Binding,
-    run: RunId,
-) -> Result<(Brought, u64), StoreError> {
-    let mut copy = from.copy(run).await?;
-    copy.bind(binding);
-    let events = copy.events() as u64;
-    Ok((to.bring(copy).await?, events))
+    root: RunId,
+    done: &mut Transfer,
+) -> Result<(), StoreError> {
+    let runs = whole(from, root).await?;
+    let (mut copies, mut left, mut present) = (Vec::new(), Vec::new(), 0);
+    for row in &runs {
+        match read(from, to, row).await {
+            Ok(Some(copy)) => copies.push(copy),
+            Ok(None) => present += 1,
+            Err(error) if is_about_run(&error) => left.push((row.id, error)),
+            Err(error) => return Err(error),
+        }
+    }
+    // A run may have gone on while the others were read.
+    if left.is_empty() && !copies.is_empty() && ends(&whole(from, root).await?) != ends(&runs) {
+        left.push((root, StoreError::NotOwner(root)));
+    }
+    if !left.is_empty() {
+        done.left.append(&mut left);
+        return Ok(());
+    }
+    done.present += present;
+    for mut copy in copies {
+        copy.bind(binding);
+        let (run, events) = (copy.row().id, copy.events() as u64);
+        match to.bring(copy).await {
+            Ok(Brought::Stored) => {
+                done.copied += 1;
+                done.events += events;
+            }
+            Ok(Brought::Present) => done.present += 1,
+            Err(error) if is_about_run(&error) => done.left.push((run, error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Returns a copy of a run, or nothing if the other store has it already.
+async fn read(
+    from: &dyn Store,
+    to: &dyn Store,
+    row: &RunRow,
+) -> Result<Option<RunCopy>, StoreError> {
+    if row.status == Status::Running {
+        return Err(StoreError::NotOwner(row.id));
+    }
+    let own = Filter { id: Some(row.id), limit: 1, ..Filter::default() };
+    match to.list(&own).await?.pop() {
+        Some(there) if end(&there) == end(row) => Ok(None),
+        Some(_) => Err(StoreError::Exists(row.id)),
+        None => from.copy(row.id).await.map(Some),
+    }
+}
+
+/// Returns the rows of a tree, oldest first.
+async fn whole(store: &dyn Store, root: RunId) -> Result<Vec<RunRow>, StoreError> {
+    let mut all: Vec<RunRow> = Vec::new();
+    loop {
+        let after = all.last().map_or(RunId::from_u128(0), |row| row.id);
+        let mut page = rows(store, Kin::TreeOf(root), after).await?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.append(&mut page);
+    }
+}
+
+async fn rows(store: &dyn Store, kin: Kin, after: RunId) -> Result<Vec<RunRow>, StoreError> {
+    store.list(&Filter { kin, after: Some(after), limit: PAGE, ..Filter::default() }).await
+}
+
+fn end(row: &RunRow) -> (Seq, &str, bool) {
+    (row.log.last_seq, &row.log.last_hash, row.log.erased)
+}
+
+/// Which runs there are, and where their logs end.
+fn ends(rows: &[RunRow]) -> Vec<(RunId, bool, (Seq, &str, bool))> {
+    rows.iter().map(|row| (row.id, row.status == Status::Running, end(row))).collect()
 }
 
 /// True if the stores work, and only this run cannot be copied.

@@ -3,6 +3,7 @@
 use crate::row::RunRow;
 use posse_protocol::WorkerId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The longest name of a machine or a label.
 const LONGEST: usize = 64;
@@ -26,6 +27,10 @@ pub struct WorkerAbout {
     pub agents: Vec<String>,
     /// The vendors whose models it cannot call, because it has no key for them.
     pub lacks: Vec<String>,
+    /// The tools of its host program, and its tool sources, by their names.
+    pub tools: Vec<String>,
+    /// The repositories that it could not fetch when it last tried, each with the reason.
+    pub unreachable: BTreeMap<String, String>,
     /// True for a process that keeps on: a daemon or a worker. Others end with their command.
     pub stays: bool,
 }
@@ -52,6 +57,11 @@ impl WorkerAbout {
     pub fn can_call(&self, model: &str) -> bool {
         let vendor = model.split_once('/').map_or(model, |(vendor, _)| vendor);
         !self.lacks.iter().any(|lacking| lacking == vendor)
+    }
+
+    /// Returns true if the host program of the worker has this tool or tool source.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool == name)
     }
 
     /// Returns true if the worker takes a run of `agent` that is bound to `host` and needs a label,

@@ -6,7 +6,8 @@
 use crate::hash;
 use crate::memory::Memory;
 use crate::prompt::{Lifetime, Prompt, TOKEN, tokens};
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// Prefixes that are remembered, in each of two generations.
 const REMEMBERED: usize = 1 << 18;
@@ -54,8 +55,7 @@ pub(crate) struct Written {
 impl Written {
     /// From now on others can read it.
     pub(crate) fn keep(self) {
-        // A panic cannot leave an insert half done, so a poisoned lock is usable.
-        let mut seen = self.cache.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.cache.seen.lock();
         for prefix in self.prefixes {
             seen.insert(prefix, ());
         }
@@ -101,7 +101,7 @@ impl PromptCache {
         let ends: Vec<usize> = blocks[..=last].iter().map(|block| block.end).collect();
         let prefixes = chain(scope, prompt.text(), ends.iter().copied());
 
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         let looked_at = marks.iter().rev().flat_map(|mark| (0..=*mark).rev().take(LOOK_BACK));
         // The search begins at the last mark, so the first match is the longest.
         let found = looked_at.into_iter().find(|position| seen.get(prefixes[*position]).is_some());
@@ -129,7 +129,7 @@ impl PromptCache {
         }
         let mut prefixes = chain(scope, prompt.text(), (1..=steps).map(|step| step * length));
 
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         let found = (smallest..=steps).rev().find(|step| seen.get(prefixes[*step - 1]).is_some());
         drop(seen);
 

@@ -5,7 +5,7 @@
 
 use crate::hash;
 use crate::memory::Memory;
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 /// Replies that are remembered, in each of two generations.
 const REMEMBERED: usize = 1 << 15;
@@ -84,7 +84,7 @@ impl Issued {
         let Some((visible, whole)) = reply.finish(scope) else {
             return;
         };
-        let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut replies = self.replies.lock();
         match replies.get(visible) {
             Some(variants) if variants.contains(&whole) || variants.len() > VARIANTS => {}
             Some(variants) => variants.push(whole),
@@ -97,7 +97,7 @@ impl Issued {
         let Some((visible, whole)) = message.finish(scope) else {
             return false;
         };
-        let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut replies = self.replies.lock();
         let variants = replies.get(visible);
         variants.is_some_and(|found| found.len() <= VARIANTS && !found.contains(&whole))
     }

@@ -6,8 +6,9 @@ use crate::http::Request;
 use crate::script::Capture;
 use crate::signal::{TimedOut, wait_for};
 use crate::wire::Note;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// The most reasons for refusals to keep.
@@ -49,7 +50,7 @@ impl Ledger {
         let number = match self.capture {
             Capture::Discard => self.arrived.fetch_add(1, Ordering::SeqCst),
             Capture::Keep => {
-                let mut requests = locked(&self.requests);
+                let mut requests = self.requests.lock();
                 requests.push(Kept { request: request.clone(), note: None });
                 // Counted under the lock, so that numbers follow the order of the list.
                 self.arrived.fetch_add(1, Ordering::SeqCst)
@@ -72,32 +73,32 @@ impl Ledger {
         if note.status == Some(400) {
             self.refused.fetch_add(1, Ordering::SeqCst);
         }
-        locked(&self.counts).add(&note);
+        self.counts.lock().add(&note);
         if let Some(reason) = &note.refused {
-            let mut reasons = locked(&self.reasons);
+            let mut reasons = self.reasons.lock();
             if reasons.len() < REASONS {
                 reasons.push(format!("request {number}: {reason}"));
             }
         }
         if self.capture == Capture::Keep
-            && let Some(kept) = locked(&self.requests).get_mut(number - 1)
+            && let Some(kept) = self.requests.lock().get_mut(number - 1)
         {
             kept.note = Some(note);
         }
     }
 
     pub(crate) fn requests(&self) -> Vec<Captured> {
-        let requests = locked(&self.requests).clone();
+        let requests = self.requests.lock().clone();
         let captured = requests.into_iter().enumerate();
         captured.map(|(index, kept)| Captured::new(index + 1, kept.request, kept.note)).collect()
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        locked(&self.counts).clone()
+        self.counts.lock().clone()
     }
 
     pub(crate) fn reasons(&self) -> Vec<String> {
-        locked(&self.reasons).clone()
+        self.reasons.lock().clone()
     }
 
     pub(crate) fn arrived(&self) -> usize {
@@ -132,11 +133,6 @@ impl Ledger {
         wait_for("requests in flight", 0, &self.changed, || self.in_flight(), |seen| seen == 0)
             .await
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic cannot leave a change half done, so a poisoned lock is usable.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A request under way.

@@ -14,6 +14,10 @@
     reason = "for tests, which end where something fails"
 )]
 
+mod node;
+
+pub use node::{Node, Stop, ask};
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,10 +25,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Starts the server, reports that it is ready, and stops it when no test holds the lock any more.
-/// `$1` is the folder, `$2` the folder of the server's programs.
+/// `$1` is the folder, `$2` the folder of the server's programs. The rest are arguments of the server.
 const KEEPER: &str = r#"
 set -u
 D=$1 B=$2
+shift 2
+settings=("$@")
 as() {
     if [ "$(id -u)" = 0 ]; then
         exec setpriv --reuid=nobody --regid=nogroup --clear-groups --pdeathsig QUIT \
@@ -39,8 +45,8 @@ as() {
 serve() {
     for _ in $(seq 100); do
         (as "$B/postgres" -D "$D/data" -k "$D" -c listen_addresses= -c fsync=off \
-            -c full_page_writes=off -c max_connections=300 -c autovacuum_naptime=10) \
-            >>"$D/log" 2>&1 &
+            -c full_page_writes=off -c max_connections=300 -c autovacuum_naptime=10 \
+            "${settings[@]}") >>"$D/log" 2>&1 &
         server=$!
         while kill -0 "$server" 2>/dev/null; do
             if (as "$B/pg_isready" -q -h "$D" -U posse); then touch "$D/ready"; return; fi
@@ -108,19 +114,27 @@ pub fn wanted() -> Option<Database> {
 impl Server {
     /// Returns the shared server, and starts it if needed.
     pub fn shared() -> Self {
-        Server::of(std::env::temp_dir().join("posse-pg"))
+        Server::of(std::env::temp_dir().join("posse-pg"), &[])
     }
 
     /// Returns a server that no other test uses, and that can be killed.
     pub fn alone() -> Self {
-        Server::of(std::env::temp_dir().join(format!("posse-pg-{}", std::process::id())))
+        Server::alone_with(&[])
     }
 
-    fn of(folder: PathBuf) -> Self {
+    /// Returns such a server with these settings, each as `name=value`.
+    pub fn alone_with(settings: &[&str]) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let next = NEXT.fetch_add(1, Ordering::SeqCst);
+        let name = format!("posse-pg-{}-{next}", std::process::id());
+        Server::of(std::env::temp_dir().join(name), settings)
+    }
+
+    fn of(folder: PathBuf, settings: &[&str]) -> Self {
         let deadline = Instant::now() + PATIENCE;
         loop {
             assert!(Instant::now() < deadline, "no PostgreSQL server: see {}", folder.display());
-            if let Some(users) = join(&folder) {
+            if let Some(users) = join(&folder, settings) {
                 return Server { folder, _users: users };
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -269,7 +283,7 @@ fn psql(server: &Path, database: &str, statements: &str) -> Result<String, Strin
 
 /// Registers as a user of the server in `folder`, and starts it if needed. Returns `None` if it is
 /// not ready, or about to be removed.
-fn join(folder: &Path) -> Option<File> {
+fn join(folder: &Path, settings: &[&str]) -> Option<File> {
     let _ = std::fs::create_dir(folder);
     let open = |name: &str| {
         File::options().create(true).truncate(false).write(true).open(folder.join(name)).ok()
@@ -291,13 +305,13 @@ fn join(folder: &Path) -> Option<File> {
         return Some(users);
     }
     if !folder.join("begun").exists() {
-        start(folder);
+        start(folder, settings);
         std::fs::write(folder.join("begun"), "").ok()?;
     }
     None
 }
 
-fn start(folder: &Path) {
+fn start(folder: &Path, settings: &[&str]) {
     use std::os::unix::fs::PermissionsExt;
     let programs = programs();
     // The server may run as another user, who must be able to write to the folder.
@@ -305,6 +319,7 @@ fn start(folder: &Path) {
     let started = Command::new("setsid")
         .args(["--fork", "bash", "-c", KEEPER, "keeper"])
         .args([folder, &programs])
+        .args(settings.iter().flat_map(|setting| ["-c", setting]))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -3,9 +3,10 @@
 use crate::gate::Gate;
 use crate::http::{Reader, encode};
 use crate::signal::{TimedOut, wait_for};
+use parking_lot::{Mutex, MutexGuard};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -117,7 +118,7 @@ impl Receiver {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Vec<Received>> {
-        self.received.lock().unwrap_or_else(PoisonError::into_inner)
+        self.received.lock()
     }
 
     async fn serve(self: Arc<Self>, mut stream: TcpStream) {

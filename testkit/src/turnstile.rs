@@ -1,7 +1,8 @@
 //! The limits of the server: requests at a time, and requests in a span of time. It refuses more as
 //! a provider does, and headers say what is left.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The limits of a server; none by default.
@@ -58,8 +59,7 @@ impl Turnstile {
     }
 
     pub(crate) fn enter(self: &Arc<Self>) -> Result<Seat, Full> {
-        // A panic cannot leave this state half changed.
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inside = self.inside.lock();
         let now = Instant::now();
         let mut quota = self.quota(&mut inside, now);
         if let Some(spent) = quota.filter(|quota| quota.left == 0) {
@@ -91,7 +91,7 @@ impl Turnstile {
 impl Drop for Seat {
     fn drop(&mut self) {
         let inside = &self.turnstile.inside;
-        inside.lock().unwrap_or_else(PoisonError::into_inner).under_way -= 1;
+        inside.lock().under_way -= 1;
     }
 }
 

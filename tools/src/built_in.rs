@@ -44,6 +44,8 @@ impl<'r> Run<'r> {
         let roots = [workspace.path()].into_iter().chain(scratch.map(Scratch::path));
         let roots: Vec<_> = roots.chain(read_only.iter().map(ReadOnly::path)).collect();
         let rules = FileRules::new(confinement, &roots, &homes, &hidden, rules);
+        let commands = launcher.map(Launcher::ended_commands).unwrap_or_default();
+        let rules = rules.renewed_after(commands);
         let rules: Option<Arc<dyn PathRules>> = Some(Arc::new(rules));
         let (workspace, scratch) = (workspace.clone(), scratch.cloned());
         Run { workspace, scratch, read_only, rules, launcher, confinement }

@@ -10,6 +10,7 @@ mod proxy;
 pub use address::{Class, class_of};
 pub use proxy::{Listening, Proxy};
 
+use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Request};
@@ -19,7 +20,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use url::{Host, Url};
 
@@ -144,7 +145,7 @@ impl Egress {
     }
 
     fn client(&self, reach: AddressPolicy, scheme: Scheme) -> Result<Client, String> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         if let Some(client) = clients.get(&(reach, scheme)) {
             return Ok(client.clone());
         }

@@ -12,6 +12,7 @@ use crate::scratch::{Opened, Scratch};
 use crate::seen::{Knowledge, compare, seen_file};
 use crate::workspace::Workspace;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use parking_lot::MutexGuard;
 use posse_agent::SeenFiles;
 use posse_protocol::SeenFile;
 use rustix::fs::OFlags;
@@ -21,7 +22,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 /// The maximum number of names in a folder to compare with a missing one.
 const NAMES_CONSIDERED: usize = 2000;

@@ -5,10 +5,11 @@
 
 use crate::failure::{Bounds, PathError, ToolError, explain};
 use cap_std::fs::Dir;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// How many files of one workspace can be written at the same time.
 const WRITE_LOCKS: usize = 64;
@@ -69,6 +70,6 @@ impl Workspace {
         let mut hasher = DefaultHasher::new();
         path.hash(&mut hasher);
         let lock = &self.writing[hasher.finish() as usize % WRITE_LOCKS];
-        lock.lock().unwrap_or_else(PoisonError::into_inner)
+        lock.lock()
     }
 }

@@ -3,8 +3,13 @@
 
 #![expect(clippy::print_stdout, reason = "a chore tells people what it does")]
 
+mod cluster;
+
 use clap::Args;
-use posse_crash::{Campaign, Cycle, Ended, Flips, Point, at_point, long, point, quick, scenarios};
+use posse_crash::{
+    Campaign, Cycle, Ended, Engine, Flips, Point, at_point, long, point, quick, quick_on_server,
+    scenarios,
+};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,6 +25,13 @@ pub struct Crash {
     /// In place of kills: flip this many bits in a database and its write-ahead log, each in a copy
     #[arg(long, value_name = "N", conflicts_with_all = ["quick", "cycles", "point", "only"])]
     flips: Option<usize>,
+    /// On many machines: workers on a PostgreSQL server, whose connections are cut, and which is
+    /// restarted, filled and replaced. `--cycles` says how many cycles
+    #[arg(long, conflicts_with_all = ["quick", "point", "scenario", "flips"])]
+    cluster: bool,
+    /// Keep runs on a private PostgreSQL server, in place of a file for each cycle
+    #[arg(long, conflicts_with_all = ["flips", "cluster"])]
+    postgres: bool,
     /// Only at this fail-point
     #[arg(long, value_name = "NAME", value_parser = known_point)]
     point: Option<&'static Point>,
@@ -32,6 +44,9 @@ pub struct Crash {
     /// Only the cycle with this number, as a failure names it
     #[arg(long, value_name = "N")]
     only: Option<usize>,
+    /// With `--cluster`: the number of the first cycle, to continue what was interrupted
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
+    from: usize,
     /// Cycles at the same time
     #[arg(long, value_name = "N", default_value_t = 4)]
     jobs: usize,
@@ -73,6 +88,9 @@ impl Crash {
             Some(given) => copy(given, &binary)?,
             None => build(&binary)?,
         }
+        if self.cluster {
+            return cluster::play(&self, binary, folder);
+        }
         if let Some(count) = self.flips {
             return self.flip(count, binary, folder.path());
         }
@@ -85,6 +103,7 @@ impl Crash {
             seed: self.seed,
             jobs: self.jobs,
             cycles,
+            engine: if self.postgres { Engine::Postgres } else { Engine::Sqlite },
         };
         // One thread: the processes that it starts die with it.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -97,6 +116,7 @@ impl Crash {
                 println!("{done} of {total}");
             }
         }));
+        let report = report.map_err(|error| error.to_string())?;
         print!("{report}");
         if report.failed > 0 {
             println!("kept: {}", folder.keep().display());
@@ -128,6 +148,7 @@ impl Crash {
         let mut cycles = match (self.point, self.cycles) {
             (Some(point), count) => at_point(point, count.unwrap_or(AT_POINT)),
             (None, Some(count)) => long(count, self.seed, &scenarios(&self.scenario)),
+            (None, None) if self.postgres => quick_on_server(),
             (None, None) => quick(),
         };
         if self.point.is_none() {

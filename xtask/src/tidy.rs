@@ -1,5 +1,5 @@
 //! Checks what the compiler does not: the code map, circles of imports, names of tools, plain words,
-//! test files, sizes, licences, links.
+//! locks, test files, sizes, licences, links.
 
 mod circles;
 mod tools;
@@ -38,6 +38,7 @@ impl Tidy {
         circles::check_floors(&root, WITH_FLOORS, &floors(&map, WITH_FLOORS), &mut problems);
         tools::check(&root, &mut problems);
         words(&root, &mut problems);
+        locks(&root, &mut problems);
         test_files(&root, &mut problems);
         sizes(&root, &mut problems);
         packages(&root, &mut problems);
@@ -155,6 +156,16 @@ fn words(root: &Path, problems: &mut Vec<String>) {
                     problems.push(format!("{place}: a text for people says `{phrase}`"));
                 }
             }
+        }
+    }
+}
+
+/// No source deals with poisoned locks: `parking_lot` has none, so a panic in one run stops no other.
+fn locks(root: &Path, problems: &mut Vec<String>) {
+    let poison = concat!("Poison", "Error");
+    for file in CRATES.iter().flat_map(|name| rust_files(&root.join(name).join("src"))) {
+        if read(&file, problems).contains(poison) {
+            problems.push(format!("{}: use the locks of `parking_lot`", file.display()));
         }
     }
 }

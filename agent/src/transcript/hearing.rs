@@ -37,6 +37,7 @@ impl Transcript {
             }
             Sender::Child(told) => return self.hear(seq, told, &received.message),
             Sender::LimitNear(limit) => self.spent.told.push(*limit),
+            Sender::Workspace => {}
             Sender::Misfit => {
                 self.spent.misfits += 1;
                 self.phase.awake = true;

@@ -96,6 +96,14 @@ pub enum RunsVerb {
         /// Only this run: id, 4 or more characters of it, or label
         run: Option<String>,
     },
+    /// Bring the changes of a run that was started with --repo into a branch of the repository here
+    Fetch {
+        /// The run: id, 4 or more characters of it, or label
+        run: String,
+        /// The name of the branch; it must be new here [default: posse/RUN]
+        #[arg(long, value_name = "NAME")]
+        branch: Option<String>,
+    },
     /// Export the events of a run as JSON lines
     Export {
         /// The run: id, 4 or more characters of it, or label

@@ -1,12 +1,15 @@
-//! `posse db` copies the runs of one database to another.
+//! `posse db`: the database as a whole. It shows, migrates and verifies it, or copies its runs to another one.
 
-use super::Common;
-use crate::args::DbVerb;
+use super::{Common, runs};
+use crate::args::{DbVerb, RunsVerb};
 use crate::database::Database;
 use crate::exit::{Code, Failure};
 use crate::format;
 use crate::print;
-use posse::store::{Binding, Options, SqliteStore, Store, StoreError, Transfer, transfer};
+use posse::store::{
+    Binding, DatabaseStatus, Options, PostgresStore, SqliteStore, Store, StoreError, Transfer,
+    transfer,
+};
 use posse::{Error, OpenStore};
 use serde_json::json;
 use std::path::Path;
@@ -15,20 +18,93 @@ use std::sync::Arc;
 /// How many runs are copied between two lines of progress.
 const TOLD: u64 = 1_000;
 
-pub async fn run(common: &Common, verb: DbVerb) -> Result<Code, Failure> {
+pub async fn run(common: Common, verb: DbVerb) -> Result<Code, Failure> {
     match verb {
-        DbVerb::Copy { from, to } => copy(common, &from, &to).await,
+        DbVerb::Status => show(&common, &status(&common.database()?).await?, None),
+        DbVerb::Migrate => migrate(&common).await,
+        DbVerb::Verify => runs::run(common, RunsVerb::Verify { run: None }).await,
+        DbVerb::Copy { from, to } => copy(&common, &from, &to).await,
+    }
+}
+
+async fn migrate(common: &Common) -> Result<Code, Failure> {
+    let database = common.database()?;
+    let before = match &database {
+        Database::File(path) if !path.exists() => 0,
+        _ => status(&database).await?.schema,
+    };
+    open(&database).await?.close().await;
+    show(common, &status(&database).await?, Some(before))
+}
+
+/// Looks at the database, without changing it.
+async fn status(database: &Database) -> Result<DatabaseStatus, Failure> {
+    check_exists(database)?;
+    let status = match database {
+        Database::File(path) => SqliteStore::status(path).await,
+        Database::Server(server) => PostgresStore::status(&server.options).await,
+    };
+    status.map_err(|error| Failure::from(Error::Store(error)))
+}
+
+/// Shows the database, and the version of its schema `before` a migration.
+fn show(common: &Common, now: &DatabaseStatus, before: Option<i64>) -> Result<Code, Failure> {
+    let database = common.database()?;
+    if common.global.json {
+        let mut shown = json!(now);
+        shown["database"] = json!(database.to_string());
+        if let Some(before) = before {
+            shown["before"] = json!(before);
+        }
+        print::json_pretty(&shown)?;
+        return Ok(Code::Done);
+    }
+    let DatabaseStatus { engine, schema, oldest, known, bytes, runs, unfinished } = now;
+    let version = match (before, schema) {
+        (Some(0), schema) => format!("{schema}, just created"),
+        (Some(before), schema) if before < *schema => format!("{schema}, migrated from {before}"),
+        (_, 0) => "none yet: the first run creates it, or `posse db migrate`".to_owned(),
+        (_, schema) if schema > known => {
+            format!("{schema}, newer than the {known} of this program; use a newer Posse")
+        }
+        (_, schema) if schema < oldest => {
+            format!("{schema}, of a development version; only the Posse that made it can use it")
+        }
+        (_, schema) if schema < known => {
+            format!(
+                "{schema}, older than the {known} of this program; `posse db migrate` updates it"
+            )
+        }
+        (_, schema) => format!("{schema}, up to date"),
+    };
+    let runs = format!("{}, {unfinished} not ended", format::count(*runs, "run"));
+    let lines = [
+        ("database", database.to_string()),
+        ("engine", engine.clone()),
+        ("schema", version),
+        ("size", format::bytes(*bytes)),
+        ("holds", runs),
+    ];
+    for (name, value) in lines {
+        print::line(format!("{name:9} {value}"))?;
+    }
+    Ok(Code::Done)
+}
+
+/// Fails for a file that does not exist.
+fn check_exists(database: &Database) -> Result<(), Failure> {
+    match database {
+        Database::File(path) if !path.exists() => {
+            let message = format!("the database {} does not exist", path.display());
+            Err(Failure { code: Code::Store, message, hint: None })
+        }
+        _ => Ok(()),
     }
 }
 
 async fn copy(common: &Common, from: &Path, to: &Path) -> Result<Code, Failure> {
     let (from, to) = (common.database_at(from)?, common.database_at(to)?);
-    if let Database::File(path) = &from
-        && !path.exists()
-    {
-        let message = format!("the database {} does not exist", path.display());
-        return Err(Failure { code: Code::Store, message, hint: None });
-    }
+    check_exists(&from)?;
     if from.to_string() == to.to_string() {
         return Err(Failure::usage("both names mean the same database")
             .hint("name the database to copy from, then the one to copy to"));

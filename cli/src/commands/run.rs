@@ -13,6 +13,7 @@ use crate::format;
 use crate::signals::Signal;
 use posse::config::{AutoResume, Config};
 use posse::is_open;
+use posse::protocol::Place;
 use posse::store::{Filter, Unfinished};
 use posse::views::is_empty_chat;
 use posse::{Extent, RunId, RunRow, RunSpec, Runtime, StartResult, Status};
@@ -42,6 +43,11 @@ impl Asked {
         spec.label = options.label.clone().unwrap_or_default();
         spec.priority = options.priority;
         spec.needs = options.needs.clone().unwrap_or_default();
+        spec.place = match (&options.repo, options.no_files) {
+            (Some(repository), _) => Some(Place::Repository(repository.clone())),
+            (None, true) => Some(Place::Nowhere),
+            (None, false) => None,
+        };
         spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;
         Ok(Asked { folder, config, spec })
     }

@@ -4,6 +4,7 @@ mod archive;
 pub mod cancel;
 mod clean;
 mod export;
+mod fetch;
 mod list;
 mod log;
 mod pause;
@@ -82,6 +83,7 @@ fn leaves_work(verb: &RunsVerb) -> bool {
         | RunsVerb::Archive { .. }
         | RunsVerb::Clean(_)
         | RunsVerb::Prune(_)
+        | RunsVerb::Fetch { .. }
         | RunsVerb::Export { .. } => false,
     }
 }
@@ -171,6 +173,9 @@ async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code,
         RunsVerb::Archive { runs } => archive::run(common, runtime, &runs).await,
         RunsVerb::Clean(options) => clean::run(common, runtime, &options).await,
         RunsVerb::Prune(options) => prune::run(common, runtime, options).await,
+        RunsVerb::Fetch { run, branch } => {
+            fetch::run(common, runtime, &run, branch.as_deref()).await
+        }
         RunsVerb::Export { run, output } => export::run(common, runtime, &run, output).await,
     }
 }

@@ -1,8 +1,10 @@
 //! kill -9 at any moment: the next process goes on, and repeats nothing.
 
 use crate::world::{LONG, World, bash, eventually, gone, started};
+use posse_crash::{ClusterCampaign, Plant};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
+use std::collections::BTreeMap;
 
 /// A run that is in the middle of a Bash call; then, told that it was interrupted, ends.
 async fn killed_in_a_command() -> World {
@@ -198,4 +200,34 @@ async fn a_bit_that_flips_is_told_or_changes_nothing_that_can_be_read() {
     let flipped = flips.play().await.unwrap();
     assert_eq!(flipped.missed, Vec::<String>::new());
     assert!(flipped.log.told >= 25, "{flipped:?}");
+}
+
+#[test]
+fn a_cycle_on_a_cluster_passes_and_one_with_a_mistake_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    // In each of them, a worker leaves in order.
+    let mut cycles = (0..).map(|turn| 20 * turn + 19);
+    let good = cycles.next().unwrap();
+    let mistakes: BTreeMap<usize, Plant> = cycles.zip(Plant::ALL.map(|(plant, _)| plant)).collect();
+    let campaign = ClusterCampaign {
+        binary: env!("CARGO_BIN_EXE_posse").into(),
+        folder: folder.path().to_owned(),
+        seed: 7,
+        jobs: 3,
+        cycles: std::iter::once(good).chain(mistakes.keys().copied()).collect(),
+        mistakes: mistakes.clone(),
+    };
+    // One thread: the processes that it starts die with it.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut found = BTreeMap::new();
+    let played = campaign.play(|ended, _| {
+        found.insert(ended.plan.number, ended.violations.clone());
+    });
+    let report = runtime.block_on(played).unwrap();
+    assert_eq!(report.cycles, 1 + mistakes.len());
+    assert!(found[&good].is_empty(), "without a mistake: {:?}", found[&good]);
+    for ((number, plant), (_, promise)) in mistakes.iter().zip(Plant::ALL) {
+        let told = &found[number];
+        assert!(told.iter().any(|it| it.promise == promise), "{plant:?}: {told:?}");
+    }
 }

@@ -63,7 +63,9 @@ async fn commands_only_read_where_names_in_capital_letters_are_the_same() {
     }
     std::fs::create_dir(&place).unwrap();
     let Some(_mounted) = Folding::over(&backing, &place).await else {
-        return crate::tmux::skipped("file systems that fold case: no FUSE, or no right to mount");
+        return posse_testkit::skipped(
+            "file systems that fold case: no FUSE, or no right to mount",
+        );
     };
     let here = place.to_str().unwrap();
     let exit = world.run(&["run", "--cwd", here, "attack"]).await.expect(0);

@@ -1,8 +1,7 @@
 //! A full disk: a real one, a few megabytes of memory mounted for the commands of a test.
 
-use crate::tmux::skipped;
 use crate::world::{Exit, World, bash, started};
-use posse_testkit::{Reply, Rule, Script, When};
+use posse_testkit::{Reply, Rule, Script, When, skipped};
 use tokio::process::Command;
 
 /// Runs this script of the shell with a small disk at `$disk`, which it can fill up with `fill`.

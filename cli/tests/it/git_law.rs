@@ -9,6 +9,7 @@ mod files;
 mod missing;
 mod modes;
 mod places;
+mod together;
 mod tricks;
 mod walls;
 

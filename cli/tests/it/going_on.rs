@@ -319,7 +319,7 @@ async fn plant(world: &World, tree: &Tree, gate: &Gate) -> Vec<RunId> {
     if tree.crashed {
         let dead = RunId::new();
         let statement = format!(
-            "INSERT INTO workers (id, boot, lease_until) VALUES ('{dead}', 'earlier', 0); \
+            "INSERT INTO workers VALUES ('{dead}', 'earlier', 0, ''); \
              UPDATE runs SET owner = '{dead}' WHERE runnable = 1 AND outcome IS NULL"
         );
         crate::records::sql(world, &statement).await;

@@ -205,7 +205,7 @@ async fn what_a_command_misses_is_told_with_the_setting_that_shows_it() {
 #[tokio::test]
 async fn a_home_among_those_of_others_is_shown_as_far_as_any_other() {
     let Ok(home) = tempfile::Builder::new().prefix("posse-test-").tempdir_in("/home") else {
-        return crate::tmux::skipped("a home folder of root's in /home");
+        return posse_testkit::skipped("a home folder of root's in /home");
     };
     let look = "cat ~/.gitconfig; cat ~/.bashrc ~/../*/.bashrc; echo over";
     let world = World::new(Script::turns([bash(look), Reply::text("{{last_tool_result}}")])).await;

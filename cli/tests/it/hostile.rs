@@ -188,6 +188,8 @@ fn looking(verb: &str, run: &str) -> Option<(Vec<String>, i32)> {
         | "config"
         | "config path"
         | "doctor"
+        | "db status"
+        | "db verify"
         | "daemon unit" => (&[], 0),
         "runs show" | "runs tree" | "runs log" | "runs watch" | "runs export" => (&[run], 0),
         "agents show" | "skills show" => (&["evil"], 0),
@@ -203,7 +205,8 @@ fn looking(verb: &str, run: &str) -> Option<(Vec<String>, i32)> {
         }
         "runs answer" | "runs clean" | "runs send" | "runs cancel" | "runs pause"
         | "runs resume" | "runs archive" | "runs prune" | "trust remove" | "webhooks retry"
-        | "webhooks test" | "daemon start" | "daemon stop" | "db copy" => {
+        | "webhooks test" | "runs fetch" | "daemon start" | "daemon stop" | "db migrate"
+        | "db copy" => {
             return None;
         }
         other => panic!("does `posse {other}` only look? Say so here"),

@@ -43,6 +43,7 @@ mod quarantine;
 mod questions;
 mod queue;
 mod records;
+mod repositories;
 mod rules;
 mod run;
 mod secrets;

@@ -164,7 +164,7 @@ async fn calls_that_were_added_to_the_ledger_are_named() {
     let added = |run: &str| {
         format!(
             "INSERT INTO model_calls SELECT {run}, 3, at, root, agent, model, label, purpose, \
-             ending, calls, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, \
+             ending, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, \
              reasoning_tokens, cost, 0, 0, 0 FROM model_calls LIMIT 1"
         )
     };

@@ -286,7 +286,7 @@ async fn a_key_may_be_in_the_kernel_s_keyring() {
     std::fs::write(&settings, vendor).unwrap();
     let ring = KeyRing::from_special_id(KeyRingIdentifier::Session, true);
     let Ok(key) = ring.and_then(|ring| ring.add_key(&format!("posse:{name}"), CANARY)) else {
-        crate::tmux::skipped("posse-cli: keys in the kernel's keyring (there is none)");
+        posse_testkit::skipped("posse-cli: keys in the kernel's keyring (there is none)");
         return;
     };
     let exit = world.run(&["run", "go"]).await;

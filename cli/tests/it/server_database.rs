@@ -79,6 +79,38 @@ async fn a_server_that_cannot_be_used_is_named_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_database_without_all_characters_is_refused() {
+    let (world, database) = world(Script::always(Reply::text("no"))).await;
+    let name = format!("{}_latin", database.name());
+    let create = "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0";
+    database.execute(&format!("CREATE DATABASE {name} {create}"));
+    let url = database.url().replace(database.name(), &name);
+    let exit = world.run(&["--db", &url, "run", "hi"]).await;
+    database.execute(&format!("DROP DATABASE {name} WITH (FORCE)"));
+    let said = exit.expect(6).err;
+    assert!(said.contains("its encoding is LATIN1") && said.contains("'UTF8'"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_the_server_refuses_ends_the_run_at_once() {
+    let (world, database) = world(Script::always(Reply::text("Spoilt."))).await;
+    started(with(&world, &database, &["runs", "list"])).end().await.expect(0);
+    database.execute(
+        "CREATE FUNCTION posse.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             IF NEW.body LIKE '%Spoilt%' THEN
+                 RAISE 'no such character' USING ERRCODE = '22P05';
+             END IF;
+             RETURN NEW;
+         END $$;
+         CREATE TRIGGER refuse BEFORE INSERT ON posse.events
+             FOR EACH ROW EXECUTE FUNCTION posse.refuse()",
+    );
+    let said = started(with(&world, &database, &["run", "hi"])).end().await.expect(1).err;
+    assert!(said.contains("cannot store this: no such character"), "{said}");
+    assert_eq!(world.fake.requests().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_executes_runs_of_a_server() {
     let (world, database) = world(Script::always(Reply::text("It is done."))).await;
     let posse = async |arguments: &[&str]| started(with(&world, &database, arguments)).end().await;
@@ -238,4 +270,45 @@ async fn a_damaged_run_is_not_copied() {
     let told = world.run(&["db", "copy", &file, &database.url(), "--json"]).await.expect(1).json();
     assert_eq!((&told["copied"], told["left"].as_array().unwrap().len()), (&json!(1), 1), "{told}");
     assert_eq!(database.text("SELECT count(*) FROM posse.runs"), "1");
+}
+
+/// The status of a database is shown without changing it; a migration creates or updates its tables.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_is_shown_as_it_is_and_migrated_on_request() {
+    let (world, database) = world(Script::always(Reply::text("It is done."))).await;
+    let none = world.run(&["db", "status"]).await;
+    assert!(none.err.contains("does not exist"), "{}", none.err);
+    let (file, url) = (world.database().display().to_string(), database.url());
+    for place in [&file, &url] {
+        let told = async |verb: &str| {
+            world.run(&["--db", place, "db", verb, "--json"]).await.expect(0).json()
+        };
+        if *place == url {
+            assert_eq!(told("status").await["schema"], 0);
+            let tables = "SELECT count(*) FROM pg_namespace WHERE nspname = 'posse'";
+            assert_eq!(database.text(tables), "0", "looking creates nothing");
+        }
+        let made = told("migrate").await;
+        assert_eq!((&made["before"], &made["schema"]), (&json!(0), &made["known"]), "{made}");
+        world.run(&["--db", place, "run", "one"]).await.expect(0);
+        let now = told("status").await;
+        assert_eq!((&now["runs"], &now["unfinished"]), (&json!(1), &json!(0)), "{now}");
+        assert!(now["bytes"].as_u64().unwrap() > 0, "{now}");
+        assert_eq!(told("migrate").await["before"], now["known"]);
+        world.run(&["--db", place, "db", "verify"]).await.expect(0);
+        let shown = world.run(&["--db", place, "db", "status"]).await.expect(0);
+        assert!(shown.out.contains("up to date"), "{}", shown.out);
+    }
+    // A development version created the tables.
+    database.text("UPDATE posse.marks SET number = 7 WHERE name = 'schema'");
+    let older = world.run(&["--db", &url, "db", "status"]).await.expect(0);
+    assert!(older.out.contains("7, of a development version"), "{}", older.out);
+    let refused = world.run(&["--db", &url, "db", "migrate"]).await;
+    assert!(refused.err.contains("before the first release"), "{}", refused.err);
+    // A newer version created the tables.
+    database.text("UPDATE posse.marks SET number = 99 WHERE name = 'schema'");
+    let newer = world.run(&["--db", &url, "db", "status"]).await.expect(0);
+    assert!(newer.out.contains("99, newer than the"), "{}", newer.out);
+    let refused = world.run(&["--db", &url, "db", "migrate"]).await;
+    assert!(refused.code != Some(0) && refused.err.contains("newer"), "{}", refused.err);
 }

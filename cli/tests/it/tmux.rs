@@ -1,7 +1,7 @@
 //! A real terminal: tmux, on a socket of its own.
 
 use crate::world::{World, eventually};
-use std::io::Write;
+use posse_testkit::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -118,16 +118,6 @@ impl Drop for Terminal {
         while is_in_use(&self.folder) && began.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(5));
         }
-    }
-}
-
-/// Tells `./test` what is not tested here, which it repeats at its end.
-#[allow(clippy::print_stdout, clippy::disallowed_methods)]
-pub fn skipped(what: &str) {
-    println!("SKIPPED: {what}");
-    if let Some(list) = std::env::var_os("POSSE_TEST_SKIPPED") {
-        let mut list = std::fs::File::options().create(true).append(true).open(list).unwrap();
-        writeln!(list, "{what}").unwrap();
     }
 }
 

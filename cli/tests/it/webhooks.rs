@@ -1,6 +1,7 @@
 //! `posse webhooks`, and what is told when processes die. No secret is ever shown.
 
 use crate::world::{Exit, World, eventually, started};
+use posse::store::{Delivery, DeliveryFilter, Options, Outbox, SqliteStore, Store};
 use posse_testkit::{Answer, Gate, Receiver};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -231,15 +232,34 @@ async fn a_project_s_file_cannot_make_a_user_s_runs_call_out() {
     assert!(receiver.received().is_empty());
 }
 
-/// A delivery that waits and is changed behind the back of everyone is not sent.
+/// A delivery that waits and is changed by another program is not sent.
 async fn check_changed(change: &str, why: &str) {
+    check_forged(why, async |world| {
+        crate::records::sql(world, &format!("UPDATE deliveries SET {change}")).await;
+    })
+    .await;
+}
+
+/// Changes the delivery that waits, and gives it a seal that fits.
+async fn reseal(world: &World, change: fn(&mut Delivery)) {
+    let store = SqliteStore::open(Options::new(world.database())).await.unwrap();
+    let mut delivery = store.deliveries(&DeliveryFilter::default()).await.unwrap().remove(0);
+    store.close().await;
+    change(&mut delivery);
+    let (kind, data, seal) = (&delivery.kind, delivery.data.replace('\'', "''"), delivery.seal());
+    let statement =
+        format!("UPDATE deliveries SET kind = '{kind}', data = '{data}', seal = '{seal}'");
+    crate::records::sql(world, &statement).await;
+}
+
+async fn check_forged(why: &str, forge: impl AsyncFn(&World)) {
     let world = World::saying("PAY 100 DOLLARS").await;
     let receiver = Receiver::start([]).await.unwrap();
     configure(&world, &receiver, "secret_env = \"CI_SECRET\"");
     heard(&world, &["run", "x"]).await.expect(0);
-    crate::records::sql(&world, &format!("UPDATE deliveries SET {change}")).await;
+    forge(&world).await;
     let verify = heard(&world, &["runs", "verify"]).await.expect(6);
-    assert!(verify.out.contains("the delivery msg_"), "{change}: {}", verify.out);
+    assert!(verify.out.contains("the delivery msg_"), "{why}: {}", verify.out);
     let mut command = world.command(&["run", "y"]);
     command.env("CI_SECRET", SECRET);
     started(command).end().await.expect(0);
@@ -248,11 +268,11 @@ async fn check_changed(change: &str, why: &str) {
         .iter()
         .map(|it| String::from_utf8_lossy(&it.raw).into_owned())
         .collect();
-    assert_eq!(bodies.len(), 1, "{change}: {bodies:?}");
-    assert!(bodies[0].contains("PAY 100 DOLLARS"), "{change}: {bodies:?}");
+    assert_eq!(bodies.len(), 1, "{why}: {bodies:?}");
+    assert!(bodies[0].contains("PAY 100 DOLLARS"), "{why}: {bodies:?}");
     let told = deliveries(&world).await;
     let bad = told.iter().find(|it| it["state"] == "dead").expect("it is given up");
-    assert!(bad["note"].as_str().unwrap().contains(why), "{change}: {bad}");
+    assert!(bad["note"].as_str().unwrap().contains(why), "{why}: {bad}");
     heard(&world, &["runs", "verify"]).await.expect(6);
 }
 
@@ -260,10 +280,14 @@ async fn check_changed(change: &str, why: &str) {
 async fn a_delivery_that_was_changed_is_given_up_and_named() {
     let pay = "data = replace(data, 'PAY 100', 'PAY 900')";
     check_changed(pay, "not sent: what is stored of it was changed").await;
-    check_changed("kind = 'run.failed'", "not sent: what is stored of it was changed").await;
-    // One that an earlier version stored has nothing but the log to be held to.
-    let unsealed = format!("{pay}, seal = ''");
-    check_changed(&unsealed, "not sent: it does not fit the log: it tells another text").await;
-    let unsealed = "kind = 'run.failed', seal = ''";
-    check_changed(unsealed, "it does not fit the log: the run ended in another way").await;
+    check_changed("seal = ''", "not sent: what is stored of it was changed").await;
+    // If the seal fits, the log still shows the change.
+    check_forged("not sent: it does not fit the log: it tells another text", async |world| {
+        reseal(world, |it| it.data = it.data.replace("PAY 100", "PAY 900")).await;
+    })
+    .await;
+    check_forged("it does not fit the log: the run ended in another way", async |world| {
+        reseal(world, |it| it.kind = "run.failed".to_owned()).await;
+    })
+    .await;
 }

@@ -27,7 +27,14 @@ pub(super) fn agent() -> Result<AgentSpec, String> {
 }
 
 pub(super) fn append(run: RunId, events: Vec<Event>, guard: Guard) -> Append {
-    Append { run, events: events.into(), guard, reserve: Reserve::Leave, outbox: Vec::new() }
+    Append {
+        run,
+        events: events.into(),
+        guard,
+        reserve: Reserve::Leave,
+        outbox: Vec::new(),
+        bundle: None,
+    }
 }
 
 /// Returns the start of a run, whose label says what it is to do.

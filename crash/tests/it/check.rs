@@ -69,6 +69,7 @@ fn evidence(events: Vec<Value>) -> Evidence {
         messages: vec!["go".to_owned()],
         requests: 2,
         asked: Vec::new(),
+        grace_ms: 250,
     }
 }
 
@@ -298,10 +299,12 @@ fn every_fail_point_of_the_sources_is_in_the_list() {
     for folder in ["agent", "model", "offline", "runtime", "store", "tools", "cli", "server"] {
         collect(&root.join(folder).join("src"), &mut found);
     }
+    // Both engines pass some of them.
     found.sort();
+    found.dedup();
     let mut listed: Vec<String> = POINTS.iter().map(|point| point.name.to_owned()).collect();
     listed.sort();
-    assert_eq!(found, listed, "each once, here and in crash/src/points.rs");
+    assert_eq!(found, listed, "each in crash/src/points.rs");
 }
 
 fn collect(folder: &Path, found: &mut Vec<String>) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod check;
+mod owners;
 mod told;
 mod tree;
 mod trees;

@@ -52,6 +52,7 @@ pub fn check([root, lead, leaf]: [Log; 3], asked: Vec<Asked>, expected: &[Promis
         messages: Vec::new(),
         requests: 0,
         asked,
+        grace_ms: 250,
     });
     let promises: Vec<Promise> = found.iter().map(|violation| violation.promise).collect();
     assert_eq!(promises, expected, "{found:#?}");

@@ -3,6 +3,7 @@
 use super::line::{Answered, Asked, Content, End, Exchange, Head, Line, RecordedModel, VERSION};
 use super::{CassetteError, Habits, Places, name_of, stream};
 use crate::fault::{Fault, Kind};
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use url::Url;
 
 /// The headers of an answer that are kept.
@@ -122,7 +123,7 @@ impl Recording {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

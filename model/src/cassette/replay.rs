@@ -6,11 +6,12 @@ use super::recording::asked;
 use super::{CassetteError, Habits, Places, kind_of, passing};
 use crate::fault::{Fault, Kind};
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use url::Url;
 
 /// Fields that are not compared, because they depend on the length or the bytes of the prompt, and
@@ -215,7 +216,7 @@ impl Replay {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

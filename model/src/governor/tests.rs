@@ -94,17 +94,17 @@ async fn calls_go_in_the_order_in_which_they_came() {
         let (governor, order) = (governor.clone(), order.clone());
         calls.spawn(async move {
             let place = order.clone();
-            let queued = move |before| place.lock().unwrap().push((number, before));
+            let queued = move |before| place.lock().push((number, before));
             let mut leave = governor.leave(&request(), queued).await.unwrap();
             leave.taken();
-            order.lock().unwrap().push((number, usize::MAX));
+            order.lock().push((number, usize::MAX));
         });
         settle().await;
     }
     assert_eq!(governor.provider().waiting, 20);
     drop(first);
     calls.join_all().await;
-    let order = order.lock().unwrap();
+    let order = order.lock();
     let expected = (0..20).map(|number| (number, number));
     let expected = expected.chain((0..20).map(|number| (number, usize::MAX)));
     assert_eq!(*order, expected.collect::<Vec<_>>());
@@ -137,7 +137,7 @@ async fn a_provider_that_asks_for_time_has_it_from_all_and_then_hears_from_one()
         let (governor, sent) = (governor.clone(), sent.clone());
         calls.spawn(async move {
             let mut leave = leave(&governor).await;
-            sent.lock().unwrap().push(began.elapsed());
+            sent.lock().push(began.elapsed());
             tokio::time::sleep(5 * SECOND).await;
             leave.taken();
         });
@@ -147,7 +147,7 @@ async fn a_provider_that_asks_for_time_has_it_from_all_and_then_hears_from_one()
     assert!(provider.held_for.is_some_and(|left| left > 29 * SECOND), "{provider:?}");
     assert_eq!((provider.waiting, provider.in_flight), (50, 0));
     calls.join_all().await;
-    let sent = sent.lock().unwrap();
+    let sent = sent.lock();
     assert!(sent[0] >= 30 * SECOND, "{sent:?}");
     assert!(sent[1] >= 35 * SECOND, "the others wait for what becomes of it: {sent:?}");
     let second = sent.iter().filter(|at| **at < 40 * SECOND).count() - 1;

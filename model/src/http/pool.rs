@@ -5,11 +5,12 @@
 //! few calls at once, and further ones use the next client. Plain `http` uses HTTP/1.1.
 
 use crate::fault::{Fault, Kind};
+use parking_lot::Mutex;
 use reqwest::{Client, ClientBuilder};
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use url::Url;
 
@@ -100,7 +101,7 @@ impl Pool {
 
     /// The first client with a free seat, so that calls one after the other share a connection.
     fn secure_line(&self) -> Result<(Client, ConnectionSlot), String> {
-        let mut lines = self.secure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.secure.lock();
         let free = lines.iter().position(|line| line.calls.load(Ordering::Relaxed) < CALLS_AT_ONCE);
         let index = match free {
             Some(index) => index,
@@ -282,7 +283,7 @@ mod tests {
         let answers = answers.expect("all calls are there at once");
         let expected = (reqwest::Version::HTTP_2, b"hello".to_vec());
         assert!(answers.iter().all(|answer| *answer == expected), "{answers:?}");
-        let lines = http.pool.secure.lock().unwrap().len();
+        let lines = http.pool.secure.lock().len();
         assert_eq!(lines, CALLS / CALLS_AT_ONCE, "connections grow with the calls");
     }
 

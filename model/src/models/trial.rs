@@ -1,9 +1,10 @@
 //! One real call of a model, to check that it works: an answer, or a call of a tool.
 
+use parking_lot::Mutex;
 use posse_agent::{Model, ModelError, Request};
 use posse_protocol::{Delta, Effect, Message, Stop, ToolSpec, Usage};
 use serde_json::json;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -67,7 +68,7 @@ pub async fn try_out(
     let began = Instant::now();
     let first = Mutex::new(None);
     let listen = |_: Delta| {
-        first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(began.elapsed());
+        first.lock().get_or_insert(began.elapsed());
     };
     let reply = model.call(request, &listen, cancel).await?;
     let called = reply.message.tool_calls().any(|call| {
@@ -77,7 +78,7 @@ pub async fn try_out(
         text: reply.message.text(),
         called_tool: (offer == Offer::Tool).then_some(called),
         stop: reply.stop,
-        first: first.into_inner().unwrap_or_else(PoisonError::into_inner),
+        first: first.into_inner(),
         took: began.elapsed(),
         usage: reply.usage,
         request_id: reply.request_id,

@@ -3,10 +3,11 @@
 //! bodies.
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use posse_protocol::ToolSpec;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The number of tool sets to keep. A few agents that take turns share them.
 const KEPT: usize = 8;
@@ -36,7 +37,7 @@ struct Entry {
 impl Written {
     /// An empty buffer with room for `length` bytes.
     pub(super) fn buffer(&self, length: usize) -> Vec<u8> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let spare = self.spare.lock().pop();
         let mut buffer = spare.unwrap_or_default();
         buffer.reserve(length);
         buffer
@@ -55,14 +56,14 @@ impl Written {
     ) -> Result<Arc<RawValue>, serde_json::Error> {
         let same = |it: &Entry| Arc::ptr_eq(&it.tools, tools) || it.tools == *tools;
         {
-            let mut kept = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.tools.lock();
             if let Some(place) = kept.iter().position(same) {
                 kept[..=place].rotate_right(1);
                 return Ok(kept[0].text.clone());
             }
         }
         let text: Arc<RawValue> = to_raw_value(form)?.into();
-        let mut kept = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.tools.lock();
         kept.truncate(KEPT - 1);
         kept.insert(0, Entry { tools: tools.clone(), text: text.clone() });
         Ok(text)
@@ -85,7 +86,7 @@ impl Drop for Lent {
     fn drop(&mut self) {
         let mut buffer = std::mem::take(&mut self.body);
         buffer.clear();
-        let mut spare = self.home.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = self.home.lock();
         if spare.len() < SPARE && buffer.capacity() <= LARGEST {
             spare.push(buffer);
         }
@@ -148,9 +149,9 @@ mod tests {
     fn little_memory_is_kept() {
         let written = Written::default();
         drop(written.lend(Vec::with_capacity(LARGEST + 1)));
-        assert!(written.spare.lock().unwrap().is_empty());
+        assert!(written.spare.lock().is_empty());
         let many: Vec<Bytes> = (0..=SPARE).map(|_| written.lend(vec![1])).collect();
         drop(many);
-        assert_eq!(written.spare.lock().unwrap().len(), SPARE);
+        assert_eq!(written.spare.lock().len(), SPARE);
     }
 }

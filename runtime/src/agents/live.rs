@@ -7,11 +7,12 @@ use super::{AgentCatalog, Entry};
 use crate::error::Error;
 use crate::tool_facts::ToolFacts;
 use crate::trust::{self, TrustStatus};
+use parking_lot::{Mutex, MutexGuard};
 use posse_protocol::{AgentName, AgentSpec, Budget, Limits};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long the catalog is used without checking the files again.
@@ -87,8 +88,8 @@ impl LiveCatalog {
         let known = current.catalog.clone();
         drop(current);
         match source_reader.try_lock() {
-            Ok(mut source_reader) => self.look(&mut source_reader, known),
-            Err(_) => known,
+            Some(mut source_reader) => self.look(&mut source_reader, known),
+            None => known,
         }
     }
 
@@ -97,7 +98,7 @@ impl LiveCatalog {
         let Some(source_reader) = &self.shared.source_reader else {
             return self.lock().catalog.clone();
         };
-        let mut source_reader = source_reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source_reader = source_reader.lock();
         let known = self.lock().catalog.clone();
         self.look(&mut source_reader, known)
     }
@@ -105,27 +106,21 @@ impl LiveCatalog {
     /// The folder in which the agents were looked for, if any.
     pub fn working_folder(&self) -> Option<PathBuf> {
         let source_reader = self.shared.source_reader.as_ref()?;
-        let source_reader = source_reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let source_reader = source_reader.lock();
         source_reader.sources.working_folder.clone()
     }
 
     /// The temporarily trusted folders, each with the hash of its contents that were trusted.
     pub(crate) fn trusted_for_now(&self) -> BTreeMap<String, String> {
         let Some(source_reader) = &self.shared.source_reader else { return BTreeMap::new() };
-        source_reader
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .sources
-            .settings
-            .trust
-            .for_now()
+        source_reader.lock().sources.settings.trust.for_now()
     }
 
     /// The current agents if these folders are trusted as well, as long as their contents have these hashes.
     pub(crate) fn trusting(&self, trusted: &BTreeMap<String, String>) -> Arc<AgentCatalog> {
         let known = self.current();
         let Some(source_reader) = &self.shared.source_reader else { return known };
-        let source_reader = source_reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let source_reader = source_reader.lock();
         let Some(trust) = source_reader.sources.settings.trust.and_as(trusted) else {
             return known;
         };
@@ -145,7 +140,7 @@ impl LiveCatalog {
     pub(crate) fn standing(&self, folder: &Path, name: &AgentName) -> TrustStatus {
         let Some(source_reader) = &self.shared.source_reader else { return TrustStatus::Unknown };
         let standing = {
-            let source_reader = source_reader.lock().unwrap_or_else(PoisonError::into_inner);
+            let source_reader = source_reader.lock();
             source_reader.sources.settings.trust.standing(folder)
         };
         let is_of_folder = |entry: &&Entry| match &entry.source {
@@ -167,7 +162,7 @@ impl LiveCatalog {
     /// projects cannot exceed. Has no effect on a catalog that was built from an [`AgentCatalog`].
     pub fn configure(&self, tools: Vec<ToolFacts>, limits: &Limits, budget: &Budget) {
         let Some(source_reader) = &self.shared.source_reader else { return };
-        let mut source_reader = source_reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source_reader = source_reader.lock();
         let same = (&source_reader.reader.limits, &source_reader.reader.budget) == (limits, budget);
         if source_reader.sources.tools != tools || !same {
             source_reader.sources.tools = tools;
@@ -197,11 +192,7 @@ impl LiveCatalog {
 
     fn edit<T>(&self, change: impl FnOnce(&mut AgentCatalog) -> T) -> T {
         // The lock keeps a concurrent check from restoring the catalog without this change.
-        let _desk = self
-            .shared
-            .source_reader
-            .as_ref()
-            .map(|source_reader| source_reader.lock().unwrap_or_else(PoisonError::into_inner));
+        let _desk = self.shared.source_reader.as_ref().map(|source_reader| source_reader.lock());
         change(Arc::make_mut(&mut self.lock().catalog))
     }
 
@@ -228,7 +219,7 @@ impl LiveCatalog {
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {
-        self.shared.current.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.current.lock()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::worktree::is_taken;
-use posse_protocol::{Changes, Event, RunId, Seq, Worktree};
+use posse_protocol::{Changes, Event, RepositorySite, RunId, Seq, Worktree};
 use posse_store::{Filter, StoreError};
 use std::path::PathBuf;
 
@@ -31,6 +31,14 @@ pub enum Sweep {
     Discard,
 }
 
+/// What the log of an ended run says about its checkout.
+struct CheckoutLeft {
+    site: RepositorySite,
+    changes: Option<Changes>,
+    /// Nothing in the folder on this machine is missed.
+    is_over: bool,
+}
+
 impl Runtime {
     /// Finds the worktrees of runs that have ended or are unknown, and treats them as `sweep` says.
     ///
@@ -51,7 +59,13 @@ impl Runtime {
                 continue;
             }
             let mut remnant = LeftoverWorktree { run, folder, changes: None, removed: false };
-            if sweep != Sweep::Look {
+            if sweep != Sweep::Look
+                && let Some(left) = self.checkout_left(run).await?
+            {
+                let may = sweep == Sweep::Discard || left.is_over;
+                remnant.changes = left.changes;
+                remnant.removed = may && self.remove_checkout(run, &left.site).await;
+            } else if sweep != Sweep::Look {
                 match self.worktree_of(run).await? {
                     Some(worktree) => {
                         remnant.changes = worktrees.changes(&worktree).await;
@@ -65,6 +79,38 @@ impl Runtime {
             remnants.push(remnant);
         }
         Ok(remnants)
+    }
+
+    /// Returns what the log says about the checkout of a run, if it works in one.
+    async fn checkout_left(&self, run: RunId) -> Result<Option<CheckoutLeft>, Error> {
+        let records = match self.inner.store.read(run, Seq::ZERO, usize::MAX).await {
+            Err(StoreError::NotFound(_) | StoreError::Erased(_)) => return Ok(None),
+            read => read?,
+        };
+        let Some(Event::RunStarted(started)) = records.first().map(|record| &record.event) else {
+            return Ok(None);
+        };
+        let Some(site) = started.grant.site.repository() else { return Ok(None) };
+        let end = records.iter().rev().find_map(|record| match &record.event {
+            Event::RunFinished(finished) => Some(finished.changes.as_deref().cloned()),
+            _ => None,
+        });
+        let changes = end.flatten();
+        // What could not be stored is on the machine that the end names.
+        let folder = self.inner.repositories.local(run, site).worktree.folder;
+        let host = &self.config().scheduling.worker.host;
+        let here = if host.is_empty() { folder } else { format!("{host}:{folder}") };
+        let is_elsewhere = |changes: &Changes| {
+            let kept = changes.kept.as_ref().is_none_or(|kept| kept.folder != here);
+            kept && !changes.problem.ends_with(&here)
+        };
+        let is_over = is_taken(changes.as_ref()) || changes.as_ref().is_some_and(is_elsewhere);
+        Ok(Some(CheckoutLeft { site: site.clone(), changes, is_over }))
+    }
+
+    async fn remove_checkout(&self, run: RunId, site: &RepositorySite) -> bool {
+        let repositories = &self.inner.repositories;
+        repositories.remove(&repositories.local(run, site)).await.is_ok()
     }
 
     async fn worktree_of(&self, run: RunId) -> Result<Option<Worktree>, Error> {

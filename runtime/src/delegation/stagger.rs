@@ -2,10 +2,11 @@
 //! prompt cache. The others wait until it gets the start of its reply, then read the cache.
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
 use posse_protocol::Delta;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
@@ -32,18 +33,18 @@ struct CacheEntry {
 
 impl CacheEntry {
     fn is_warm(&self) -> bool {
-        let warm = *self.warm.lock().unwrap_or_else(PoisonError::into_inner);
+        let warm = *self.warm.lock();
         warm.is_some_and(|since| since.elapsed() < WARM)
     }
 
     fn warmed(&self) {
-        *self.warm.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.warm.lock() = Some(Instant::now());
     }
 }
 
 impl Beginnings {
     fn place(&self, beginning: &str) -> Arc<CacheEntry> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.lock();
         places.retain(|_, place| Arc::strong_count(place) > 1 || place.is_warm());
         places.entry(beginning.to_owned()).or_default().clone()
     }
@@ -71,7 +72,7 @@ struct Turn {
 
 impl Turn {
     fn answered(&self) {
-        if let Some(held) = self.held.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(held) = self.held.lock().take() {
             self.place.warmed();
             drop(held);
         }
@@ -103,7 +104,7 @@ impl Model for Staggered {
         deltas: DeltaSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Reply, ModelError> {
-        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let place = self.place.lock().take();
         let Some(place) = place else { return self.model.call(request, deltas, cancel).await };
         let turn = tokio::select! {
             turn = wait(place) => turn,

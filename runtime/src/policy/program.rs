@@ -87,6 +87,10 @@ fn runs_by(words: &[Word], said: usize) -> Option<String> {
         "sed" => return language::sed(&words[1..], said.saturating_sub(1)).map(str::to_owned),
         "awk" => return language::awk(&words[1..], said.saturating_sub(1)).map(str::to_owned),
         "uniq" => return uniq(&words[1..]),
+        "date" if sets_clock(rest) => return Some("the time that `date` sets".to_owned()),
+        "hostname" if rest.iter().any(|word| !word.start().starts_with('-')) => {
+            return Some("the name that `hostname` sets".to_owned());
+        }
         "make" if assigns(rest) => return Some("a variable for `make`".to_owned()),
         _ => {}
     }
@@ -119,6 +123,24 @@ fn assigns(arguments: &[Word]) -> bool {
 fn runs_by_option(known: &Program, arguments: &[Word]) -> bool {
     let mut run = known.options.iter().filter(|option| !option.starts_with('>'));
     run.any(|option| arguments.iter().filter_map(Word::exact).any(|text| is_meant(option, text)))
+}
+
+/// True when one of these arguments of date may be a time, which it would set. A format begins with `+`.
+fn sets_clock(arguments: &[Word]) -> bool {
+    let mut arguments = arguments.iter();
+    while let Some(word) = arguments.next() {
+        let Some(text) = word.exact() else { return true };
+        let has_value = match text.strip_prefix("--") {
+            Some(long) => ["date", "file", "reference"].contains(&long),
+            None => text.starts_with('-') && text.ends_with(['d', 'f', 'r']),
+        };
+        if has_value {
+            arguments.next();
+        } else if !text.starts_with(['-', '+']) {
+            return true;
+        }
+    }
+    false
 }
 
 /// The second file argument of uniq is the file that it writes.

@@ -3,7 +3,6 @@
 //! A rule that *allows* needs a command that consists only of simple commands with known words ([`Script::beyond`] is
 //! empty). A rule that *refuses* needs every command that may run; if that is unknown, [`Script::unclear`] says why.
 
-mod calls;
 mod compound;
 mod joined;
 mod names;

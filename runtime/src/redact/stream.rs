@@ -3,10 +3,11 @@
 
 use super::Redactor;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request, ToolContext};
 use posse_model::Unescaped;
 use posse_protocol::Delta;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Deltas of one source, which arrive in order.
@@ -22,7 +23,7 @@ impl Stream {
 
     /// Passes on the text that can be shown now.
     pub(super) fn take(&self, mut delta: Delta, show: DeltaSink<'_>) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         let Some(new) = text_of(&mut delta).map(std::mem::take) else { return show(delta) };
         let mut text = match held.take() {
             Some(mut before) if goes_on(&before, &delta) => {
@@ -43,7 +44,7 @@ impl Stream {
 
     /// Passes on the text that was held back, when no more follows.
     pub(super) fn end(&self, show: DeltaSink<'_>) {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let held = self.held.lock().take();
         self.show(held, show);
     }
 
@@ -190,14 +191,14 @@ mod tests {
         let shown = Mutex::new(Vec::new());
         let show = |mut delta: Delta| {
             let text = text_of(&mut delta).map(std::mem::take).unwrap_or_default();
-            shown.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+            shown.lock().push(text);
         };
         let stream = Stream::new(&Redactor::new([SECRET, LONGER]));
         for piece in pieces {
             stream.take(Delta::Text { text: (*piece).to_owned() }, &show);
         }
         stream.end(&show);
-        shown.into_inner().unwrap_or_default()
+        shown.into_inner()
     }
 
     #[test]

@@ -4,8 +4,9 @@
 use super::SkillCatalog;
 use super::load::Reader;
 use super::source::Sources;
+use parking_lot::Mutex;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a result is used before the files are checked again.
@@ -50,7 +51,7 @@ impl LiveSkills {
     }
 
     fn look(&self, interval: Duration) -> Arc<SkillCatalog> {
-        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.state.lock();
         let Some(sources) = &self.shared.sources else { return state.catalog.clone() };
         if state.looked.is_some_and(|looked| looked.elapsed() < interval) {
             return state.catalog.clone();

@@ -1,11 +1,11 @@
 //! The queue of runs that wait for a slot, as far as this process knows it. The store has the whole
 //! queue; this partial copy saves a query over thousands of runs whenever a slot becomes free.
 
-use super::{Scope, Shared};
+use super::{Again, Scope, Shared};
 use crate::lanes::{LaneCaps, Lanes};
 use posse_protocol::RunId;
 use posse_store::{Look, Passed, Queue, Queued};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -30,7 +30,24 @@ pub(super) struct Line {
     seen: u64,
     looked: Option<Instant>,
     looked_past: Option<Instant>,
+    /// Runs that this process cannot execute, or not now.
+    of_others: HashMap<RunId, Passing>,
 }
+
+/// How long this process leaves a run to others.
+#[derive(Clone, Copy)]
+struct Passing {
+    /// How often it has tried.
+    tries: u32,
+    /// When it tries again, if it does.
+    until: Option<Instant>,
+}
+
+/// How often this process tries to execute a run.
+const TRIES: u32 = 5;
+
+/// How long it waits after the first time, and then three times as long each time.
+const WAIT: Duration = Duration::from_secs(5);
 
 /// The query that is due.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +74,7 @@ impl Line {
             seen: 0,
             looked: None,
             looked_past: None,
+            of_others: HashMap::new(),
         }
     }
 
@@ -81,7 +99,18 @@ impl Line {
     }
 
     pub(super) fn offer(&mut self, run: Queued) {
-        self.lanes.offer(run);
+        let is_left = |passing: &Passing| passing.until.is_none_or(|until| Instant::now() < until);
+        if !self.of_others.get(&run.id).is_some_and(is_left) {
+            self.lanes.offer(run);
+        }
+    }
+
+    /// Notes that this process cannot execute `run`.
+    pub(super) fn leave_to_others(&mut self, run: RunId, again: Again) {
+        let tries = self.of_others.get(&run).map_or(0, |passing| passing.tries) + 1;
+        let is_over = again == Again::Never || tries >= TRIES;
+        let until = (!is_over).then(|| Instant::now() + WAIT * 3_u32.pow(tries - 1));
+        self.of_others.insert(run, Passing { tries, until });
     }
 
     /// Notes that `run` no longer counts as one that may kill its process.

@@ -40,7 +40,7 @@ pub struct Decision {
     /// The hash over the content of the folder. Empty for a removal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
-    /// The hash of each file, for reporting changes later. Records of older versions have none.
+    /// The hash of each file, for reporting changes later.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
     /// The content, in words for people.

@@ -1,6 +1,6 @@
 //! The state of the worktree of a run, according to its log.
 
-use posse_protocol::{Changes, Event, Kept};
+use posse_protocol::{Changes, Event, Grant, Kept, Site};
 use serde::Serialize;
 
 /// What the events of a run say about its worktree.
@@ -8,6 +8,8 @@ use serde::Serialize;
 pub struct WorktreeView {
     /// The run has a worktree.
     own: bool,
+    /// Where the run works, if not in a folder.
+    place: Option<String>,
     /// The run has ended and left this.
     left: Option<Left>,
 }
@@ -17,6 +19,9 @@ pub struct WorktreeView {
 pub struct Left {
     /// The branch with the changes; `None` if nothing was changed, or nothing could be committed.
     pub branch: Option<String>,
+    /// The branch is in the store, and `posse runs fetch` brings it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stored: bool,
     /// How many files were changed.
     pub files: u64,
     /// How many lines were added.
@@ -35,7 +40,15 @@ impl WorktreeView {
     /// Notes an event of the run.
     pub fn observe(&mut self, event: &Event) {
         match event {
-            Event::RunStarted(started) => self.own = started.grant.worktree.is_some(),
+            Event::RunStarted(started) => {
+                let Grant { site, worktree, .. } = &started.grant;
+                self.own = worktree.is_some() || site.repository().is_some();
+                self.place = match site {
+                    Site::Repository(site) => Some(format!("{} at {}", site.url, site.commit)),
+                    Site::Nowhere => Some("no files".to_owned()),
+                    Site::Here | Site::Host { .. } | Site::Shared => None,
+                };
+            }
             // The run continued.
             Event::ModelCalled(_) => self.left = None,
             Event::RunFinished(finished) if self.own => {
@@ -43,6 +56,12 @@ impl WorktreeView {
             }
             _ => {}
         }
+    }
+
+    /// Returns the repository and the commit that the run works on, or that it has no files; `None` for a run in a
+    /// folder.
+    pub fn place(&self) -> Option<&str> {
+        self.place.as_deref()
     }
 
     /// Returns what the run left, if it has ended and had a worktree.
@@ -56,6 +75,7 @@ impl Left {
         let problem = Some(&changes.problem).filter(|problem| !problem.is_empty());
         Left {
             branch: (problem.is_none() && changes.files > 0).then(|| changes.branch.clone()),
+            stored: !changes.bundle.is_empty(),
             files: changes.files,
             added: changes.added,
             removed: changes.removed,

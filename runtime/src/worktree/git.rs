@@ -40,6 +40,28 @@ const SETTINGS: [&str; 18] = [
     "user.email=posse@localhost",
 ];
 
+/// The settings for git that fetches from another repository: the credentials, the proxies and the ssh
+/// of the user of this worker apply, and no other protocols than these.
+const FETCHING: [&str; 14] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "protocol.allow=never",
+    "protocol.https.allow=always",
+    "protocol.ssh.allow=always",
+    "protocol.file.allow=always",
+    "http.followRedirects=initial",
+    "core.logAllRefUpdates=false",
+];
+
+/// How long a fetch may take.
+const FETCH: Duration = Duration::from_secs(1_800);
+
 /// Files in the data of a repository that git obeys. This git never changes them.
 const OBEYED: [&str; 7] =
     ["hooks", "config", "config.worktree", "commondir", "modules", "remotes", "branches"];
@@ -59,6 +81,8 @@ pub(super) struct Git<'a> {
     /// The data that all worktrees of the repository share, if a file could say otherwise.
     common: Option<PathBuf>,
     confinement: Confinement,
+    /// Whether it talks to other repositories.
+    fetches: bool,
     /// The filters that the settings of the repository and of the user name.
     filters: OnceCell<Vec<String>>,
 }
@@ -71,7 +95,21 @@ impl<'a> Git<'a> {
         let filters = OnceCell::new_with(Some(Vec::new()));
         let (explicit, common) = (None, None);
         let folder = folder.to_owned();
-        Git { launcher, folder, explicit, common, confinement, filters }
+        Git { launcher, folder, explicit, common, confinement, fetches: false, filters }
+    }
+
+    /// Returns a git that makes a repository in the folder `around`.
+    pub(super) fn making(launcher: &'a Launcher, around: &Path) -> Self {
+        let confinement = Confinement { is_own: true, ..Confinement::workspace_write() };
+        Git { confinement, ..Git::reading(launcher, around) }
+    }
+
+    /// Returns a git that fetches into the repository with its data in `data`, which Posse made. It is
+    /// not confined: what it starts are programs of the user's settings, with the user's keys.
+    pub(super) fn fetching(launcher: &'a Launcher, data: &Path) -> Self {
+        let explicit = Some((data.to_owned(), data.to_owned()));
+        let confinement = Confinement::none();
+        Git { explicit, confinement, fetches: true, ..Git::reading(launcher, data) }
     }
 
     /// Returns a git that may change the data of the repository of `worktree`, and the files in `around`; it does not
@@ -85,7 +123,7 @@ impl<'a> Git<'a> {
         let explicit = Some((data, around.to_owned()));
         let (folder, filters) = (around.to_owned(), OnceCell::new());
         let common = None;
-        Git { launcher, folder, explicit, common, confinement, filters }
+        Git { launcher, folder, explicit, common, confinement, fetches: false, filters }
     }
 
     /// Moves to the worktree at `folder` of the repository with its data in `data`. It ignores the file `.git` there,
@@ -192,8 +230,9 @@ impl<'a> Git<'a> {
     ) -> Result<(String, u64), String> {
         let workspace = Workspace::open(&self.folder).map_err(|error| error.to_string())?;
         let mut all: Vec<OsString> = Vec::new();
-        for setting in SETTINGS {
-            all.extend(["-c".into(), setting.into()]);
+        let settings = if self.fetches { &FETCHING[..] } else { &SETTINGS[..] };
+        for setting in settings {
+            all.extend(["-c".into(), (*setting).into()]);
         }
         if let Some((data, files)) = &self.explicit {
             let option = |name: &str, path: &Path| {
@@ -210,8 +249,11 @@ impl<'a> Git<'a> {
             program: program.into(),
             args: all,
             cwd: PathBuf::from("."),
-            variables: variables(empty, self.common.as_deref()),
-            deadline: DEADLINE,
+            variables: match self.fetches {
+                true => of_user(),
+                false => variables(empty, self.common.as_deref()),
+            },
+            deadline: if self.fetches { FETCH } else { DEADLINE },
             output_cap,
             writable_bytes: None,
             confinement: self.confinement.clone(),
@@ -228,6 +270,13 @@ impl<'a> Git<'a> {
 
 fn no_git() -> String {
     format!("git is not installed: it is in none of {}", SYSTEM_FOLDERS.join(", "))
+}
+
+/// Returns the environment for a fetch. The rest is that of the launcher.
+fn of_user() -> Vec<(OsString, OsString)> {
+    [("GIT_TERMINAL_PROMPT", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("LC_ALL", "C.UTF-8")]
+        .map(|(name, value)| (name.into(), value.into()))
+        .to_vec()
 }
 
 /// Returns the environment. Only there can git take a setting of any name.

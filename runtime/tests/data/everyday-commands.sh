@@ -448,17 +448,6 @@ valgrind --leak-check=full ./a.out arg
 
 gdb --version; vim --version | head -1
 
-run() { echo "+ $*"; "$@"; }
-run cargo fmt --all
-run cargo test --workspace
-
-check() {
-  local name=$1; shift
-  if "$@" >/dev/null 2>&1; then echo "ok $name"; else echo "not ok $name"; fi
-}
-check version node --version
-check build npm run build
-
 total=0
 for f in src/*.rs; do
   n=$(wc -l < "$f")
@@ -680,8 +669,6 @@ conda run -n env pytest -q
 local_ip=$(hostname -I | cut -d' ' -f1); echo "$local_ip"
 
 declare -f log >/dev/null || log() { echo "$*"; }
-
-retry() { local n=0; until "$@"; do n=$((n+1)); [ "$n" -ge 3 ] && return 1; sleep 1; done; }; retry npm ci
 
 x=5; y=x+2; echo $((y))
 

@@ -144,7 +144,7 @@ async fn i9_an_agent_says_how_long_those_are_kept_that_it_starts_also_after_a_re
         let events = log.into_iter().map(|record| sooner(record.event)).collect();
         let guard = Guard::Create(Ownership::Waiting);
         let reserve = Reserve::Leave;
-        let append = Append { run: made, events, guard, reserve, outbox: Vec::new() };
+        let append = Append { run: made, events, guard, reserve, outbox: Vec::new(), bundle: None };
         store.append(vec![append]).await.unwrap();
     }
     store.close().await;

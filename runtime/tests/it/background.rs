@@ -519,7 +519,7 @@ async fn an_end_whose_parent_has_ended_goes_to_the_one_above_it() {
             }));
         }
         let (events, guard, reserve) = (events.into(), Guard::Create(then), Reserve::Leave);
-        let append = Append { run: made, events, guard, reserve, outbox: Vec::new() };
+        let append = Append { run: made, events, guard, reserve, outbox: Vec::new(), bundle: None };
         store.append(vec![append]).await.unwrap();
     }
     store.close().await;

@@ -4,7 +4,7 @@ use crate::bench::{Bench, eventually, within};
 use posse::protocol::{CancelScope, Event, Outcome};
 use posse::store::{Filter, StoreError};
 use posse::{Error, RuntimeConfig};
-use posse_testkit::{Gate, Reply, Script};
+use posse_testkit::{Gate, Reply, Script, skipped};
 use serde_json::json;
 use std::fs::File;
 use std::io::Write;
@@ -48,16 +48,6 @@ async fn a_full_disk_pauses_runs_refuses_new_ones_and_lets_them_be_cancelled() {
     }
     assert!(ended.status.success(), "{:?}\n{output}\n{errors}", ended.status);
     assert!(output.contains("1 passed"), "{output}");
-}
-
-/// Tells `./test` what is not tested here, which it repeats at its end.
-#[allow(clippy::print_stdout, clippy::disallowed_methods)]
-fn skipped(what: &str) {
-    println!("SKIPPED: {what}");
-    if let Some(list) = std::env::var_os("POSSE_TEST_SKIPPED") {
-        let mut list = File::options().create(true).append(true).open(list).unwrap();
-        writeln!(list, "{what}").unwrap();
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -324,3 +324,51 @@ async fn a_path_behind_a_missing_folder_leads_nowhere_else() {
     assert!(place.work().join("kept").exists(), "{results:?}");
     assert!(place.work().join("new/kept").exists(), "{results:?}");
 }
+
+/// A worker without a tool of the run gives it back to the queue and says so; a worker with it executes the run.
+#[tokio::test]
+async fn a_worker_without_a_tool_leaves_the_run_to_others() {
+    let on_a_machine = |config: &mut RuntimeConfig, labels: &[&str]| {
+        config.scheduling.worker.host = "one".to_owned();
+        config.scheduling.worker.stays = true;
+        config.scheduling.worker.labels = labels.iter().map(|it| (*it).to_owned()).collect();
+    };
+    let place = Place::new(&[deploy("here")], |config| on_a_machine(config, &[])).await;
+    let needs = "later".to_owned();
+    let agent = "general-purpose".parse().unwrap();
+    let spec = RunSpec { needs, ..RunSpec::new(agent, "go", place.work()) };
+    let run = place.runtime.start(spec).await.unwrap();
+    let keys = Keys::default()
+        .with("ANTHROPIC_API_KEY", "test")
+        .with("ANTHROPIC_BASE_URL", place._fake.url());
+    let worker = |is_with_tools: bool| {
+        let mut builder = Runtime::builder(place.folder.path().join("runs.db"))
+            .keys(keys.clone())
+            .default_model("anthropic/claude-sonnet-4-5");
+        if is_with_tools {
+            let count = ToolSpec::new("count", "Counts", Effect::Read, json!({"type": "object"}));
+            let count = Count(count.about(About::Tree("folder".into())));
+            builder = builder.tool(SaveNote::new()).tool(Deploy::new()).tool(count);
+        }
+        builder.with(|config| on_a_machine(config, &["later"])).open()
+    };
+    let without = worker(false).await.unwrap();
+    let row = async || without.find(&run.id().to_string()).await.unwrap();
+    eventually(async || {
+        let row = row().await;
+        row.work.epoch > 0 && row.work.owner.is_none()
+    })
+    .await;
+    // Others hear of a worker when it renews its lease.
+    eventually(async || {
+        let why = without.why_nobody_takes(&row().await).await.unwrap();
+        why.is_some_and(|why| why.contains("has the tools") && why.contains("deploy"))
+    })
+    .await;
+    let with = worker(true).await.unwrap();
+    assert!(within(run.outcome()).await.unwrap().is_completed());
+    assert_eq!(without.why_nobody_takes(&row().await).await.unwrap(), None);
+    for runtime in [with, without] {
+        runtime.shutdown().await;
+    }
+}

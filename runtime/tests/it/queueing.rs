@@ -353,7 +353,14 @@ async fn a_new_process_finds_a_long_line_and_serves_its_sessions_in_turn() {
         let message = Event::MessageReceived(MessageReceived::user(text));
         let events = [Event::from(started), message].into();
         let guard = Guard::Create(Ownership::Queued);
-        Append { run: RunId::new(), events, guard, reserve: Reserve::Leave, outbox: Vec::new() }
+        Append {
+            run: RunId::new(),
+            events,
+            guard,
+            reserve: Reserve::Leave,
+            outbox: Vec::new(),
+            bundle: None,
+        }
     };
     let crowd = (0..1_200).map(|_| made(Some(template.id()), "crowd")).collect();
     store.append(crowd).await.unwrap();

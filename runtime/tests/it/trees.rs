@@ -32,7 +32,7 @@ async fn as_if_it_had_died(bench: &mut Bench, kept: impl Fn(&Event) -> bool) {
         let guard = Guard::Create(Ownership::Queued);
         let reserve = Reserve::Leave;
         store
-            .append(vec![Append { run, events, guard, reserve, outbox: Vec::new() }])
+            .append(vec![Append { run, events, guard, reserve, outbox: Vec::new(), bundle: None }])
             .await
             .unwrap();
     }
@@ -291,7 +291,7 @@ async fn i5_a_run_that_is_nowhere_is_not_announced_and_whoever_waits_for_it_can_
     bench.use_another_database();
     let store = bench.open_store().await;
     let (guard, reserve) = (Guard::Create(Ownership::Waiting), Reserve::Leave);
-    let append = Append { run, events, guard, reserve, outbox: Vec::new() };
+    let append = Append { run, events, guard, reserve, outbox: Vec::new(), bundle: None };
     store.append(vec![append]).await.unwrap();
     store.close().await;
     bench.reopen().await;

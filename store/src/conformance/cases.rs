@@ -24,7 +24,13 @@ macro_rules! conformance_cases {
             copies:
                 a_copy_of_a_run_is_the_same_run
                 a_copy_takes_no_key_of_another_run
+                a_tree_is_copied_whole_or_not_at_all
                 a_run_without_its_log_is_copied_with_its_costs;
+            bundles:
+                a_bundle_is_stored_with_its_step
+                a_run_begins_with_a_bundle
+                a_bundle_is_removed_with_its_log
+                a_copy_of_a_run_has_its_bundle;
             ownership:
                 an_owner_needs_its_epoch
                 a_stale_owner_is_refused

@@ -1,8 +1,9 @@
 //! Copies of runs for another store.
 
 use super::sample::*;
+use super::trees::bear;
 use super::{Subject, Verdict, ensure, ensure_refused};
-use crate::{Brought, Filter, Ownership, RunRow, StoreError};
+use crate::{Binding, Brought, Filter, Ownership, RunRow, StoreError, transfer};
 use posse_protocol::{Purpose, Seq};
 
 pub(super) async fn a_copy_of_a_run_is_the_same_run(subject: &dyn Subject) -> Verdict {
@@ -31,6 +32,26 @@ pub(super) async fn a_copy_of_a_run_is_the_same_run(subject: &dyn Subject) -> Ve
     ensure!(claimed.as_ref().is_some_and(|it| it.epoch == 2), "claimed {claimed:?}");
     append(to, step(run, 2, vec![finished()], Ownership::Waiting)).await?;
     ensure_refused!(to.bring(copy).await, StoreError::Exists(_));
+    Ok(())
+}
+
+pub(super) async fn a_tree_is_copied_whole_or_not_at_all(subject: &dyn Subject) -> Verdict {
+    let (from, to) = (subject.open("tree-from").await, subject.open("tree-to").await);
+    let (from, to) = (&*from, &*to);
+    let other = create(from, "/w", Ownership::Waiting).await?;
+    let root = create(from, "/w", Ownership::Mine).await?;
+    let child = bear(from, &[root]).await?;
+    append(from, step(root, 1, Vec::new(), Ownership::Queued)).await?;
+    let binding = Binding::To("a".to_owned());
+    let done = transfer(from, to, &binding, |_| {}).await?;
+    ensure!((done.copied, done.present) == (1, 0), "copied {done:?}");
+    let is_why = matches!(&done.left[..], [(run, StoreError::NotOwner(_))] if *run == child);
+    ensure!(is_why, "left {:?}", done.left);
+    let there = to.list(&Filter::default()).await?;
+    ensure!(there.iter().all(|row| row.id == other), "a part of a tree was copied: {there:?}");
+    append(from, step(child, 1, Vec::new(), Ownership::Queued)).await?;
+    let done = transfer(from, to, &binding, |_| {}).await?;
+    ensure!((done.copied, done.present, done.left.len()) == (2, 1, 0), "copied {done:?}");
     Ok(())
 }
 

@@ -145,6 +145,7 @@ pub(super) fn creation(workspace: &str, then: Ownership) -> Result<Append, Fault
         guard: Guard::Create(then),
         reserve: Reserve::Leave,
         outbox: Vec::new(),
+        bundle: None,
     })
 }
 
@@ -182,7 +183,14 @@ pub(super) async fn create_many(
 /// Returns an append by the owner of `run`.
 pub(super) fn step(run: RunId, epoch: u64, events: Vec<Event>, then: Ownership) -> Append {
     let guard = Guard::Owner { epoch, last: None, then };
-    Append { run, events: events.into(), guard, reserve: Reserve::Leave, outbox: Vec::new() }
+    Append {
+        run,
+        events: events.into(),
+        guard,
+        reserve: Reserve::Leave,
+        outbox: Vec::new(),
+        bundle: None,
+    }
 }
 
 /// Appends to one run and returns the result.

@@ -2,9 +2,10 @@
 
 use super::SOON;
 use crate::{Store, StoreError};
+use parking_lot::{Mutex, MutexGuard};
 use posse_protocol::WorkerId;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 
 /// Workers of this process, each with its own executor. When a worker is killed, it loses its
@@ -59,6 +60,6 @@ impl Workers {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<WorkerId, Executor>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -1,6 +1,7 @@
 //! Converts rows of the tables to and from types.
 
 use super::cells::{Bind, Cells, maybe_number, number, small, to_sql};
+use crate::bundle::BundleRow;
 use crate::chain::{StoredEvent, Tail};
 use crate::queue::Queued;
 use crate::row::{
@@ -47,7 +48,7 @@ pub(crate) fn bind_run<B: Bind>(query: B, row: &RunRow) -> B {
         .number(i64::from(row.family.expects))
         .number(i64::from(row.family.gathers))
         .number(to_sql(row.family.gathered_at))
-        // 1 for a requested pause, 2 for an interruption. An older build reads both as a pause.
+        // 1 for a requested pause, 2 for an interruption.
         .number(i64::from(row.state.paused) + i64::from(row.state.interrupted))
         .number(to_sql(row.state.finished_at))
         .text(if row.state.cleanup.is_keep() { "keep" } else { "delete" })
@@ -114,7 +115,7 @@ fn bind_calling<B: Bind>(query: B, row: &RunRow) -> B {
 /// Returns the value of the column `drawn`.
 fn drawn(row: &RunRow) -> Option<String> {
     row.funds.drawn.map(|drawn| {
-        let check = Some(check(row.id, &drawn, &row.funds.held));
+        let check = check(row.id, &drawn, &row.funds.held);
         written(&Account { drawn, held: row.funds.held, check })
     })
 }
@@ -130,7 +131,6 @@ pub(crate) fn bind_call<B: Bind>(query: B, call: ModelCall) -> B {
         .text(call.label)
         .text(purpose_word(call.purpose))
         .text(call.ending)
-        .number(to_sql(call.calls))
         .number(to_sql(call.usage.input_tokens))
         .number(to_sql(call.usage.cache_read_tokens))
         .number(to_sql(call.usage.cache_write_tokens))
@@ -160,9 +160,8 @@ struct Account {
     #[serde(default)]
     held: Amount,
     /// A hash over the other fields. They depend on the logs of many runs, so no single log can
-    /// show that they were changed. Rows of earlier versions have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    check: Option<String>,
+    /// show that they were changed.
+    check: String,
 }
 
 fn check(run: RunId, drawn: &Amount, held: &Amount) -> String {
@@ -172,12 +171,10 @@ fn check(run: RunId, drawn: &Amount, held: &Amount) -> String {
 
 fn account(run: RunId, text: &str) -> Result<Account, Error> {
     let account: Account = read(text)?;
-    match &account.check {
-        Some(found) if *found != check(run, &account.drawn, &account.held) => {
-            Err(Error::Decode("what was drawn of its budget was changed".into()))
-        }
-        _ => Ok(account),
+    if account.check != check(run, &account.drawn, &account.held) {
+        return Err(Error::Decode("what was drawn of its budget was changed".into()));
     }
+    Ok(account)
 }
 
 /// Serializes a value as JSON, which the engine does not interpret.
@@ -338,6 +335,16 @@ pub(crate) fn event_row(run: RunId, row: &impl Cells) -> Option<StoredEvent> {
         })
     };
     decode().ok()
+}
+
+/// Binds the values of [`crate::sql::BUNDLE_INSERT`].
+pub(crate) fn bind_bundle<B: Bind>(query: B, run: RunId, row: BundleRow) -> B {
+    query.text(run.to_string()).number(to_sql(row.part)).text(row.body).text(row.hash)
+}
+
+/// Decodes a row of a bundle.
+pub(crate) fn bundle_row(row: &impl Cells) -> Result<BundleRow, Error> {
+    Ok(BundleRow { part: number(row, 0)?, body: row.text(1)?, hash: row.text(2)? })
 }
 
 /// Decodes the end of a log, and the damage if it is known to be damaged.

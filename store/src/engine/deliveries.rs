@@ -140,9 +140,7 @@ fn decode(row: &impl Cells) -> Result<Delivery, Error> {
         note: row.text(10)?,
         damaged: None,
     };
-    let seal = row.text(11)?;
-    // Deliveries of an earlier version have no seal until they change.
-    if !seal.is_empty() && seal != delivery.seal() {
+    if row.text(11)? != delivery.seal() {
         delivery.damaged = Some("what is stored of it was changed".to_owned());
     }
     Ok(delivery)

@@ -1,9 +1,9 @@
 //! Notifies watchers in this process.
 
 use super::recent::{MOST_BYTES, Recent, Stored};
+use parking_lot::{Mutex, MutexGuard};
 use posse_protocol::{Record, RunId, Seq};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// Tells watchers in this process where logs end, and that runs may have become claimable.
@@ -142,8 +142,7 @@ impl Hub {
     }
 
     fn lock(&self) -> MutexGuard<'_, Tails> {
-        // No code panics while it holds the lock. Even if it did, the map would be valid.
-        self.tails.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tails.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a worker says about itself.
 
 use crate::worker::WorkerAbout;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// What this worker says about itself, in memory. Its next renewal writes it.
 #[derive(Default)]
@@ -18,7 +19,7 @@ impl Introduction {
         // It has no maps with other keys than texts, so this does not fail.
         let text = serde_json::to_string(about).unwrap_or_default();
         let said = Introduced { text: text.into(), condition: about.condition().into() };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = said;
+        *self.0.lock() = said;
     }
 
     /// The text for the row of the worker; empty if it has not introduced itself.
@@ -32,7 +33,7 @@ impl Introduction {
     }
 
     fn said(&self) -> Introduced {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

@@ -58,11 +58,12 @@ pub(crate) fn bind_ahead<B: Bind>(
 /// Binds [`sql::queue_by_root`].
 pub(crate) fn bind_of_each_root<B: Bind>(
     make: impl FnOnce(&str) -> B,
+    by: sql::ByRoot,
     workspace: Option<&str>,
     condition: &str,
 ) -> B {
     let shape = sql::Passed { workspace: workspace.is_some(), ..sql::Passed::default() };
-    let mut of_each = make(&sql::queue_by_root(shape, condition))
+    let mut of_each = make(&sql::queue_by_root(by, shape, condition))
         .number(i64::from(ROOTS))
         .number(i64::from(SCHEMA_VERSION));
     if let Some(workspace) = workspace {

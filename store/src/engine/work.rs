@@ -86,7 +86,14 @@ impl Work {
             let guard = Guard::Owner { epoch: claimed.epoch, last: None, then: Ownership::Queued };
             let run = claimed.row.id;
             let events = Arc::new([]);
-            let append = Append { run, events, guard, reserve: Reserve::Use, outbox: Vec::new() };
+            let append = Append {
+                run,
+                events,
+                guard,
+                reserve: Reserve::Use,
+                outbox: Vec::new(),
+                bundle: None,
+            };
             (vec![Draft { append, bodies: Vec::new() }], oneshot::channel().0)
         };
         Work { appends: claimed.into_iter().map(give_back).collect(), ..Work::default() }

@@ -1,8 +1,8 @@
 //! Notifies the watchers of one worker.
 
+use parking_lot::{Mutex, MutexGuard};
 use posse_protocol::{RunId, Seq};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 #[derive(Default)]
@@ -61,6 +61,6 @@ impl Hub {
     }
 
     fn lock(&self) -> MutexGuard<'_, Watchers> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

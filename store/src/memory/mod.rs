@@ -11,18 +11,19 @@ mod state;
 
 use crate::transaction::{Changes, Stamp};
 use crate::{
-    Append, Appended, Brought, Claimed, Claims, Clock, Delivery, DeliveryFilter, DeliveryState,
-    Draft, Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look, MachineClock, Outbox, Queue,
-    Revival, RunCopy, RunRow, Scrub, Settled, Settlement, Spending, SpendingQuery, Store,
-    StoreError, StoredEvent, Tail, Wanted, Worker, WorkerAbout, check_log,
+    Append, Appended, Brought, Bundle, Claimed, Claims, Clock, Delivery, DeliveryFilter,
+    DeliveryState, Draft, Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look, MachineClock,
+    Outbox, Queue, Revival, RunCopy, RunRow, Scrub, Settled, Settlement, Spending, SpendingQuery,
+    Store, StoreError, StoredEvent, Tail, Wanted, Worker, WorkerAbout, check_log,
 };
 use async_trait::async_trait;
 use hub::Hub;
+use parking_lot::{Mutex, MutexGuard};
 use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq, WorkerId};
 use state::State;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -73,7 +74,7 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 
@@ -228,6 +229,10 @@ impl Logs for MemoryStore {
         Ok(brought)
     }
 
+    async fn bundle(&self, run: RunId) -> Result<Option<Bundle>, StoreError> {
+        Ok(self.look()?.bundles.get(&run).map(|bundle| Bundle::clone(bundle)))
+    }
+
     fn watch(&self, run: RunId) -> watch::Receiver<Seq> {
         self.hub.watch(run)
     }
@@ -237,6 +242,7 @@ impl Logs for MemoryStore {
         let mut changes = Changes::default();
         changes.erase(&mut state.rows, run, last)?;
         state.events.remove(&run);
+        state.bundles.remove(&run);
         state.store(changes);
         Ok(())
     }

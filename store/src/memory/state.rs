@@ -3,7 +3,7 @@
 use super::hub::Hub;
 use super::is_known;
 use crate::transaction::{Changes, Loading, Rows};
-use crate::{Delivery, Draft, ModelCall, RunRow, StoredEvent, WorkerAbout};
+use crate::{Bundle, Delivery, Draft, ModelCall, RunRow, StoredEvent, WorkerAbout};
 use posse_protocol::{RunId, Seq, WorkerId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ pub(super) struct State {
     /// In the order in which they were settled.
     pub(super) calls: Vec<ModelCall>,
     pub(super) deliveries: BTreeMap<String, Delivery>,
+    pub(super) bundles: HashMap<RunId, Arc<Bundle>>,
     pub(super) keys: HashMap<String, RunId>,
     /// The end of the lease of each worker; `None` for a worker that died.
     workers: HashMap<WorkerId, Option<u64>>,
@@ -37,7 +38,7 @@ impl State {
         rows.filter(|row| row.work.runnable && row.work.owner.is_none() && !row.state.paused)
     }
 
-    /// Those of them that this version may execute, and those that `owner` owns.
+    /// Returns the runs that a worker can claim: runs that this version can execute and nobody owns, or `owner` owns.
     pub(super) fn claimable(&self, owner: Option<WorkerId>) -> impl Iterator<Item = &RunRow> {
         let rows = self.rows.values().map(|row| &**row);
         let is_free = move |row: &&RunRow| row.work.owner.is_none_or(|it| Some(it) == owner);
@@ -60,6 +61,7 @@ impl State {
             self.events.entry(event.run).or_default().push(event);
         }
         self.calls.extend(changes.calls);
+        self.bundles.extend(changes.bundles);
         for delivery in changes.deliveries {
             self.deliveries.entry(delivery.id.clone()).or_insert(delivery);
         }

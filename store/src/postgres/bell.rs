@@ -10,10 +10,11 @@ use super::message::{Message, Text};
 use super::statements::{self as pg, Begin};
 use crate::engine::{Bind, Cells, Hub, bind_ids, number};
 use crate::sql;
+use parking_lot::Mutex;
 use posse_protocol::{RunId, Seq, WorkerId};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -52,7 +53,7 @@ impl Bell {
         if tails.is_empty() && !ready {
             return;
         }
-        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut news = self.news.lock();
         news.ready |= ready;
         news.runs.extend(tails.iter().map(|(run, _)| *run));
         if news.runs.len() > NAMED {
@@ -63,7 +64,7 @@ impl Bell {
     }
 
     fn take(&self) -> News {
-        std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.news.lock())
     }
 }
 

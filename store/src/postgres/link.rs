@@ -52,10 +52,31 @@ impl DatabaseName {
         Trouble::Refused(self.unusable(error.to_string()))
     }
 
+    /// The error for a server that cannot be verified.
+    fn unproven(&self, reason: &str) -> Trouble {
+        let reason = match reason.contains("does not support TLS") {
+            true => {
+                "the server is not on this machine and does not support TLS; turn it on there, or \
+                     say in the options that the server may be unverified"
+                    .to_owned()
+            }
+            false => format!(
+                "the server does not prove that it is the right one ({reason}); name the file of its \
+                 authority with `sslrootcert=` in the address, or say in the options that the server \
+                 may be unverified"
+            ),
+        };
+        Trouble::Refused(self.unusable(reason))
+    }
+
     fn trouble(&self, error: Error) -> Trouble {
         let database = match error {
             Error::Database(error) => error,
             Error::PoolClosed => return Trouble::Refused(StoreError::Closed),
+            Error::Tls(error) => return self.unproven(&error.to_string()),
+            Error::Io(error) if is_about_proof(&error) => {
+                return self.unproven(&error.to_string());
+            }
             Error::Io(error) => return Trouble::Lost(error.to_string()),
             Error::Protocol(reason) => return Trouble::Lost(reason),
             Error::PoolTimedOut => {
@@ -77,9 +98,18 @@ impl DatabaseName {
                 Trouble::Refused(StoreError::Corrupt { path: self.0.to_string(), reason })
             }
             code if code.starts_with("08") => Trouble::Lost(reason),
+            // A value that the server cannot represent, or that exceeds one of its limits.
+            code if code.starts_with("22") || code.starts_with("54") => {
+                Trouble::Refused(StoreError::Unstorable { path: self.0.to_string(), reason })
+            }
             _ => Trouble::Refused(self.unusable(reason)),
         }
     }
+}
+
+/// True if the certificate of the server is not accepted. Trying again would not help.
+fn is_about_proof(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::InvalidData && error.to_string().contains("certificate")
 }
 
 /// A connection that is replaced when it is lost.

@@ -1,14 +1,11 @@
 //! Creates or migrates the schema on a server.
 
-use super::link::{DatabaseName, Link, Replies, Trouble};
+use super::link::{Link, Replies, Trouble};
 use super::message::{Message, Text};
 use super::statements;
-use crate::StoreError;
 use crate::engine::{Bind, Cells};
-use crate::sql::{MIGRATIONS, WHOLE};
-
-/// The first schema version on PostgreSQL. There are no databases of earlier versions.
-const FIRST: usize = 6;
+use crate::sql::{COUNTS, SCHEMA, Schema};
+use crate::{DatabaseStatus, StoreError};
 
 /// Text is ordered by its bytes, as everywhere in Posse.
 const TEXT: (&str, &str) = (" TEXT", " TEXT COLLATE \"C\"");
@@ -52,11 +49,15 @@ const ENGINE: &str = "
     ALTER TABLE events SET (autovacuum_vacuum_insert_scale_factor = 0.05);
 ";
 
-/// Creates or migrates the tables of `schema`, if needed.
-pub(super) async fn prepare(link: &mut Link, schema: &str) -> Result<(), StoreError> {
-    let known = MIGRATIONS.len() as i64;
-    let found = version(link, schema).await?;
-    check(found, known, link.place())?;
+/// Gives the database the tables of `schema`, in the namespace `name`.
+pub(super) async fn prepare(
+    link: &mut Link,
+    name: &str,
+    schema: &Schema,
+) -> Result<(), StoreError> {
+    let known = schema.version();
+    let found = version(link, name).await?;
+    schema.check(found, &link.place().0)?;
     if found == known {
         return Ok(());
     }
@@ -65,27 +66,21 @@ pub(super) async fn prepare(link: &mut Link, schema: &str) -> Result<(), StoreEr
     begin.say("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
     begin.say(&statements::migrating());
     send(link, begin).await?;
-    let found = version(link, schema).await?;
+    let found = version(link, name).await?;
     let mut change = Message::default();
-    let is_refused = check(found, known, link.place()).err();
+    let is_refused = schema.check(found, &link.place().0).err();
     if is_refused.is_some() || found == known {
         change.say("ROLLBACK");
         send(link, change).await?;
         return is_refused.map_or(Ok(()), Err);
     }
-    change.say(&format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\""));
-    change.say(&format!("SET LOCAL search_path = \"{schema}\""));
-    // A new database gets the whole schema at once, an old one each migration.
-    match found {
-        0 => {
-            change.say(&WHOLE.replace(TEXT.0, TEXT.1));
-            change.say(ENGINE);
-        }
-        _ => {
-            for step in MIGRATIONS.iter().skip(found as usize) {
-                change.say(&step.replace(TEXT.0, TEXT.1));
-            }
-        }
+    change.say(&format!("CREATE SCHEMA IF NOT EXISTS \"{name}\""));
+    change.say(&format!("SET LOCAL search_path = \"{name}\""));
+    for step in schema.steps(found) {
+        change.say(&step.replace(TEXT.0, TEXT.1));
+    }
+    if found == 0 {
+        change.say(ENGINE);
     }
     change.add(Text::new("UPDATE marks SET number = $1 WHERE name = 'schema'").number(known));
     change.say("COMMIT");
@@ -93,7 +88,49 @@ pub(super) async fn prepare(link: &mut Link, schema: &str) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Returns the version of the tables, or 0 if there are none.
+/// Returns facts about the tables of `schema`, and leaves them as they are.
+pub(super) async fn status(link: &mut Link, schema: &str) -> Result<DatabaseStatus, StoreError> {
+    let strange = |link: &Link| link.place().unusable("its size cannot be read");
+    let found = version(link, schema).await?;
+    let mut look = Message::default();
+    let engine = look.say("SELECT current_setting('server_version')");
+    let bytes = look.add(
+        Text::new(
+            "SELECT CAST(COALESCE(SUM(pg_total_relation_size(pg_class.oid)), 0) AS BIGINT) \
+             FROM pg_class JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace \
+             WHERE pg_namespace.nspname = $1 AND pg_class.relkind = 'r'",
+        )
+        .text(schema.to_owned()),
+    );
+    let replies = send(link, look).await?;
+    let row = |at: usize| replies.rows(at).first().ok_or_else(|| strange(link));
+    let version = row(engine)?.text(0).map_err(|_| strange(link))?;
+    let mut status = DatabaseStatus {
+        engine: format!("PostgreSQL {version}"),
+        schema: found,
+        oldest: SCHEMA.first,
+        known: SCHEMA.version(),
+        bytes: row(bytes)?.integer(0).map_err(|_| strange(link))? as u64,
+        ..DatabaseStatus::default()
+    };
+    if found > 0 {
+        let mut count = Message::default();
+        count.say("BEGIN READ ONLY");
+        count.say(&format!("SET LOCAL search_path = \"{schema}\""));
+        let counts = count.say(COUNTS);
+        count.say("COMMIT");
+        let replies = send(link, count).await?;
+        let number = |column: usize| {
+            let row = replies.rows(counts).first();
+            row.and_then(|row| row.integer(column).ok()).ok_or_else(|| strange(link))
+        };
+        (status.runs, status.unfinished) = (number(0)? as u64, number(1)? as u64);
+    }
+    Ok(status)
+}
+
+/// Returns the version of the tables, or 0 if there are none. Refuses a database that cannot store
+/// every text.
 async fn version(link: &mut Link, schema: &str) -> Result<i64, StoreError> {
     let mut look = Message::default();
     // Query the catalog tables, because a session may cache outdated names.
@@ -103,7 +140,20 @@ async fn version(link: &mut Link, schema: &str) -> Result<i64, StoreError> {
          WHERE pg_namespace.nspname = $1 AND pg_class.relname = 'marks'",
     );
     let there = look.add(there.text(schema.to_owned()));
-    if send(link, look).await?.rows(there).is_empty() {
+    let encoding = look.say("SELECT current_setting('server_encoding')");
+    let replies = send(link, look).await?;
+    let encoding = replies.rows(encoding).first().and_then(|row| row.text(0).ok());
+    match encoding.as_deref() {
+        Some("UTF8") => {}
+        other => {
+            let other = other.unwrap_or("unknown");
+            let reason = format!(
+                "its encoding is {other}, which does not have all characters; create it with ENCODING 'UTF8'"
+            );
+            return Err(link.place().unusable(reason));
+        }
+    }
+    if replies.rows(there).is_empty() {
         return Ok(0);
     }
     let mut read = Message::default();
@@ -113,23 +163,13 @@ async fn version(link: &mut Link, schema: &str) -> Result<i64, StoreError> {
     number.ok_or_else(|| link.place().unusable("what version its schema is cannot be read"))
 }
 
-/// Fails for a schema of a newer version, and for a version that never existed.
-fn check(found: i64, known: i64, place: &DatabaseName) -> Result<(), StoreError> {
-    match found {
-        found if found > known => {
-            Err(StoreError::NewerDatabase { path: place.0.to_string(), found, known })
-        }
-        found if found != 0 && found < FIRST as i64 => {
-            Err(place
-                .unusable(format!("its schema has the version {found}, which there never was")))
-        }
-        _ => Ok(()),
-    }
-}
-
 async fn send(link: &mut Link, message: Message) -> Result<Replies, StoreError> {
     link.send(message).await.map_err(|trouble| match trouble {
         Trouble::Refused(error) => error,
         Trouble::Lost(reason) | Trouble::Again(reason) => link.place().unusable(reason),
     })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

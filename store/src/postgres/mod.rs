@@ -8,8 +8,11 @@ mod link;
 mod message;
 mod migrate;
 mod options;
+#[cfg(test)]
+mod plans;
 mod queue;
 mod reader;
+mod removal;
 mod statements;
 mod transactor;
 mod writer;
@@ -20,9 +23,9 @@ use crate::append::Draft;
 use crate::delivery::{Delivery, DeliveryFilter, Outbox, Revival, Settled, Settlement};
 use crate::engine::{Change, Changed, Hub, Introduction, Lease, Reply, Request, listed};
 use crate::{
-    Append, Appended, Brought, Claimed, Claims, Filter, Flaw, Inspection, LedgerRow, Leftovers,
-    Logs, Look, Queue, RunCopy, RunRow, Scrub, Spending, SpendingQuery, Store, StoreError,
-    StoredEvent, Wanted, Worker, WorkerAbout, sql,
+    Append, Appended, Brought, Bundle, Claimed, Claims, DatabaseStatus, Filter, Flaw, Inspection,
+    LedgerRow, Leftovers, Logs, Look, Queue, RunCopy, RunRow, Scrub, Spending, SpendingQuery,
+    Store, StoreError, StoredEvent, Wanted, Worker, WorkerAbout, sql,
 };
 use async_trait::async_trait;
 use bell::Outside;
@@ -71,8 +74,8 @@ impl PostgresStore {
     /// Opens the database, and creates its tables if there are none.
     ///
     /// # Errors
-    /// When the server cannot be reached or cannot be verified, or when a newer version created the
-    /// tables. They are left unchanged then.
+    /// When the server cannot be reached or cannot be verified, or when a newer or a development
+    /// version created the tables. They are left unchanged then.
     pub async fn open(options: PostgresOptions) -> Result<Self, StoreError> {
         let worker = WorkerId::new();
         // Other workers look for sessions with this name when this worker is silent.
@@ -82,7 +85,7 @@ impl PostgresStore {
         let place = DatabaseName(options::place(&connect).into());
         let begin = Arc::new(Begin::of(&options.schema));
         let mut link = Link::new(connect.clone(), place.clone());
-        migrate::prepare(&mut link, &options.schema).await?;
+        migrate::prepare(&mut link, &options.schema, &sql::SCHEMA).await?;
         let presence = Arc::new(Presence {
             worker,
             clock: options.clock.clone(),
@@ -127,6 +130,19 @@ impl PostgresStore {
         let reader = Reader { pool, place, begin, presence, requests: requests.clone(), freed };
         let reader = Arc::new(reader);
         Ok(PostgresStore { requests, reader, hub, tasks, closing, scrub: options.scrub })
+    }
+
+    /// Returns facts about the database, and leaves it as it is.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or cannot be verified.
+    pub async fn status(options: &PostgresOptions) -> Result<DatabaseStatus, StoreError> {
+        let connect = options.connect("posse")?;
+        let place = DatabaseName(options::place(&connect).into());
+        let mut link = Link::new(connect, place);
+        let status = migrate::status(&mut link, &options.schema).await;
+        link.close().await;
+        status
     }
 
     /// Lets the reader do `work` in a task. It continues even if its caller is not polled for a
@@ -208,12 +224,20 @@ impl Logs for PostgresStore {
         self.ask(|reply| Request::Bring { copy, reply }).await
     }
 
+    async fn bundle(&self, run: RunId) -> Result<Option<Bundle>, StoreError> {
+        self.look(move |reader| async move { reader.bundle(run).await }).await
+    }
+
     fn watch(&self, run: RunId) -> watch::Receiver<Seq> {
         self.hub.watch(run)
     }
 
     async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError> {
-        self.ask(|reply| Request::Erase { run, last, reply }).await
+        self.ask(|reply| Request::Erase { run, last, reply }).await?;
+        match last.0 > removal::AT_ONCE {
+            true => self.look(|reader| async move { reader.remove_marked().await }).await,
+            false => Ok(()),
+        }
     }
 
     async fn now(&self) -> Result<u64, StoreError> {
@@ -290,7 +314,12 @@ impl Inspection for PostgresStore {
     }
 
     async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
-        self.look(move |reader| async move { reader.leftovers(wanted).await }).await
+        self.look(move |reader| async move {
+            // What a process left that died while it removed a log.
+            reader.remove_marked().await?;
+            reader.leftovers(wanted).await
+        })
+        .await
     }
 
     async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError> {

@@ -60,7 +60,8 @@ impl Reader {
         match look {
             Look::Ahead { workspace } if more => {
                 let known: HashSet<RunId> = runs.iter().map(|run| run.id).collect();
-                let others = bind_of_each_root(Text::new, workspace.as_deref(), &condition);
+                let (by, workspace) = (sql::ByRoot::LateralJoin, workspace.as_deref());
+                let others = bind_of_each_root(Text::new, by, workspace, &condition);
                 let others = self.waiting(others.finish()).await?;
                 runs.extend(others.into_iter().filter(|run| !known.contains(&run.id)));
                 seen.cut = cut(&runs);

@@ -7,12 +7,12 @@ use super::statements::{self as pg, Begin};
 use super::transactor::Presence;
 use crate::engine::{
     Bind, Cells, FOUND, LIST, Request, as_they_stand, bind_leftovers, bind_selection,
-    bind_spending, delivery_row, ending, event_row, follow, found, introduced, is_a_piece,
-    is_erased, ledger_row, listing, name_days, number, spending_row, tail_row, to_sql,
+    bind_spending, bundle_row, delivery_row, ending, event_row, follow, found, introduced,
+    is_a_piece, is_erased, ledger_row, listing, name_days, number, spending_row, tail_row, to_sql,
 };
 use crate::{
-    Delivery, DeliveryFilter, Filter, Flaw, LedgerRow, Leftovers, RunRow, Spending, SpendingQuery,
-    StoreError, StoredEvent, Worker, chain, selection, sql,
+    Bundle, Delivery, DeliveryFilter, Filter, Flaw, LedgerRow, Leftovers, RunRow, Spending,
+    SpendingQuery, StoreError, StoredEvent, Worker, chain, selection, sql,
 };
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use sqlx::postgres::PgPool;
@@ -35,7 +35,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Executes `statements` in one snapshot. Their rows are in this order.
-    async fn ask(&self, statements: &[String]) -> Result<Asked, StoreError> {
+    pub(super) async fn ask(&self, statements: &[String]) -> Result<Asked, StoreError> {
         let message = || {
             let mut message = Message::default();
             message.begin(&self.begin.reading, Begin::READING);
@@ -96,15 +96,26 @@ impl Reader {
         Ok((chain::check(run, after, limit, &tail, events), known))
     }
 
-    /// Returns events as they are stored.
+    /// Returns events as they are stored. An erased run has none, even if some are not deleted yet.
     pub(super) async fn stored(
         &self,
         run: RunId,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Option<StoredEvent>>, StoreError> {
-        let asked = self.ask(&[events(run, after.next().0, limit)]).await?;
-        Ok(asked.rows(0).iter().map(|row| event_row(run, row)).collect())
+        let tail = Text::new(sql::TAIL).text(run.to_string()).finish();
+        let asked = self.ask(&[tail, events(run, after.next().0, limit)]).await?;
+        if asked.rows(0).first().is_some_and(is_erased) {
+            return Ok(Vec::new());
+        }
+        Ok(asked.rows(1).iter().map(|row| event_row(run, row)).collect())
+    }
+
+    /// Returns the checked bundle of a run.
+    pub(super) async fn bundle(&self, run: RunId) -> Result<Option<Bundle>, StoreError> {
+        let asked = self.ask(&[Text::new(sql::BUNDLE).text(run.to_string()).finish()]).await?;
+        let rows = asked.rows(0).iter().map(bundle_row).collect::<Result<Vec<_>, _>>();
+        Bundle::read(run, &rows.map_err(|error| self.strange(error))?)
     }
 
     pub(super) async fn now(&self) -> Result<u64, StoreError> {
@@ -217,11 +228,13 @@ impl Reader {
     }
 
     /// Returns damage outside of the logs: changed deliveries, and deliveries about runs that do
-    /// not exist. The server takes care of its indexes.
+    /// not exist, and bundles of such runs. The server takes care of its indexes.
     pub(super) async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {
         let all = DeliveryFilter::default();
         let listed = listing(Text::new(&sql::deliveries(&all)), &all, usize::MAX).finish();
-        let asked = self.ask(&[listed, sql::DELIVERIES_OF_NOBODY.to_owned()]).await?;
+        let of_nobody = [sql::DELIVERIES_OF_NOBODY, sql::BUNDLES_OF_NOBODY].map(str::to_owned);
+        let [deliveries, bundles] = of_nobody;
+        let asked = self.ask(&[listed, deliveries, bundles]).await?;
         let told = |it: &Delivery, reason: &str| Flaw {
             run: Some(it.run).filter(|run| *run != RunId::from_u128(0)),
             reason: format!("the delivery {} to the webhook `{}`: {reason}", it.id, it.hook),
@@ -230,7 +243,8 @@ impl Reader {
         let changed = changed.filter_map(|it| Some(told(&it, it.damaged.as_ref()?)));
         let lost = asked.rows(1).iter().map(delivery_row).filter(|it| it.damaged.is_none());
         let lost = lost.map(|it| told(&it, "the run that it tells of is not there"));
-        Ok(changed.chain(lost).collect())
+        let bundles = asked.rows(2).iter().filter_map(|row| row.text(0).ok());
+        Ok(changed.chain(lost).chain(bundles.map(|run| Flaw::of_bundle(&run))).collect())
     }
 
     /// Returns the first column of a statement without values.
@@ -245,7 +259,7 @@ impl Reader {
 pub(super) struct Asked(Replies);
 
 impl Asked {
-    fn rows(&self, statement: usize) -> &[sqlx::postgres::PgRow] {
+    pub(super) fn rows(&self, statement: usize) -> &[sqlx::postgres::PgRow] {
         self.0.rows(Begin::READING + statement)
     }
 }

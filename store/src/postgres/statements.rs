@@ -80,6 +80,34 @@ pub(super) const UNMARK_THE_DEAD: &str = "DELETE FROM commits \
 pub(super) const UNDER_WAY: &str = "SELECT CASE WHEN given.id > pg_current_xact_id() THEN 'unknown' \
     ELSE pg_xact_status(given.id) END FROM (SELECT CAST($1 AS xid8) AS id) AS given";
 
+/// Marks the events of a run for removal. The number is how far they are removed. Binds: run.
+pub(super) const MARK_ERASED: &str = "INSERT INTO marks (name, number) VALUES ('erased ' || $1, 0)";
+/// Whether events are marked for removal.
+pub(super) const MARKED_ERASED: &str =
+    "SELECT name FROM marks WHERE name >= 'erased ' AND name < 'erased!' LIMIT 1";
+/// Ends the removal of logs that are removed to their last event.
+pub(super) const UNMARK_ERASED: &str = "DELETE FROM marks \
+    WHERE name >= 'erased ' AND name < 'erased!' AND number > 0 AND NOT EXISTS (SELECT id FROM runs \
+    WHERE id = substr(marks.name, 8) AND last_seq > marks.number)";
+
+/// Deletes the next `count` events of a marked run that no other process works on. Returns the number
+/// of such runs: 1 or 0.
+pub(super) fn remove_events(count: u64) -> String {
+    format!(
+        "WITH chosen AS ( \
+             SELECT name, substr(name, 8) AS run, number FROM marks \
+             WHERE name >= 'erased ' AND name < 'erased!' ORDER BY name LIMIT 1 \
+             FOR UPDATE SKIP LOCKED \
+         ), gone AS ( \
+             DELETE FROM events USING chosen WHERE events.run = chosen.run \
+             AND events.seq > chosen.number AND events.seq <= chosen.number + {count} \
+         ), noted AS ( \
+             UPDATE marks SET number = chosen.number + {count} FROM chosen \
+             WHERE marks.name = chosen.name \
+         ) SELECT COUNT(*) FROM chosen"
+    )
+}
+
 /// Returns 1 if the worker had no row, else 0. Binds: id, milliseconds, what it says about itself.
 pub(super) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until, about) \
     VALUES ($1, '', posse_now() + $2, $3) \

@@ -10,13 +10,14 @@ mod deliver;
 
 use super::link::{DatabaseName, Link, Replies, Trouble};
 use super::message::{Message, Text};
+use super::removal;
 use super::statements::{self as pg, Begin};
 use crate::StoreError;
 use crate::clock::Clock;
 use crate::engine::Introduction;
 use crate::engine::{
-    Answers, Bind, Cells, Lease, Work, bind_call, bind_delivery, bind_event, bind_moving, bind_run,
-    run_row,
+    Answers, Bind, Cells, Lease, Work, bind_bundle, bind_call, bind_delivery, bind_event,
+    bind_moving, bind_run, run_row,
 };
 use crate::row::{Columns, RunRow};
 use crate::sql;
@@ -185,6 +186,7 @@ impl Transactor {
             begin.say("COMMIT");
         }
         let replies = self.link.send(begin).await?;
+        fail::fail_point!("store.begin.after");
         let (at, transaction) = self.stamp(&replies, stamp)?;
         let mut end = Message::default();
         let renewal = self.return_to_life(&replies, renewal, &mut end);
@@ -284,7 +286,10 @@ impl Transactor {
         let worker = self.presence.worker.to_string();
         end.add(Text::new(pg::MARK).text(worker).number(self.number));
         end.say("COMMIT");
-        let lost = match self.link.send(end).await {
+        fail::fail_point!("store.commit.before");
+        let sent = self.link.send(end).await;
+        fail::fail_point!("store.commit.after");
+        let lost = match sent {
             Ok(_) => return Ok(()),
             Err(Trouble::Lost(reason)) => reason,
             Err(trouble) => return Err(trouble),
@@ -370,7 +375,11 @@ fn decide(
     for (run, last, _) in &work.erasures {
         let erased = changes.erase(&mut rows, *run, *last);
         if erased.is_ok() {
-            end.add(Text::new(sql::ERASE).text(run.to_string()));
+            end.add(match last.0 > removal::AT_ONCE {
+                true => removal::mark(*run),
+                false => Text::new(sql::ERASE).text(run.to_string()),
+            });
+            end.add(Text::new(sql::BUNDLE_DELETE).text(run.to_string()));
         }
         done.answers.erased.push(erased);
     }
@@ -463,6 +472,12 @@ fn write(message: &mut Message, changes: &mut Changes, rows: &Rows, stored: &Has
     }
     for delivery in std::mem::take(&mut changes.deliveries) {
         message.add(bind_delivery(Text::new(sql::DELIVERY_INSERT), delivery));
+    }
+    for (run, bundle) in std::mem::take(&mut changes.bundles) {
+        message.add(Text::new(sql::BUNDLE_DELETE).text(run.to_string()));
+        for row in bundle.rows(run) {
+            message.add(bind_bundle(Text::new(sql::BUNDLE_INSERT), run, row));
+        }
     }
 }
 

@@ -11,8 +11,11 @@ const LINE: usize = 200;
 
 impl RunRow {
     /// Returns the folder that a run with `grant` belongs to. For a worktree, that is the folder
-    /// that it was made for.
+    /// that it was made for. For a checkout of a repository, it is the folder where it was started.
     pub fn folder_of(grant: &Grant) -> &str {
+        if let Some(repository) = grant.site.repository() {
+            return &repository.origin;
+        }
         grant.worktree.as_ref().map_or(&grant.workspace, |worktree| &worktree.origin)
     }
 

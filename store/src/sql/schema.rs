@@ -1,185 +1,78 @@
-//! The schema: as migrations for databases of earlier versions, and as a whole for new databases,
-//! which takes a third of the time. A test compares the two.
+//! The schema: the tables of the first release, and a migration for each later change.
 
-/// The migrations in order. Statements are split at `;`. Their result is [`WHOLE`].
-pub(crate) const MIGRATIONS: &[&str] = &[
-    "
-    CREATE TABLE runs (
-        id TEXT PRIMARY KEY NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
-        title TEXT NOT NULL, workspace TEXT NOT NULL, session BIGINT NOT NULL, key TEXT,
-        created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, last_seq BIGINT NOT NULL,
-        last_hash TEXT NOT NULL, version BIGINT NOT NULL, epoch BIGINT NOT NULL, owner TEXT,
-        runnable BIGINT NOT NULL, ready_at BIGINT NOT NULL, outcome TEXT,
-        note TEXT NOT NULL, archived BIGINT NOT NULL, turns BIGINT NOT NULL,
-        tool_calls BIGINT NOT NULL, input_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL,
-        cost BIGINT NOT NULL, reserved_input BIGINT NOT NULL, reserved_output BIGINT NOT NULL,
-        reserved_cost BIGINT NOT NULL, damaged TEXT
-    );
-    CREATE UNIQUE INDEX runs_by_key ON runs (key) WHERE key IS NOT NULL;
-    CREATE INDEX runs_ready ON runs (ready_at, id) WHERE runnable = 1 AND owner IS NULL;
-    CREATE INDEX runs_by_owner ON runs (owner) WHERE owner IS NOT NULL;
-    CREATE INDEX runs_unfinished ON runs (id) WHERE outcome IS NULL;
-    CREATE INDEX runs_by_workspace ON runs (workspace, id);
-    CREATE TABLE events (
-        run TEXT NOT NULL, seq BIGINT NOT NULL, at BIGINT NOT NULL, version BIGINT NOT NULL,
-        body TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (run, seq)
-    );
-    CREATE TABLE workers (
-        id TEXT PRIMARY KEY NOT NULL, boot TEXT NOT NULL, lease_until BIGINT NOT NULL
-    )
-",
-    "
-    ALTER TABLE runs ADD COLUMN parent TEXT;
-    ALTER TABLE runs ADD COLUMN root TEXT NOT NULL DEFAULT '';
-    ALTER TABLE runs ADD COLUMN depth BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN stopping BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN awaits BIGINT NOT NULL DEFAULT 0;
-    UPDATE runs SET root = id;
-    UPDATE runs SET stopping = 1 WHERE outcome IS NULL AND session = 0 AND EXISTS (
-        SELECT run FROM events WHERE events.run = runs.id
-        AND events.body LIKE '{\"type\":\"cancel_requested\"%'
-    );
-    CREATE INDEX runs_by_root ON runs (root, id);
-    CREATE INDEX runs_by_parent ON runs (parent, id) WHERE parent IS NOT NULL;
-    CREATE INDEX runs_at_the_top ON runs (id) WHERE depth = 0
-",
-    "
-    ALTER TABLE runs ADD COLUMN label TEXT NOT NULL DEFAULT '';
-    ALTER TABLE runs ADD COLUMN priority BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN background BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN expects BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN gathers BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN gathered_at BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN paused BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN finished_at BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN cleanup TEXT NOT NULL DEFAULT 'keep';
-    ALTER TABLE runs ADD COLUMN erased BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN account TEXT;
-    ALTER TABLE runs ADD COLUMN budget TEXT;
-    ALTER TABLE runs ADD COLUMN drawn TEXT;
-    ALTER TABLE runs ADD COLUMN calling TEXT;
-    ALTER TABLE runs ADD COLUMN calling_for TEXT NOT NULL DEFAULT 'turn';
-    ALTER TABLE runs ADD COLUMN asks BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN abreast BIGINT;
-    ALTER TABLE runs ADD COLUMN archive_after BIGINT;
-    UPDATE runs SET calling = model WHERE reserved_input + reserved_output + reserved_cost > 0;
-    UPDATE runs SET finished_at = updated_at WHERE outcome IS NOT NULL;
-    DROP INDEX runs_ready;
-    CREATE INDEX runs_ready ON runs (priority DESC, ready_at, id)
-        WHERE runnable = 1 AND owner IS NULL AND paused = 0;
-    CREATE INDEX runs_by_agent ON runs (agent, id);
-    CREATE INDEX runs_by_label ON runs (label, id) WHERE label > '';
-    CREATE INDEX runs_by_outcome ON runs (outcome, id) WHERE outcome IS NOT NULL;
-    CREATE INDEX runs_ready_since ON runs (ready_at, id)
-        WHERE runnable = 1 AND owner IS NULL AND paused = 0;
-    CREATE INDEX runs_ready_by_root ON runs (root, priority DESC, ready_at, id)
-        WHERE runnable = 1 AND owner IS NULL AND paused = 0;
-    CREATE INDEX runs_gathering ON runs (gathered_at) WHERE gathered_at > 0;
-    CREATE INDEX runs_to_put_away ON runs (finished_at) WHERE finished_at > 0 AND archived = 0;
-    CREATE INDEX runs_to_put_away_early ON runs ((finished_at + archive_after))
-        WHERE archive_after IS NOT NULL AND finished_at > 0 AND archived = 0;
-    CREATE INDEX runs_to_erase ON runs (finished_at) WHERE archived = 1 AND erased = 0;
-    CREATE INDEX runs_to_delete ON runs (finished_at)
-        WHERE cleanup = 'delete' AND erased = 0 AND finished_at > 0;
-    CREATE INDEX runs_open_in_tree ON runs (root, id) WHERE outcome IS NULL;
-    CREATE INDEX runs_open_by_workspace ON runs (workspace, id) WHERE outcome IS NULL;
-    CREATE INDEX runs_open_at_the_top ON runs (id) WHERE depth = 0 AND outcome IS NULL;
-    CREATE INDEX runs_asking ON runs (id) WHERE asks > 0;
-    CREATE INDEX runs_calling ON runs (id) WHERE calling IS NOT NULL;
-    CREATE INDEX runs_by_ending ON runs (substr(id, 23));
-    CREATE TABLE model_calls (
-        run TEXT NOT NULL, seq BIGINT NOT NULL, at BIGINT NOT NULL, root TEXT NOT NULL,
-        agent TEXT NOT NULL, model TEXT NOT NULL, label TEXT NOT NULL, purpose TEXT NOT NULL,
-        ending TEXT NOT NULL, calls BIGINT NOT NULL, input_tokens BIGINT NOT NULL,
-        cache_read_tokens BIGINT NOT NULL, cache_write_tokens BIGINT NOT NULL,
-        output_tokens BIGINT NOT NULL, reasoning_tokens BIGINT NOT NULL, cost BIGINT NOT NULL,
-        PRIMARY KEY (run, seq)
-    );
-    CREATE INDEX model_calls_by_time ON model_calls (at);
-    INSERT INTO model_calls SELECT id, 0, updated_at, root, agent, model, '', 'turn', 'earlier',
-        turns, input_tokens, 0, 0, output_tokens, 0, cost
-        FROM runs WHERE turns + input_tokens + output_tokens + cost > 0;
-    CREATE TABLE deliveries (
-        id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL, seq BIGINT NOT NULL, hook TEXT NOT NULL,
-        kind TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL, attempts BIGINT NOT NULL,
-        due_at BIGINT NOT NULL, created_at BIGINT NOT NULL, note TEXT NOT NULL
-    );
-    CREATE INDEX deliveries_due ON deliveries (hook, due_at) WHERE state = 'due';
-    CREATE INDEX deliveries_by_time ON deliveries (created_at);
-    CREATE INDEX deliveries_by_state ON deliveries (state, created_at);
-    CREATE INDEX deliveries_by_run ON deliveries (run)
-",
-    "
-    ALTER TABLE runs ADD COLUMN uncertain_input BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN uncertain_output BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN uncertain_cost BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN cut_calls BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE model_calls ADD COLUMN uncertain_input BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE model_calls ADD COLUMN uncertain_output BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE model_calls ADD COLUMN uncertain_cost BIGINT NOT NULL DEFAULT 0;
-    UPDATE model_calls SET uncertain_input = input_tokens, uncertain_output = output_tokens,
-        uncertain_cost = cost WHERE ending IN ('failed', 'unanswered');
-    UPDATE runs SET
-        uncertain_input = (SELECT SUM(uncertain_input) FROM model_calls WHERE run = runs.id),
-        uncertain_output = (SELECT SUM(uncertain_output) FROM model_calls WHERE run = runs.id),
-        uncertain_cost = (SELECT SUM(uncertain_cost) FROM model_calls WHERE run = runs.id),
-        cut_calls = (SELECT COUNT(*) FROM model_calls WHERE run = runs.id
-            AND uncertain_input + uncertain_output + uncertain_cost > 0)
-        WHERE id IN (SELECT run FROM model_calls
-            WHERE uncertain_input + uncertain_output + uncertain_cost > 0)
-",
-    "
-    ALTER TABLE runs ADD COLUMN deaths BIGINT NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN calls_at_death BIGINT NOT NULL DEFAULT 0
-",
-    "
-    ALTER TABLE deliveries ADD COLUMN seal TEXT NOT NULL DEFAULT ''
-",
-    "
-    ALTER TABLE runs ADD COLUMN host TEXT NOT NULL DEFAULT '';
-    ALTER TABLE runs ADD COLUMN needs TEXT NOT NULL DEFAULT '';
-    ALTER TABLE workers ADD COLUMN about TEXT NOT NULL DEFAULT ''
-",
-];
+use crate::StoreError;
 
-/// The statements that create all tables and indexes.
-pub(crate) const WHOLE: &str = "
+/// A schema, and how databases of earlier releases get it.
+///
+/// A migration must be additive, because workers of the version before go on while it runs and
+/// afterwards: they insert rows without the new columns, so these have a default.
+pub(crate) struct Schema {
+    /// The version that `tables` creates. Only development versions had earlier ones.
+    pub(crate) first: i64,
+    /// The statements that create all tables and indexes, split at `;`.
+    pub(crate) tables: &'static str,
+    /// The statements of each migration, in order. Each makes the next version.
+    pub(crate) migrations: &'static [&'static str],
+}
+
+/// The schema of this version.
+pub(crate) const SCHEMA: Schema = Schema { first: 9, tables: TABLES, migrations: &[BUNDLES] };
+
+impl Schema {
+    /// Returns the version after all migrations.
+    pub(crate) fn version(&self) -> i64 {
+        self.first + self.migrations.len() as i64
+    }
+
+    /// Returns the groups of statements that give a database of the version `found` this schema. 0
+    /// means that it has no tables.
+    pub(crate) fn steps(&self, found: i64) -> Vec<&'static str> {
+        let done = usize::try_from(found - self.first).unwrap_or(0);
+        let tables = (found == 0).then_some(self.tables);
+        tables.into_iter().chain(self.migrations.iter().copied().skip(done)).collect()
+    }
+
+    /// Returns the statements that create all of it.
+    pub(crate) fn whole(&self) -> String {
+        self.steps(0).join(";")
+    }
+
+    /// Fails for the database `path` if its schema, of the version `found`, cannot become this one.
+    pub(crate) fn check(&self, found: i64, path: &str) -> Result<(), StoreError> {
+        let (path, first, known) = (path.to_owned(), self.first, self.version());
+        match found {
+            0 => Ok(()),
+            found if found > known => Err(StoreError::NewerDatabase { path, found, known }),
+            found if found < first => Err(StoreError::UnreleasedDatabase { path, found, first }),
+            _ => Ok(()),
+        }
+    }
+}
+
+const TABLES: &str = "
     CREATE TABLE runs (
-        id TEXT PRIMARY KEY NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
-        title TEXT NOT NULL, workspace TEXT NOT NULL, session BIGINT NOT NULL, key TEXT,
-        created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, last_seq BIGINT NOT NULL,
-        last_hash TEXT NOT NULL, version BIGINT NOT NULL, epoch BIGINT NOT NULL, owner TEXT,
-        runnable BIGINT NOT NULL, ready_at BIGINT NOT NULL, outcome TEXT, note TEXT NOT NULL,
-        archived BIGINT NOT NULL, turns BIGINT NOT NULL, tool_calls BIGINT NOT NULL,
-        input_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL, cost BIGINT NOT NULL,
-        reserved_input BIGINT NOT NULL, reserved_output BIGINT NOT NULL,
-        reserved_cost BIGINT NOT NULL, damaged TEXT, parent TEXT, root TEXT NOT NULL DEFAULT '',
-        depth BIGINT NOT NULL DEFAULT 0, stopping BIGINT NOT NULL DEFAULT 0,
-        awaits BIGINT NOT NULL DEFAULT 0, label TEXT NOT NULL DEFAULT '',
-        priority BIGINT NOT NULL DEFAULT 0, background BIGINT NOT NULL DEFAULT 0,
-        expects BIGINT NOT NULL DEFAULT 0, gathers BIGINT NOT NULL DEFAULT 0,
-        gathered_at BIGINT NOT NULL DEFAULT 0, paused BIGINT NOT NULL DEFAULT 0,
-        finished_at BIGINT NOT NULL DEFAULT 0, cleanup TEXT NOT NULL DEFAULT 'keep',
-        erased BIGINT NOT NULL DEFAULT 0, account TEXT, budget TEXT, drawn TEXT, calling TEXT,
-        calling_for TEXT NOT NULL DEFAULT 'turn', asks BIGINT NOT NULL DEFAULT 0,
-        abreast BIGINT, archive_after BIGINT, uncertain_input BIGINT NOT NULL DEFAULT 0,
-        uncertain_output BIGINT NOT NULL DEFAULT 0, uncertain_cost BIGINT NOT NULL DEFAULT 0,
-        cut_calls BIGINT NOT NULL DEFAULT 0, deaths BIGINT NOT NULL DEFAULT 0,
-        calls_at_death BIGINT NOT NULL DEFAULT 0, host TEXT NOT NULL DEFAULT '',
-        needs TEXT NOT NULL DEFAULT ''
+        id TEXT PRIMARY KEY NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, title TEXT NOT NULL,
+        workspace TEXT NOT NULL, session BIGINT NOT NULL, key TEXT, created_at BIGINT NOT NULL,
+        updated_at BIGINT NOT NULL, last_seq BIGINT NOT NULL, last_hash TEXT NOT NULL,
+        version BIGINT NOT NULL, epoch BIGINT NOT NULL, owner TEXT, runnable BIGINT NOT NULL,
+        ready_at BIGINT NOT NULL, outcome TEXT, note TEXT NOT NULL, archived BIGINT NOT NULL,
+        turns BIGINT NOT NULL, tool_calls BIGINT NOT NULL, input_tokens BIGINT NOT NULL,
+        output_tokens BIGINT NOT NULL, cost BIGINT NOT NULL, reserved_input BIGINT NOT NULL,
+        reserved_output BIGINT NOT NULL, reserved_cost BIGINT NOT NULL, damaged TEXT, parent TEXT,
+        root TEXT NOT NULL, depth BIGINT NOT NULL, stopping BIGINT NOT NULL, awaits BIGINT NOT NULL,
+        label TEXT NOT NULL, priority BIGINT NOT NULL, background BIGINT NOT NULL,
+        expects BIGINT NOT NULL, gathers BIGINT NOT NULL, gathered_at BIGINT NOT NULL,
+        paused BIGINT NOT NULL, finished_at BIGINT NOT NULL, cleanup TEXT NOT NULL,
+        erased BIGINT NOT NULL, account TEXT, budget TEXT, drawn TEXT, calling TEXT,
+        calling_for TEXT NOT NULL, asks BIGINT NOT NULL, abreast BIGINT, archive_after BIGINT,
+        uncertain_input BIGINT NOT NULL, uncertain_output BIGINT NOT NULL,
+        uncertain_cost BIGINT NOT NULL, cut_calls BIGINT NOT NULL, deaths BIGINT NOT NULL,
+        calls_at_death BIGINT NOT NULL, host TEXT NOT NULL, needs TEXT NOT NULL
     );
     CREATE UNIQUE INDEX runs_by_key ON runs (key) WHERE key IS NOT NULL;
     CREATE INDEX runs_by_owner ON runs (owner) WHERE owner IS NOT NULL;
     CREATE INDEX runs_unfinished ON runs (id) WHERE outcome IS NULL;
     CREATE INDEX runs_by_workspace ON runs (workspace, id);
-    CREATE TABLE events (
-        run TEXT NOT NULL, seq BIGINT NOT NULL, at BIGINT NOT NULL, version BIGINT NOT NULL,
-        body TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (run, seq)
-    );
-    CREATE TABLE workers (
-        id TEXT PRIMARY KEY NOT NULL, boot TEXT NOT NULL, lease_until BIGINT NOT NULL,
-        about TEXT NOT NULL DEFAULT ''
-    );
     CREATE INDEX runs_by_root ON runs (root, id);
     CREATE INDEX runs_by_parent ON runs (parent, id) WHERE parent IS NOT NULL;
     CREATE INDEX runs_at_the_top ON runs (id) WHERE depth = 0;
@@ -205,48 +98,105 @@ pub(crate) const WHOLE: &str = "
     CREATE INDEX runs_asking ON runs (id) WHERE asks > 0;
     CREATE INDEX runs_calling ON runs (id) WHERE calling IS NOT NULL;
     CREATE INDEX runs_by_ending ON runs (substr(id, 23));
+    CREATE TABLE events (
+        run TEXT NOT NULL, seq BIGINT NOT NULL, at BIGINT NOT NULL, version BIGINT NOT NULL,
+        body TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (run, seq)
+    );
     CREATE TABLE model_calls (
         run TEXT NOT NULL, seq BIGINT NOT NULL, at BIGINT NOT NULL, root TEXT NOT NULL,
         agent TEXT NOT NULL, model TEXT NOT NULL, label TEXT NOT NULL, purpose TEXT NOT NULL,
-        ending TEXT NOT NULL, calls BIGINT NOT NULL, input_tokens BIGINT NOT NULL,
-        cache_read_tokens BIGINT NOT NULL, cache_write_tokens BIGINT NOT NULL,
-        output_tokens BIGINT NOT NULL, reasoning_tokens BIGINT NOT NULL, cost BIGINT NOT NULL,
-        uncertain_input BIGINT NOT NULL DEFAULT 0, uncertain_output BIGINT NOT NULL DEFAULT 0,
-        uncertain_cost BIGINT NOT NULL DEFAULT 0,
-        PRIMARY KEY (run, seq)
+        ending TEXT NOT NULL, input_tokens BIGINT NOT NULL, cache_read_tokens BIGINT NOT NULL,
+        cache_write_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL,
+        reasoning_tokens BIGINT NOT NULL, cost BIGINT NOT NULL, uncertain_input BIGINT NOT NULL,
+        uncertain_output BIGINT NOT NULL, uncertain_cost BIGINT NOT NULL, PRIMARY KEY (run, seq)
     );
     CREATE INDEX model_calls_by_time ON model_calls (at);
     CREATE TABLE deliveries (
-        id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL, seq BIGINT NOT NULL,
-        hook TEXT NOT NULL, kind TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL,
-        attempts BIGINT NOT NULL, due_at BIGINT NOT NULL, created_at BIGINT NOT NULL,
-        note TEXT NOT NULL, seal TEXT NOT NULL DEFAULT ''
+        id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL, seq BIGINT NOT NULL, hook TEXT NOT NULL,
+        kind TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL, attempts BIGINT NOT NULL,
+        due_at BIGINT NOT NULL, created_at BIGINT NOT NULL, note TEXT NOT NULL, seal TEXT NOT NULL
     );
     CREATE INDEX deliveries_due ON deliveries (hook, due_at) WHERE state = 'due';
     CREATE INDEX deliveries_by_time ON deliveries (created_at);
     CREATE INDEX deliveries_by_state ON deliveries (state, created_at);
     CREATE INDEX deliveries_by_run ON deliveries (run);
+    CREATE TABLE workers (
+        id TEXT PRIMARY KEY NOT NULL, boot TEXT NOT NULL, lease_until BIGINT NOT NULL,
+        about TEXT NOT NULL
+    )
 ";
 
+const BUNDLES: &str = "
+    CREATE TABLE bundles (
+        run TEXT NOT NULL, part BIGINT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL,
+        PRIMARY KEY (run, part)
+    )
+";
+
+/// The schema of a later release, for tests.
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use sqlx::sqlite::SqliteConnection;
-    use sqlx::{AssertSqlSafe, Connection, Row};
+pub(crate) mod later {
+    use super::{SCHEMA, Schema};
+    use crate::{Append, Guard, Ownership, Reserve, Store, Wanted};
+    use posse_protocol::{RunId, Seq};
+    use serde_json::json;
 
-    /// Returns the definition of all objects that `statements` create, without white space.
-    async fn made_by(statements: &str) -> Vec<String> {
-        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-        let made = AssertSqlSafe(statements.to_owned());
-        sqlx::raw_sql(made).execute(&mut connection).await.unwrap();
-        let all = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name";
-        let rows = sqlx::query(all).fetch_all(&mut connection).await.unwrap();
-        rows.iter().map(|row| row.get::<String, _>(0).replace([' ', '\n'], "")).collect()
+    /// Two migrations, each of several kinds of statements.
+    const ADDED: [&str; 2] = [
+        "ALTER TABLE runs ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'; \
+         CREATE INDEX runs_by_mood ON runs (mood, id); \
+         UPDATE runs SET mood = 'glad' WHERE title = 'hello'",
+        "ALTER TABLE workers ADD COLUMN room BIGINT NOT NULL DEFAULT 0; \
+         CREATE TABLE rooms (id TEXT PRIMARY KEY NOT NULL)",
+    ];
+
+    /// The schema with two more migrations.
+    pub(crate) fn schema() -> Schema {
+        with(&ADDED)
     }
 
-    #[tokio::test]
-    async fn a_new_database_is_what_migrations_make_of_an_old_one() {
-        assert_eq!(made_by(WHOLE).await, made_by(&MIGRATIONS.join(";")).await);
+    /// The schema with two more migrations, of which the second fails.
+    pub(crate) fn broken() -> Schema {
+        with(&[ADDED[0], "ALTER TABLE missing ADD COLUMN mood TEXT"])
+    }
+
+    fn with(added: &[&'static str]) -> Schema {
+        let all = [SCHEMA.migrations, added].concat();
+        Schema { migrations: Box::leak(all.into_boxed_slice()), ..SCHEMA }
+    }
+
+    /// Creates a run, claims it, does a step and reads its log.
+    pub(crate) async fn work(store: &dyn Store) -> RunId {
+        let event = |body| serde_json::from_value(body).unwrap();
+        let started = event(json!({
+            "type": "run_started", "agent": {"name": "tester"}, "model": "test/model",
+            "grant": {"tools": [], "workspace": "/w", "budget": {"cost": 5_000}},
+        }));
+        let message = event(json!({
+            "type": "message_received", "from": "user",
+            "message": {"role": "user", "parts": [{"type": "text", "text": "hello"}]},
+        }));
+        let (run, reserve) = (RunId::new(), Reserve::Leave);
+        let guard = Guard::Create(Ownership::Queued);
+        let events = [started, message].into();
+        store
+            .append(vec![Append { run, events, guard, reserve, outbox: vec![], bundle: None }])
+            .await
+            .unwrap();
+        let wanted = Wanted { runs: vec![run], limit: 1, ..Wanted::default() };
+        let claimed = store.claim(&wanted).await.unwrap().remove(0);
+        let called = json!({"type": "model_called", "purpose": "turn",
+            "reserved": {"input_tokens": 1, "output_tokens": 1, "cost": 1}});
+        let epoch = claimed.row.work.epoch;
+        let guard = Guard::Owner { epoch, last: None, then: Ownership::Mine };
+        let events = [event(called)].into();
+        store
+            .append(vec![Append { run, events, guard, reserve, outbox: vec![], bundle: None }])
+            .await
+            .unwrap();
+        store.renew().await.unwrap();
+        assert_eq!(store.read(run, Seq::ZERO, 9).await.unwrap().len(), 3);
+        run
     }
 }

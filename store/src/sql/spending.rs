@@ -74,17 +74,17 @@ pub(crate) fn spending(ask: Ask) -> String {
     ]
     .map(sum)
     .join(", ");
-    let (calls, cost, unanswered) = (sum("calls"), sum("cost"), sum("unanswered"));
+    let (cost, unanswered) = (sum("cost"), sum("unanswered"));
     let uncertain = ["uncertain_input", "uncertain_output", "uncertain_cost"].map(sum).join(", ");
     format!(
-        "{below}SELECT {key}, COUNT(DISTINCT run), {calls}, {sums}, {cost}, {unanswered}, \
-         {uncertain} FROM (SELECT run, at, root, agent, model, label, calls, \
+        "{below}SELECT {key}, COUNT(DISTINCT run), COUNT(*), {sums}, {cost}, {unanswered}, \
+         {uncertain} FROM (SELECT run, at, root, agent, model, label, \
          input_tokens - uncertain_input AS input_tokens, cache_read_tokens, cache_write_tokens, \
          output_tokens - uncertain_output AS output_tokens, reasoning_tokens, \
          cost - uncertain_cost AS cost, uncertain_input, uncertain_output, uncertain_cost, \
          CASE WHEN ending = 'unanswered' OR uncertain_input + uncertain_output + uncertain_cost > 0 \
          THEN 1 ELSE 0 END AS unanswered FROM model_calls{settled} \
-         UNION ALL SELECT id, updated_at, root, agent, calling, label, 1, 0, 0, 0, 0, 0, 0, \
+         UNION ALL SELECT id, updated_at, root, agent, calling, label, 0, 0, 0, 0, 0, 0, \
          reserved_input, reserved_output, reserved_cost, 1 \
          FROM runs WHERE calling IS NOT NULL AND outcome IS NULL{open}) AS made \
          GROUP BY 1 ORDER BY {order} LIMIT {}",

@@ -6,6 +6,12 @@ use crate::{Filter, Kin, Unfinished};
 use posse_protocol::RunId;
 use sqlx::{AssertSqlSafe, Connection, Executor, Row, SqlSafeStr, SqliteConnection};
 
+/// The statements that only PostgreSQL gets.
+fn lateral() -> Vec<String> {
+    let here = Passed { workspace: true, ..Passed::default() };
+    [Passed::default(), here].map(|it| queue_by_root(ByRoot::LateralJoin, it, "")).to_vec()
+}
+
 fn save_all(count: usize) -> String {
     save_runs(count, Columns::All)
 }
@@ -30,6 +36,10 @@ fn all() -> Vec<String> {
         ORPHANS,
         STRANGERS,
         ERASE,
+        BUNDLE,
+        BUNDLE_INSERT,
+        BUNDLE_DELETE,
+        BUNDLES_OF_NOBODY,
     ];
     let mut all: Vec<String> = fixed.map(str::to_owned).to_vec();
     let of_deliveries = [
@@ -82,7 +92,10 @@ fn all() -> Vec<String> {
         }
     }
     let here = Passed { workspace: true, ..Passed::default() };
-    all.extend([queue_by_root(Passed::default(), ""), queue_by_root(here, "")]);
+    all.extend([
+        queue_by_root(ByRoot::Condition, Passed::default(), ""),
+        queue_by_root(ByRoot::Condition, here, ""),
+    ]);
     all.extend([queue_since(""), queue_until()]);
     for count in [1, 4, 16, 64, 256] {
         all.extend([queue_of(count, ""), places(count)]);
@@ -98,9 +111,7 @@ fn all() -> Vec<String> {
 #[tokio::test]
 async fn every_statement_prepares() {
     let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-    for statement in MIGRATIONS.iter().flat_map(|migration| migration.split(';')) {
-        connection.execute(AssertSqlSafe(statement.to_owned())).await.unwrap();
-    }
+    connection.execute(AssertSqlSafe(SCHEMA.whole())).await.unwrap();
     for statement in all() {
         let text = AssertSqlSafe(statement.clone()).into_sql_str();
         let prepared = connection.prepare(text).await;
@@ -118,9 +129,7 @@ async fn plan(connection: &mut SqliteConnection, statement: &str) -> String {
 #[tokio::test]
 async fn an_index_leads_to_what_is_asked_for_among_a_million() {
     let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-    for statement in MIGRATIONS.iter().flat_map(|migration| migration.split(';')) {
-        connection.execute(AssertSqlSafe(statement.to_owned())).await.unwrap();
-    }
+    connection.execute(AssertSqlSafe(SCHEMA.whole())).await.unwrap();
     let listed = |workspace: bool, kin, unfinished: bool| {
         let unfinished = if unfinished { Unfinished::Only } else { Unfinished::All };
         let workspace = workspace.then(|| "/w".to_owned());
@@ -214,8 +223,9 @@ const UNPORTABLE: [&str; 22] = [
 
 #[test]
 fn every_statement_is_portable() {
-    let schema = MIGRATIONS.iter().copied().chain([WHOLE]).flat_map(|it| it.split(';'));
-    for statement in all().into_iter().chain(schema.map(str::to_owned)) {
+    let schema = SCHEMA.whole();
+    for statement in all().into_iter().chain(lateral()).chain(schema.split(';').map(str::to_owned))
+    {
         for sign in ["?", "->", "==", "\"", "`", "["] {
             assert!(!unquoted(&statement).contains(sign), "`{sign}` in {statement}");
         }
@@ -237,7 +247,7 @@ fn every_statement_is_portable() {
 
 #[test]
 fn placeholders_have_each_number_once_and_in_order() {
-    for statement in all() {
+    for statement in all().into_iter().chain(lateral()) {
         let numbers: Vec<usize> = statement
             .split('$')
             .skip(1)
@@ -255,8 +265,8 @@ fn placeholders_have_each_number_once_and_in_order() {
 fn every_statement_prepares_on_postgresql() {
     use std::io::Write;
     let Ok(server) = std::env::var("POSSE_TEST_POSTGRES") else { return };
-    let schema = WHOLE.replace(" TEXT", " TEXT COLLATE \"C\"");
-    let numbered = all().into_iter().enumerate();
+    let schema = SCHEMA.whole().replace(" TEXT", " TEXT COLLATE \"C\"");
+    let numbered = all().into_iter().chain(lateral()).enumerate();
     let prepared: String =
         numbered.map(|(number, it)| format!("PREPARE s{number} AS {it};\n")).collect();
     let mut psql = std::process::Command::new("psql")

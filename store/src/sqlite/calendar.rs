@@ -7,10 +7,11 @@
 //! old an hour later. A clock that was a year ahead for a while makes no run old.
 
 use crate::clock::Clock;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::{fs, io};
 
 /// How far the wall clock may be ahead of the expected time, in milliseconds.
@@ -60,7 +61,7 @@ impl Calendar {
     /// Returns the trusted time: milliseconds since 1970. Without an earlier look, it starts from
     /// the time of the `newest` event.
     pub(super) fn now_ms(&self, newest: impl FnOnce() -> Option<u64>) -> u64 {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let known = self.noted().or_else(|| last.take());
         let (steady_ms, wall_ms) = (self.clock.steady_ms(), self.clock.wall_ms());
         let boot = self.clock.boot();

@@ -1,8 +1,8 @@
 //! Checks a database file before the engine opens it, which may change the file: is it an SQLite
-//! file, complete, a Posse database, and not of a newer version? Never writes.
+//! file, complete, a Posse database, and of a version that can be used? Never writes.
 
 use crate::StoreError;
-use crate::sql::MIGRATIONS;
+use crate::sql::SCHEMA;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -48,7 +48,7 @@ pub(super) fn inspect(file: &Path, path: &str) -> Result<i64, StoreError> {
             }
         }
     }
-    let (found, known) = (i64::from(number(&header, 60)), MIGRATIONS.len() as i64);
+    let found = i64::from(number(&header, 60));
     let application = number(&header, 68);
     let has_tables = header[100] != 0x0d || header[103..105] != [0, 0];
     if application != APPLICATION && (has_tables || application != 0 || found != 0) {
@@ -56,9 +56,7 @@ pub(super) fn inspect(file: &Path, path: &str) -> Result<i64, StoreError> {
             "it is not a Posse database: it belongs to another program".to_owned(),
         ));
     }
-    if found > known {
-        return Err(StoreError::NewerDatabase { path: path.to_owned(), found, known });
-    }
+    SCHEMA.check(found, path)?;
     Ok(found)
 }
 

@@ -4,7 +4,7 @@
 use super::deliveries;
 use super::engine_error;
 use super::reader::Reader;
-use crate::sql::WHOLE;
+use crate::sql::{self, SCHEMA};
 use crate::{Delivery, DeliveryFilter, Flaw, StoreError};
 use posse_protocol::RunId;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
@@ -21,6 +21,7 @@ impl Reader {
             schema(self.pool()).await,
             integrity(self.pool()).await,
             changed_deliveries(self.pool()).await,
+            stray_bundles(self.pool()).await,
         ];
         let mut flaws = Vec::new();
         for look in looks {
@@ -58,7 +59,7 @@ type Made = BTreeMap<String, String>;
 /// Returns tables, indexes and other objects that differ from those of this version.
 async fn schema(pool: &SqlitePool) -> Result<Vec<Flaw>, sqlx::Error> {
     let mut memory = SqliteConnection::connect("sqlite::memory:").await?;
-    sqlx::raw_sql(AssertSqlSafe(WHOLE)).execute(&mut memory).await?;
+    sqlx::raw_sql(AssertSqlSafe(SCHEMA.whole())).execute(&mut memory).await?;
     let expected = made(&mut memory).await?;
     memory.close().await?;
     let mut connection = pool.acquire().await?;
@@ -105,4 +106,10 @@ async fn changed_deliveries(pool: &SqlitePool) -> Result<Vec<Flaw>, sqlx::Error>
     let lost = deliveries::of_nobody(pool).await?.into_iter().filter(|it| it.damaged.is_none());
     flaws.extend(lost.map(|it| told(it, "the run that it tells of is not there")));
     Ok(flaws)
+}
+
+/// Returns bundles of runs that do not exist or have no log.
+async fn stray_bundles(pool: &SqlitePool) -> Result<Vec<Flaw>, sqlx::Error> {
+    let runs = sqlx::query_scalar::<_, String>(sql::BUNDLES_OF_NOBODY).fetch_all(pool).await?;
+    Ok(runs.iter().map(|run| Flaw::of_bundle(run)).collect())
 }

@@ -7,7 +7,7 @@ use super::reader::Reader;
 use super::wal::beside;
 use super::{Options, SqliteStore, header};
 use crate::StoreError;
-use crate::sql::MIGRATIONS;
+use crate::sql::SCHEMA;
 use sqlx::sqlite::SqliteConnectOptions;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) async fn open(options: Options, path: String) -> Result<SqliteStore, 
         _ => unusable(error.to_string()),
     })?;
     let place = DatabaseFiles::of(&file).map_err(|error| unusable(error.to_string()))?;
-    let (found, known) = (header::inspect(&file, &path)?, MIGRATIONS.len() as i64);
+    let (found, known) = (header::inspect(&file, &path)?, SCHEMA.version());
     if found < known {
         return Err(unusable(format!(
             "it is on read-only media and of an earlier version (schema {found}, this one knows \

@@ -11,7 +11,7 @@ use super::wal::{self, beside};
 use super::{Options, connect_options, engine_error};
 use crate::StoreError;
 use crate::engine::to_sql;
-use crate::sql::{MENDED_TABLES, MIGRATIONS, WHOLE};
+use crate::sql::{MENDED_TABLES, SCHEMA};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteLockingMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
 use std::fs::File;
@@ -49,7 +49,7 @@ pub async fn rebuild(options: &Options) -> Result<Mended, StoreError> {
     let lost = super::lost(&bench.options).map_err(|error| bench.unusable(error))?;
     let kept = bench.keep()?;
     // Migrate a database of an earlier version first.
-    let connected = migrate::open(&connect_options(&bench.options), &bench.name).await?;
+    let connected = migrate::open(&connect_options(&bench.options), &bench.name, &SCHEMA).await?;
     connected.connection.close().await.map_err(|error| bench.engine(error))?;
     let (mended, both) = bench.copy_over().await?;
     bench.swap()?;
@@ -231,8 +231,9 @@ impl RepairFiles {
         let written = async {
             let mut both = self.open_new(true).await?;
             let made = format!(
-                "{WHOLE}; PRAGMA user_version = {}; PRAGMA application_id = {}",
-                MIGRATIONS.len(),
+                "{}; PRAGMA user_version = {}; PRAGMA application_id = {}",
+                SCHEMA.whole(),
+                SCHEMA.version(),
                 header::APPLICATION
             );
             sqlx::raw_sql(AssertSqlSafe(made)).execute(&mut both).await?;

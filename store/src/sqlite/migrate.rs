@@ -2,10 +2,11 @@
 
 use super::header::APPLICATION;
 use super::{BUSY_CODE, PATIENCE, engine_code, engine_error};
-use crate::StoreError;
-use crate::sql::{MIGRATIONS, WHOLE};
+use crate::sql::{COUNTS, SCHEMA, Schema};
+use crate::{DatabaseStatus, StoreError};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The oldest SQLite whose write-ahead log is known to be correct with several processes.
@@ -21,10 +22,11 @@ pub(super) struct Connected {
     pub(super) data_version: i64,
 }
 
-/// Opens the connection of the writer and migrates the schema.
+/// Opens the connection of the writer, and gives the database this `schema`.
 pub(super) async fn open(
     options: &SqliteConnectOptions,
     path: &str,
+    schema: &Schema,
 ) -> Result<Connected, StoreError> {
     let engine = |error| engine_error(error, path);
     let mut connection = connect(options).await.map_err(engine)?;
@@ -38,22 +40,15 @@ pub(super) async fn open(
         });
     }
     let data_version = versions.get(2);
-    if versions.get::<i64, _>(1) == MIGRATIONS.len() as i64 {
+    if versions.get::<i64, _>(1) == schema.version() {
         return Ok(Connected { connection, data_version });
     }
     // Another process may migrate too, so read the version again under the lock.
     let mut change = connection.begin_with("BEGIN IMMEDIATE").await.map_err(engine)?;
     let found = schema_version(&mut change).await.map_err(engine)?;
-    let known = MIGRATIONS.len() as i64;
-    if found > known {
-        return Err(StoreError::NewerDatabase { path: path.to_owned(), found, known });
-    }
-    // A new database gets the whole schema at once, an old one each migration.
-    let steps = match found {
-        ..=0 => vec![(known, WHOLE)],
-        _ => (found + 1..).zip(MIGRATIONS.iter().copied().skip(found as usize)).collect(),
-    };
-    for (version, step) in steps {
+    schema.check(found, path)?;
+    let version = schema.version();
+    for step in schema.steps(found) {
         // One message, because each goes to the thread of the engine and back.
         let step = format!(
             "{step}; PRAGMA user_version = {version}; PRAGMA application_id = {APPLICATION}"
@@ -64,6 +59,35 @@ pub(super) async fn open(
     change.commit().await.map_err(engine)?;
     fail::fail_point!("store.migrate.after");
     Ok(Connected { connection, data_version })
+}
+
+/// Returns facts about the database file at `path`, whose schema has the version `schema`.
+pub(super) async fn status(path: &Path, schema: i64) -> Result<DatabaseStatus, StoreError> {
+    let shown = path.display().to_string();
+    let engine = |error| engine_error(error, &shown);
+    let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(PATIENCE);
+    let mut connection = connect(&options).await.map_err(engine)?;
+    let version = sqlx::query_scalar::<_, String>("SELECT sqlite_version()");
+    let version = version.fetch_one(&mut connection).await.map_err(engine)?;
+    let mut status = DatabaseStatus {
+        engine: format!("SQLite {version}"),
+        schema,
+        oldest: SCHEMA.first,
+        known: SCHEMA.version(),
+        ..DatabaseStatus::default()
+    };
+    if schema > 0 {
+        let counts = sqlx::query(COUNTS).fetch_one(&mut connection).await.map_err(engine)?;
+        (status.runs, status.unfinished) =
+            (counts.get::<i64, _>(0) as u64, counts.get::<i64, _>(1) as u64);
+    }
+    connection.close().await.map_err(engine)?;
+    for suffix in ["", "-wal"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        status.bytes += std::fs::metadata(file).map_or(0, |it| it.len());
+    }
+    Ok(status)
 }
 
 /// Connects. If two processes switch a new file to WAL mode at once, the engine does not wait, so
@@ -89,3 +113,7 @@ fn parse_version(text: &str) -> (u32, u32, u32) {
     let mut next = || numbers.next().unwrap_or(0);
     (next(), next(), next())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

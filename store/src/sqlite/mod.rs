@@ -24,10 +24,11 @@ use crate::Scrub;
 use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
 use crate::engine::{Hub, Reply, Request};
+use crate::sql::SCHEMA;
 use crate::{
-    Append, Appended, Brought, Claimed, Claims, Filter, Flaw, Inspection, LedgerRow, Leftovers,
-    Logs, Look, Queue, RunCopy, RunRow, Spending, SpendingQuery, Store, StoreError, StoredEvent,
-    Wanted, Worker, WorkerAbout,
+    Append, Appended, Brought, Bundle, Claimed, Claims, DatabaseStatus, Filter, Flaw, Inspection,
+    LedgerRow, Leftovers, Logs, Look, Queue, RunCopy, RunRow, Spending, SpendingQuery, Store,
+    StoreError, StoredEvent, Wanted, Worker, WorkerAbout,
 };
 use async_trait::async_trait;
 use calendar::Calendar;
@@ -139,7 +140,8 @@ impl SqliteStore {
     /// read-only media, the store can only be read.
     ///
     /// # Errors
-    /// When the file cannot be used, or a newer version created it. It is left unchanged then.
+    /// When the file cannot be used, or a newer or a development version created it. It is left
+    /// unchanged then.
     pub async fn open(options: Options) -> Result<Self, StoreError> {
         let path = options.path.display().to_string();
         let unusable = |error: std::io::Error| StoreError::Unusable {
@@ -162,21 +164,21 @@ impl SqliteStore {
             return SqliteStore::open_to_read(options, connect, place, &lost).await;
         }
         let reserve = SpaceReserve::new(&options.path, options.reserve_bytes);
-        let mut connected = migrate::open(&connect, &path).await;
+        let mut connected = migrate::open(&connect, &path, &SCHEMA).await;
         // The engine needs some space even to read.
         if matches!(connected, Err(StoreError::Full)) {
             reserve.release();
-            connected = migrate::open(&connect, &path).await;
+            connected = migrate::open(&connect, &path, &SCHEMA).await;
         }
         // The write-ahead log may fill the disk. Truncate it if no process has the database open.
         if matches!(connected, Err(StoreError::Full))
             && checkpoint::cut_off_alone(&connect).await.is_ok()
         {
-            connected = migrate::open(&connect, &path).await;
+            connected = migrate::open(&connect, &path, &SCHEMA).await;
         }
         // Without any space, one exclusive connection can read, as it needs no shared index.
         let connected = match connected {
-            Err(StoreError::Full) if schema == crate::sql::MIGRATIONS.len() as i64 => None,
+            Err(StoreError::Full) if schema == SCHEMA.version() => None,
             connected => Some(connected?),
         };
         let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
@@ -204,6 +206,23 @@ impl SqliteStore {
         tasks.close();
         let reader = Arc::new(reader);
         Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost: None })
+    }
+
+    /// Returns facts about the database file at `path`, and leaves it as it is.
+    ///
+    /// # Errors
+    /// When there is no such file, or it cannot be read.
+    pub async fn status(path: &Path) -> Result<DatabaseStatus, StoreError> {
+        let shown = path.display().to_string();
+        files::check(path)?;
+        let schema = match header::inspect(path, &shown) {
+            Err(
+                StoreError::NewerDatabase { found, .. }
+                | StoreError::UnreleasedDatabase { found, .. },
+            ) => found,
+            found => found?,
+        };
+        migrate::status(path, schema).await
     }
 
     /// Opens a database that has lost commits. The rest can be read, and nothing is changed.
@@ -323,6 +342,10 @@ impl Logs for SqliteStore {
     async fn bring(&self, copy: RunCopy) -> Result<Brought, StoreError> {
         let copy = Box::new(copy);
         self.ask(|reply| Request::Bring { copy, reply }).await
+    }
+
+    async fn bundle(&self, run: RunId) -> Result<Option<Bundle>, StoreError> {
+        self.look(move |reader| async move { reader.bundle(run).await }).await
     }
 
     fn watch(&self, run: RunId) -> watch::Receiver<Seq> {

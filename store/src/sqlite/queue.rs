@@ -86,7 +86,8 @@ async fn glance(
             let more = runs.len() >= MOST;
             if more {
                 let known: HashSet<RunId> = runs.iter().map(|run| run.id).collect();
-                let others = bind_of_each_root(query, workspace.as_deref(), condition);
+                let (by, workspace) = (sql::ByRoot::Condition, workspace.as_deref());
+                let others = bind_of_each_root(query, by, workspace, condition);
                 let others = fetch(from, others).await?;
                 runs.extend(others.into_iter().filter(|run| !known.contains(&run.id)));
             }

@@ -9,15 +9,15 @@ use super::text::bare;
 use crate::engine::introduced;
 use crate::engine::{
     self, FOUND, LIST, Request, as_they_stand, bind_leftovers, bind_selection, bind_spending,
-    event_row, follow, found, is_a_piece, is_erased, ledger_row, name_days, spending_row, tail_row,
-    to_sql,
+    bundle_row, event_row, follow, found, is_a_piece, is_erased, ledger_row, name_days,
+    spending_row, tail_row, to_sql,
 };
 use crate::selection;
 use crate::spending::{Spending, SpendingQuery};
 use crate::sql;
 use crate::{
-    Delivery, DeliveryFilter, Filter, LedgerRow, Leftovers, RunRow, StoreError, StoredEvent,
-    Worker, WorkerAbout, chain,
+    Bundle, Delivery, DeliveryFilter, Filter, LedgerRow, Leftovers, RunRow, StoreError,
+    StoredEvent, Worker, WorkerAbout, chain,
 };
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use sqlx::sqlite::{
@@ -42,6 +42,16 @@ pub(super) struct Reader {
 const READERS: u32 = 4;
 /// How long a read waits for a connection.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A pool of at most this many connections. Waiting is better than failing, and the file does not
+/// go away.
+fn connections(most: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(most)
+        .acquire_timeout(PATIENCE)
+        .test_before_acquire(false)
+}
+
 impl Reader {
     pub(super) fn new(
         options: SqliteConnectOptions,
@@ -50,11 +60,7 @@ impl Reader {
         calendar: Calendar,
         requests: mpsc::Sender<Request>,
     ) -> Self {
-        let pool = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            // Waiting is better than failing, and the file does not go away.
-            .acquire_timeout(PATIENCE)
-            .test_before_acquire(false)
+        let pool = connections(READERS)
             .connect_lazy_with(options.read_only(true).create_if_missing(false));
         Reader { pool, path, presence, calendar, requests }
     }
@@ -69,11 +75,7 @@ impl Reader {
         requests: mpsc::Sender<Request>,
     ) -> Self {
         let options = options.locking_mode(SqliteLockingMode::Exclusive).create_if_missing(false);
-        let pool = SqlitePoolOptions::new()
-            .max_connections(1)
-            .acquire_timeout(PATIENCE)
-            .test_before_acquire(false)
-            .connect_lazy_with(options.pragma("query_only", "1"));
+        let pool = connections(1).connect_lazy_with(options.pragma("query_only", "1"));
         Reader { pool, path, presence, calendar, requests }
     }
 
@@ -85,11 +87,7 @@ impl Reader {
         calendar: Calendar,
         requests: mpsc::Sender<Request>,
     ) -> Self {
-        let pool = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .acquire_timeout(PATIENCE)
-            .test_before_acquire(false)
-            .connect_lazy_with(options);
+        let pool = connections(READERS).connect_lazy_with(options);
         Reader { pool, path, presence, calendar, requests }
     }
 
@@ -150,7 +148,7 @@ impl Reader {
     pub(super) async fn has_schema(&self) -> Result<bool, StoreError> {
         let found = sqlx::query_scalar::<_, i64>("PRAGMA user_version").fetch_one(&self.pool).await;
         let found = found.map_err(|error| engine_error(error, &self.path))?;
-        Ok(found == sql::MIGRATIONS.len() as i64)
+        Ok(found == sql::SCHEMA.version())
     }
 
     /// Removes this worker, for a store without a writer.
@@ -317,6 +315,14 @@ impl Reader {
         let rows = statement.bind(run.to_string()).fetch_all(&self.pool).await;
         let rows = rows.map_err(|error| engine_error(error, &self.path))?;
         Ok(rows.iter().map(ledger_row).collect())
+    }
+
+    /// Returns the checked bundle of a run.
+    pub(super) async fn bundle(&self, run: RunId) -> Result<Option<Bundle>, StoreError> {
+        let statement = statement(sql::BUNDLE).bind(run.to_string());
+        let rows = statement.fetch_all(&self.pool).await;
+        let rows = rows.and_then(|rows| rows.iter().map(bundle_row).collect::<Result<Vec<_>, _>>());
+        Bundle::read(run, &rows.map_err(|error| engine_error(error, &self.path))?)
     }
 
     pub(super) async fn strangers(&self) -> Result<Vec<String>, StoreError> {

@@ -14,7 +14,7 @@ use super::files::DatabaseFiles;
 use super::migrate::Connected;
 use super::presence::Presence;
 use super::text::{Texts, Then, bare};
-use crate::engine::{Answers, Work, run_row, to_sql};
+use crate::engine::{Answers, Work, bind_bundle, run_row, to_sql};
 use crate::row::{NO_PROGRESS, RunRow};
 use crate::sql::{self, Shape};
 use crate::transaction::{Changes, Loading, Rows, Stamp};
@@ -144,6 +144,7 @@ impl Transactor {
             group.answers.appended.push(result);
         }
         self.deliver(work, group).await?;
+        self.replace_bundles(group).await?;
         if work.claims.is_empty() {
             about_to_commit();
             return self.write(group, Then::Commit).await;
@@ -169,6 +170,21 @@ impl Transactor {
             let changed = deliveries::change(connection, change, now).await;
             let changed = changed.map_err(|error| engine_error(error, &self.path))?;
             group.answers.deliveries.push(changed);
+        }
+        Ok(())
+    }
+
+    /// Stores the new bundles, each in place of the earlier one of its run.
+    async fn replace_bundles(&mut self, group: &mut Group) -> Result<(), StoreError> {
+        for (run, bundle) in std::mem::take(&mut group.changes.bundles) {
+            let delete = sqlx::query(sql::BUNDLE_DELETE).bind(run.to_string());
+            let deleted = delete.execute(&mut self.connection).await;
+            deleted.map_err(|error| self.engine(error))?;
+            for row in bundle.rows(run) {
+                let insert = bind_bundle(sqlx::query(sql::BUNDLE_INSERT), run, row);
+                let inserted = insert.execute(&mut self.connection).await;
+                inserted.map_err(|error| self.engine(error))?;
+            }
         }
         Ok(())
     }
@@ -284,8 +300,10 @@ impl Transactor {
         if let Err(refusal) = group.changes.erase(&mut self.rows, run, last) {
             return Ok(Err(refusal));
         }
-        let query = sqlx::query(sql::ERASE).bind(run.to_string());
-        query.execute(&mut self.connection).await.map_err(|error| self.engine(error))?;
+        for statement in [sql::ERASE, sql::BUNDLE_DELETE] {
+            let query = sqlx::query(statement).bind(run.to_string());
+            query.execute(&mut self.connection).await.map_err(|error| self.engine(error))?;
+        }
         fail::fail_point!("store.erase.deleted");
         Ok(Ok(()))
     }

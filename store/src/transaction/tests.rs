@@ -32,7 +32,7 @@ fn started(account: Option<RunId>, key: Option<&str>) -> Event {
 
 fn draft(run: RunId, event: Event, guard: Guard) -> Draft {
     let (events, outbox) = (std::sync::Arc::new([event]), Vec::new());
-    let append = Append { run, events, guard, reserve: Reserve::Leave, outbox };
+    let append = Append { run, events, guard, reserve: Reserve::Leave, outbox, bundle: None };
     Draft::new(append, None).unwrap()
 }
 

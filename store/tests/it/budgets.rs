@@ -283,13 +283,14 @@ fn birth(oracle: &Oracle, run: usize) -> Append {
         guard: Guard::Create(Ownership::Mine),
         reserve: Reserve::Leave,
         outbox: Vec::new(),
+        bundle: None,
     }
 }
 
 fn steps(run: &Run, events: Vec<Event>) -> Append {
     let guard = Guard::Owner { epoch: run.epoch, last: None, then: Ownership::Mine };
     let (events, reserve) = (events.into(), Reserve::Leave);
-    Append { run: run.id, events, guard, reserve, outbox: Vec::new() }
+    Append { run: run.id, events, guard, reserve, outbox: Vec::new(), bundle: None }
 }
 
 fn part(reserved: Amounts, percent: u64) -> Amounts {

@@ -10,6 +10,7 @@ use posse_store::{
     PostgresStore, Projection, Reserve, Spending, SpendingQuery, Store, StoreError,
 };
 use posse_testkit::postgres::{Bouncer, Database, Server};
+use posse_testkit::skipped;
 use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -33,7 +34,14 @@ fn start(parent: serde_json::Value, budget: serde_json::Value) -> Event {
 
 fn made(run: RunId, first: Event) -> Append {
     let (guard, reserve) = (Guard::Create(Ownership::Mine), Reserve::Leave);
-    Append { run, events: [first, message("go")].into(), guard, reserve, outbox: Vec::new() }
+    Append {
+        run,
+        events: [first, message("go")].into(),
+        guard,
+        reserve,
+        outbox: Vec::new(),
+        bundle: None,
+    }
 }
 
 fn called(tokens: u64) -> Event {
@@ -275,7 +283,7 @@ async fn a_newer_schema_is_refused_untouched() {
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'posse'";
     let before = database.text(tables);
     match PostgresStore::open(PostgresOptions::new(database.url())).await {
-        Err(StoreError::NewerDatabase { path, found: 99, known: 7 }) => {
+        Err(StoreError::NewerDatabase { path, found: 99, known: 10 }) => {
             assert!(path.starts_with("postgres://posse@/"), "{path}");
         }
         Err(error) => panic!("{error}"),
@@ -284,8 +292,26 @@ async fn a_newer_schema_is_refused_untouched() {
     assert_eq!(database.text(tables), before);
     assert_eq!(database.text("SELECT max(number)::text FROM posse.marks"), "99");
     assert_eq!(database.text("SELECT count(*)::text FROM posse.workers"), "0");
-    database.execute("UPDATE posse.marks SET number = 7 WHERE name = 'schema'");
+    database.execute("UPDATE posse.marks SET number = 10 WHERE name = 'schema'");
     assert_eq!(read(&*open(&database).await, run).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_schema_of_a_development_version_is_refused_untouched() {
+    let database = database().await;
+    open(&database).await.close().await;
+    for version in 1..9 {
+        database
+            .execute(&format!("UPDATE posse.marks SET number = {version} WHERE name = 'schema'"));
+        match PostgresStore::open(PostgresOptions::new(database.url())).await {
+            Err(StoreError::UnreleasedDatabase { found, first: 9, .. }) => {
+                assert_eq!(found, version)
+            }
+            other => panic!("{:?}", other.err()),
+        }
+        assert_eq!(database.text("SELECT max(number)::text FROM posse.marks"), version.to_string());
+        assert_eq!(database.text("SELECT count(*)::text FROM posse.workers"), "0");
+    }
 }
 
 /// Returns how long `far` takes to notice an append of `near`.
@@ -391,7 +417,7 @@ async fn a_step_and_a_lease_write_no_index() {
              WHERE schemaname = 'posse' AND relname = '{table}'"
         )
     };
-    for (table, expected) in [("runs", 80), ("workers", 40)] {
+    for (table, expected) in [("runs", 80), ("workers", 40), ("commits", 80)] {
         let told = || async {
             let numbers = database.text(&written(table));
             let mut numbers = numbers.split(' ').map(|number| number.parse::<i64>().unwrap());
@@ -461,12 +487,4 @@ async fn a_pooler_that_keeps_no_sessions_is_no_obstacle() {
     for store in stores {
         store.close().await;
     }
-}
-
-/// Reports a test that cannot run on this machine.
-fn skipped(what: &str) {
-    use std::io::Write;
-    let Ok(list) = std::env::var("POSSE_TEST_SKIPPED") else { return };
-    let mut list = std::fs::File::options().create(true).append(true).open(list).unwrap();
-    writeln!(list, "{what}").unwrap();
 }

@@ -2,7 +2,7 @@
 
 use crate::sample::*;
 use posse_protocol::{RunId, Seq, Status};
-use posse_store::{CostCheck, Inspection, Logs, Ownership, Projection, Store, StoreError};
+use posse_store::{Inspection, Logs, Ownership, Projection, Store, StoreError};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -176,38 +176,6 @@ async fn a_run_that_has_ended_is_nobodys_and_has_nothing_to_do() {
     assert_eq!(projection.difference(&row(&store, run).await), None);
     place.tamper(&format!("UPDATE runs SET runnable = 1 WHERE id = '{run}'")).await;
     assert_eq!(projection.difference(&row(&store, run).await), Some("runnable"));
-}
-
-#[tokio::test]
-async fn what_was_spent_before_there_was_a_ledger_is_held_to_the_log_as_one_sum() {
-    let place = Place::new();
-    let store = place.open().await;
-    let run = create(&store, 2, Ownership::Mine).await;
-    let called = || {
-        event(serde_json::json!({
-            "type": "model_called", "reserved": {"input_tokens": 5, "output_tokens": 6, "cost": 7},
-        }))
-    };
-    for _ in 0..3 {
-        store.append(vec![step(run, 1, called())]).await.unwrap();
-    }
-    // As the migration does it.
-    let sum = "DELETE FROM model_calls; INSERT INTO model_calls SELECT id, 0, updated_at, root, \
-               agent, model, '', 'turn', 'earlier', turns, input_tokens, 0, 0, output_tokens, 0, \
-               cost, 0, 0, 0 FROM runs";
-    place.tamper(sum).await;
-    store.append(vec![step(run, 1, called()), step(run, 1, finished())]).await.unwrap();
-    let fault = async || {
-        let mut reckoning = CostCheck::new(run, store.ledger(run).await.unwrap());
-        let log = store.read(run, Seq::ZERO, usize::MAX).await.unwrap();
-        log.iter().for_each(|record| reckoning.apply(record));
-        reckoning.fault(Seq(log.len() as u64))
-    };
-    assert_eq!(fault().await, None);
-    place.tamper("UPDATE model_calls SET cost = cost + 1 WHERE seq = 0").await;
-    assert!(fault().await.unwrap().starts_with("the sum of its earlier calls, "));
-    place.tamper("DELETE FROM model_calls WHERE seq = 0").await;
-    assert!(fault().await.unwrap().starts_with("the call of event 4 is missing"));
 }
 
 #[tokio::test]

@@ -2,9 +2,10 @@
 
 use crate::sample::*;
 use posse_store::{
-    Append, Delivery, DeliveryFilter, DeliveryState, Filter, Inspection, Notice, Outbox, Ownership,
-    Revival, Settled, Settlement, SqliteStore, Store,
+    Append, Delivery, DeliveryFilter, DeliveryState, Filter, Inspection, Logs, Notice, Outbox,
+    Ownership, Revival, Settled, Settlement, SqliteStore, Store,
 };
+use serde_json::json;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(3_600);
@@ -162,6 +163,7 @@ async fn a_changed_delivery_is_named_and_given_up() {
         "hook = 'b'",
         "due_at = due_at + 1000000000",
         "seal = replace(seal, substr(seal, 1, 1), 'g')",
+        "seal = ''",
     ] {
         check(change).await;
     }
@@ -178,36 +180,33 @@ async fn a_delivery_of_a_run_that_is_gone_is_named() {
 }
 
 #[tokio::test]
-async fn a_delivery_of_an_earlier_version_is_sealed_when_it_changes() {
-    let place = Place::new();
-    let store = place.open().await;
-    ended(&store).await;
-    place.tamper("UPDATE deliveries SET seal = ''").await;
-    assert_eq!(reasons(&store).await, Vec::<String>::new());
-    assert_eq!(store.take_due("a", 1, LONG).await.unwrap().len(), 1);
-    place.tamper("UPDATE deliveries SET note = 'x'").await;
-    assert_eq!(reasons(&store).await.len(), 1);
-}
-
-#[tokio::test]
 async fn a_budget_s_account_that_was_changed_stops_the_run() {
     let place = Place::new();
     let store = place.open().await;
-    let run = create(&store, 2, Ownership::Queued).await;
-    let account =
-        r#"{"input_tokens":5,"output_tokens":0,"cost":0,"turns":1,"tool_calls":0,"children":0}"#;
-    let set = |text: &str| format!("UPDATE runs SET drawn = '{text}' WHERE id = '{run}'");
-    place.tamper(&set(account)).await;
-    assert_eq!(
-        row(&store, run).await.funds.drawn.unwrap().input_tokens,
-        5,
-        "as earlier versions wrote it"
-    );
+    let mut budgeted = creation(2, Ownership::Queued);
+    let first = event(json!({
+        "type": "run_started", "agent": {"name": "tester"}, "model": "test/model",
+        "grant": {"tools": [], "workspace": "/w", "budget": {"cost": 5_000}},
+    }));
+    budgeted.events = [first, message("go")].into();
+    let run = budgeted.run;
+    store.append(vec![budgeted]).await.unwrap();
+    assert_eq!(row(&store, run).await.log.damaged, None);
+    let drawn: String = {
+        let mut connection = connect(&place.file()).await;
+        sqlx::query_scalar("SELECT drawn FROM runs").fetch_one(&mut connection).await.unwrap()
+    };
+    for (change, why) in [
+        ("json_set(drawn, '$.cost', 4)", "what was drawn of its budget was changed"),
+        ("json_remove(drawn, '$.check')", "missing field `check`"),
+    ] {
+        place.tamper(&format!("UPDATE runs SET drawn = {change}")).await;
+        let reason = row(&store, run).await.log.damaged.unwrap();
+        assert!(reason.contains(why), "{reason}");
+        place.tamper(&format!("UPDATE runs SET drawn = '{drawn}'")).await;
+    }
     say(&store, run, "hello").await.unwrap();
     assert_eq!(row(&store, run).await.log.damaged, None);
-    place.tamper("UPDATE runs SET drawn = replace(drawn, ':5,', ':4,')").await;
-    let reason = row(&store, run).await.log.damaged.unwrap();
-    assert!(reason.contains("what was drawn of its budget was changed"), "{reason}");
 }
 
 #[tokio::test]

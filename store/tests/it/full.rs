@@ -6,6 +6,7 @@ use posse_protocol::{RunId, Status};
 use posse_store::{
     Append, Claims, Logs, Options, Ownership, Reserve, SqliteStore, Store, StoreError, Wanted,
 };
+use posse_testkit::skipped;
 use sqlx::Row;
 use std::fs::File;
 use std::io::Write;
@@ -47,16 +48,6 @@ async fn a_full_disk_stops_nothing_but_new_work() {
     }
     assert!(ended.status.success(), "{:?}\n{output}\n{errors}", ended.status);
     assert!(output.contains("all points passed"), "{output}");
-}
-
-/// Tells `./test` what cannot be tested here. It repeats the list at its end.
-#[allow(clippy::print_stdout, clippy::disallowed_methods)]
-fn skipped(what: &str) {
-    println!("SKIPPED: {what}");
-    if let Some(list) = std::env::var_os("POSSE_TEST_SKIPPED") {
-        let mut list = File::options().create(true).append(true).open(list).unwrap();
-        writeln!(list, "{what}").unwrap();
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

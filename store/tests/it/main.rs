@@ -18,7 +18,9 @@ mod newer;
 mod opening;
 mod postgres;
 mod process;
+mod retention;
 mod sample;
+mod tls;
 mod wal;
 
 // `memory` compiles a source file of the crate, which needs these.

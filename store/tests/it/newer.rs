@@ -1,4 +1,4 @@
-//! Data of a newer version is refused and left unchanged.
+//! Data of a newer version, and of a development version, is refused and left unchanged.
 
 use crate::sample::*;
 use posse_protocol::Seq;
@@ -33,21 +33,25 @@ async fn a_run_that_a_newer_version_wrote_to_is_left_alone() {
     assert_eq!((count, last.as_str()), (4, "new"));
 }
 
-async fn refuses_without_touching(place: &Place) {
-    let before = place.contents();
-    match SqliteStore::open(place.options()).await {
-        Err(StoreError::NewerDatabase { path, found: 99, known: 7 }) => {
+async fn refuses_a_newer_one(place: &Place) {
+    match refuses_without_touching(place).await {
+        StoreError::NewerDatabase { path, found: 99, known: 10 } => {
             assert!(path.ends_with("posse.db"));
         }
-        Err(error) => panic!("{error}"),
-        Ok(_) => panic!("a newer database was opened"),
+        error => panic!("{error}"),
     }
+}
+
+async fn refuses_without_touching(place: &Place) -> StoreError {
+    let before = place.contents();
+    let error = SqliteStore::open(place.options()).await.err().expect("it was opened");
     let names = |contents: &[(std::path::PathBuf, Vec<u8>)]| -> Vec<_> {
         contents.iter().map(|(path, _)| path.clone()).collect()
     };
     let after = place.contents();
     assert_eq!(names(&after), names(&before));
     assert!(after == before, "a file was changed");
+    error
 }
 
 #[tokio::test]
@@ -60,7 +64,7 @@ async fn a_newer_database_is_refused_byte_for_byte_untouched() {
     std::fs::remove_file(place.folder().join("posse.db-reserve")).unwrap();
     std::fs::remove_dir(place.folder().join("posse.db-workers")).unwrap();
     assert_eq!(place.contents().len(), 1, "only the database is left");
-    refuses_without_touching(&place).await;
+    refuses_a_newer_one(&place).await;
 }
 
 #[tokio::test]
@@ -76,5 +80,25 @@ async fn a_newer_database_is_recognised_by_its_write_ahead_log() {
     }
     let header = std::fs::read(dead.file()).unwrap();
     assert_ne!(header[60..64], [0, 0, 0, 2], "the change has reached the file");
-    refuses_without_touching(&dead).await;
+    refuses_a_newer_one(&dead).await;
+}
+
+#[tokio::test]
+async fn a_database_of_a_development_version_is_refused_untouched() {
+    let place = Place::new();
+    let store = place.open().await;
+    create(&store, 3, Ownership::Queued).await;
+    store.close().await;
+    for version in 1..9 {
+        place.tamper(&format!("PRAGMA user_version = {version}")).await;
+        let error = refuses_without_touching(&place).await;
+        let told = error.to_string();
+        assert!(
+            told.contains(&format!("(schema {version}, the first released one is 9)")),
+            "{told}"
+        );
+        assert!(told.contains("name another database, or move this one away"), "{told}");
+        let status = SqliteStore::status(&place.file()).await.unwrap();
+        assert_eq!((status.schema, status.oldest, status.runs), (version, 9, 1));
+    }
 }

@@ -1,11 +1,7 @@
-//! Opening: foreign files are left unchanged, new files are private, and migrations run once.
+//! Opening: foreign files are left unchanged, and new files are private.
 
 use crate::sample::*;
-use posse_protocol::{Usage, Usd};
-use posse_store::{
-    By, Inspection, Logs, Options, Ownership, SpendingQuery, SqliteStore, Store, StoreError,
-};
-use serde_json::json;
+use posse_store::{Options, Ownership, SqliteStore, Store, StoreError};
 use std::os::unix::fs::PermissionsExt;
 
 /// Expects that a file with these `bytes` is refused with `what` in the reason, and left unchanged.
@@ -180,104 +176,4 @@ async fn two_names_of_a_database_are_one() {
     assert_eq!(row(&other, run).await.status, posse_protocol::Status::Running);
     drop(store);
     until("the lock is seen to fall", async || !claim(&other, 1).await.is_empty()).await;
-}
-
-#[tokio::test]
-async fn a_database_of_the_first_version_is_brought_up_to_date() {
-    let place = Place::new();
-    let store = place.open().await;
-    let queued = create(&store, 3, Ownership::Queued).await;
-    let stopping = create(&store, 3, Ownership::Mine).await;
-    store.append(vec![posse_store::Append::by_anyone(stopping, cancel())]).await.unwrap();
-    store.close().await;
-    let trees = "parent, root, depth, stopping, awaits";
-    let background = "label, priority, background, expects, gathers, gathered_at, paused, \
-        finished_at, cleanup, erased, account, budget, drawn, calling, calling_for, asks, abreast, \
-        archive_after";
-    let columns =
-        trees.split(", ").chain(background.split(", ")).chain(UNCERTAIN).chain(DEATHS).chain(WORK);
-    let mut dropped: String =
-        columns.map(|column| format!("ALTER TABLE runs DROP COLUMN {column};")).collect();
-    dropped.push_str("ALTER TABLE workers DROP COLUMN about;");
-    place
-        .tamper(&format!(
-            "DROP INDEX runs_by_root; DROP INDEX runs_by_parent; DROP INDEX runs_at_the_top; \
-             DROP INDEX runs_ready; DROP INDEX runs_ready_since; DROP INDEX runs_ready_by_root; \
-             DROP INDEX runs_gathering; DROP INDEX runs_to_put_away; \
-             DROP INDEX runs_to_put_away_early; DROP INDEX runs_asking; \
-             DROP INDEX runs_to_erase; DROP INDEX runs_to_delete; DROP INDEX runs_open_in_tree; \
-             DROP INDEX runs_open_by_workspace; DROP INDEX runs_open_at_the_top; \
-             DROP INDEX runs_calling; DROP INDEX runs_by_ending; \
-             UPDATE runs SET turns = 3, input_tokens = 500, cost = 7, reserved_input = 20; \
-             DROP INDEX runs_by_agent; DROP INDEX runs_by_label; DROP INDEX runs_by_outcome; \
-             DROP TABLE model_calls; DROP TABLE deliveries; {dropped} \
-             CREATE INDEX runs_ready ON runs (ready_at, id) WHERE runnable = 1 AND owner IS NULL; \
-             PRAGMA user_version = 1"
-        ))
-        .await;
-    let store = place.open().await;
-    for (run, is_stopping) in [(queued, false), (stopping, true)] {
-        let row = row(&store, run).await;
-        assert_eq!((row.family.root, row.family.parent, row.family.depth), (run, None, 0));
-        assert_eq!(row.state.stopping, is_stopping);
-    }
-    say(&store, queued, "still here?").await.unwrap();
-    assert_eq!(read(&store, queued).await.unwrap(), 4);
-    // Costs from before the ledger are one row for each run.
-    let query = SpendingQuery { by: By::Run, tree: Some(queued), ..SpendingQuery::default() };
-    let sums = store.spending(&query).await.unwrap();
-    assert_eq!((sums[0].calls, sums[0].unanswered), (4, 1));
-    let (known, uncertain) = (&sums[0].usage, &sums[0].uncertain);
-    assert_eq!((known.input_tokens, known.cost.0, uncertain.input_tokens), (500, 7, 20));
-}
-
-/// The columns of `runs` with uncertain spending.
-const UNCERTAIN: [&str; 4] = ["uncertain_input", "uncertain_output", "uncertain_cost", "cut_calls"];
-
-/// The columns of `runs` that count deaths.
-const DEATHS: [&str; 2] = ["deaths", "calls_at_death"];
-/// Columns that say which worker a run needs.
-const WORK: [&str; 2] = ["host", "needs"];
-
-#[tokio::test]
-async fn what_was_cut_short_before_it_was_told_apart_is_uncertain() {
-    let place = Place::new();
-    let store = place.open().await;
-    let run = create(&store, 1, Ownership::Mine).await;
-    let called = |tokens: u64| {
-        let reserved = Usage { input_tokens: tokens, cost: Usd(tokens * 3), ..Usage::default() };
-        event(json!({"type": "model_called", "reserved": reserved}))
-    };
-    // One call is answered, the next has no answer, and one fails.
-    let spent =
-        |tokens: u64| json!({"input_tokens": tokens, "output_tokens": 0, "cost": tokens * 3});
-    let replied = event(json!({"type": "model_replied", "seen": 1, "stop": "end", "worked_ms": 1,
-        "message": {"role": "assistant", "parts": []}, "usage": spent(5)}));
-    let failed = event(json!({"type": "model_failed", "kind": "other", "reason": "cut",
-        "worked_ms": 1, "usage": spent(300)}));
-    for event in [called(9), replied, called(20), called(300), failed] {
-        store.append(vec![step(run, 1, event)]).await.unwrap();
-    }
-    let written = row(&store, run).await;
-    let ledger = store.ledger(run).await.unwrap();
-    store.close().await;
-    let mut dropped: String =
-        UNCERTAIN.map(|column| format!("ALTER TABLE runs DROP COLUMN {column};")).concat();
-    for column in &UNCERTAIN[..3] {
-        dropped.push_str(&format!("ALTER TABLE model_calls DROP COLUMN {column};"));
-    }
-    for column in DEATHS.into_iter().chain(WORK) {
-        dropped.push_str(&format!("ALTER TABLE runs DROP COLUMN {column};"));
-    }
-    dropped.push_str("ALTER TABLE deliveries DROP COLUMN seal;");
-    dropped.push_str("ALTER TABLE workers DROP COLUMN about;");
-    place.tamper(&format!("{dropped} PRAGMA user_version = 3")).await;
-    let store = place.open().await;
-    let migrated = row(&store, run).await;
-    assert_eq!((migrated.known(), migrated.unsure()), (written.known(), written.unsure()));
-    assert_eq!(
-        (migrated.cost(), migrated.spending.uncertain.cost, migrated.spending.cut_calls),
-        (Usd(15), Usd(960), 2)
-    );
-    assert_eq!(store.ledger(run).await.unwrap(), ledger);
 }

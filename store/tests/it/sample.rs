@@ -52,6 +52,7 @@ pub fn creation(events: usize, then: Ownership) -> Append {
         guard: Guard::Create(then),
         reserve: Reserve::Leave,
         outbox: Vec::new(),
+        bundle: None,
     }
 }
 
@@ -65,7 +66,14 @@ pub async fn create(store: &dyn Store, events: usize, then: Ownership) -> RunId 
 
 pub fn step(run: RunId, epoch: u64, event: Event) -> Append {
     let guard = Guard::Owner { epoch, last: None, then: Ownership::Mine };
-    Append { run, events: [event].into(), guard, reserve: Reserve::Leave, outbox: Vec::new() }
+    Append {
+        run,
+        events: [event].into(),
+        guard,
+        reserve: Reserve::Leave,
+        outbox: Vec::new(),
+        bundle: None,
+    }
 }
 
 pub async fn say(store: &dyn Store, run: RunId, text: &str) -> Result<Seq, StoreError> {

@@ -3,16 +3,17 @@
 //! A rule is applied to an open file, by its real path. So links, renames and other spellings of a name
 //! make no difference.
 
-use super::git::{is_hooks, why_closed};
+use super::git::{NestedCheckouts, is_hooks, why_closed};
 use super::protected::{
     GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, is_closed, makes_a_repository,
     obeyed_below_home,
 };
-use super::{Confinement, secrets};
+use super::{Confinement, Repository, secrets};
 use crate::path_rules::{PathRules, Reached, TooMuch, Usage};
 use posse_protocol::Profile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// The rules for files that follow from a confinement.
 pub(crate) struct FileRules {
@@ -26,6 +27,7 @@ pub(crate) struct FileRules {
     hidden: Vec<PathBuf>,
     /// Additional rules.
     further: Option<Arc<dyn PathRules>>,
+    nested: NestedCheckouts,
 }
 
 impl FileRules {
@@ -52,7 +54,22 @@ impl FileRules {
         };
         let others = roots.iter().skip(1).map(|root| root.to_path_buf()).collect();
         let (workspace, homes) = (workspace.to_owned(), homes.to_vec());
-        FileRules { profile, workspace, others, homes, hidden, further }
+        let nested = NestedCheckouts::default();
+        FileRules { profile, workspace, others, homes, hidden, further, nested }
+    }
+
+    /// The same rules. Searches for repositories again when this number of ended commands has changed.
+    pub(crate) fn renewed_after(self, commands: Arc<AtomicU64>) -> FileRules {
+        FileRules { nested: NestedCheckouts::renewed_after(commands), ..self }
+    }
+
+    /// Returns why git makes it impossible to change `real`, which is in `folder`.
+    fn why_closed(&self, real: &Path, folder: &Path) -> Option<String> {
+        let data = Repository::of(&self.workspace, &self.homes).data;
+        let roots = std::iter::once(&self.workspace).chain(&self.others);
+        let roots = roots.map(|root| (root.clone(), false)).chain(data.map(|data| (data, true)));
+        let nested = self.nested.below(&roots.collect::<Vec<_>>());
+        why_closed(real, folder, &self.homes, &nested)
     }
 
     fn refuse_change(&self, real: &Path) -> Option<String> {
@@ -66,7 +83,7 @@ impl FileRules {
             // A link in the workspace may lead here.
             let others = self.others.iter().filter(|other| real.starts_with(other));
             let mut around = others.filter_map(|other| other.parent());
-            let why = around.find_map(|it| why_closed(real, it, &self.homes));
+            let why = around.find_map(|it| self.why_closed(real, it));
             return why.filter(|_| self.profile != Profile::Full).map(|why| closed(Some(why)));
         };
         match self.profile {
@@ -114,7 +131,7 @@ impl FileRules {
         if protected || in_home || is_closed(&self.workspace, &self.homes) {
             return Some(closed(None));
         }
-        why_closed(real, &self.workspace, &self.homes).map(|why| closed(Some(why)))
+        self.why_closed(real, &self.workspace).map(|why| closed(Some(why)))
     }
 }
 

@@ -8,6 +8,7 @@
 mod aside;
 mod baseline;
 mod named;
+mod nested;
 mod on_entry;
 mod path_trace;
 mod programs;
@@ -17,14 +18,18 @@ mod settings;
 mod tree;
 mod unsafe_entry;
 mod words;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod written;
 
 pub(super) use named::{first_line, plain};
+pub(super) use nested::NestedCheckouts;
 pub(super) use tree::text_at;
 pub(super) use unsafe_entry::{GITDIR, POINTER};
 
 use super::command_sandbox::CommandSandbox;
 use super::placeholder::is_placeholder;
-use super::protected::{GIT, HEAD, IN_GIT, OBJECTS, REFS, data_of};
+use super::protected::{GIT, HEAD, IN_GIT, data_of, has_head, is_closed_beside_head};
 use super::repository::folders_with;
 use aside::{first_link, hide, parent, remove, set_aside, set_aside_at, while_writable, write};
 use baseline::{Baseline, Named, StoredBaseline};
@@ -32,7 +37,7 @@ use named::Checkout;
 use path_trace::PathTrace;
 use settings::Setting;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -68,10 +73,16 @@ struct Looked {
     root: Root,
     is_workspace: bool,
     before: BTreeSet<UnsafeEntry>,
-    /// Paths with a wall, and the files that they were. As long as they are the same files, only the
-    /// user has changed them.
-    walled: BTreeMap<PathBuf, Identity>,
+    walled: Walls,
+    /// The same for the remains of repositories, which an agent may have written. It counts only as long as
+    /// they are no repository.
+    remains: BTreeSet<UnsafeEntry>,
+    walled_remains: Walls,
 }
+
+/// Paths with a wall, and the files that they were. As long as they are the same files, only the user has
+/// changed them.
+type Walls = BTreeMap<PathBuf, Identity>;
 
 impl Repositories {
     /// Inspects the repositories in and around a workspace that a command is about to change.
@@ -100,9 +111,12 @@ impl Repositories {
             }
             let found = root.search();
             let now = unsafe_entries(&root, &found);
-            let mut walled = guarded(&root, sandbox);
+            let (mut walled, mut walled_remains) = (guarded(&root, sandbox), Walls::new());
             let others = harmless_only_here(&root, &found);
-            let before = baseline.settled(&path, now.iter().cloned().chain(others).collect());
+            let whole = now.iter().filter(|it| !it.is_of_remains(&found)).cloned();
+            let before = baseline.settled(&path, whole.chain(others).collect());
+            let remains: BTreeSet<UnsafeEntry> =
+                now.iter().filter(|it| it.is_of_remains(&found)).cloned().collect();
             // Build no wall around what another command created: the wall would preserve it. What other commands
             // found counts even if we see no repository, because one of them may have taken it apart.
             let is_same = |it: &UnsafeEntry| match it.what {
@@ -112,23 +126,28 @@ impl Repositories {
                 _ => false,
             };
             let is_there = |it: &&UnsafeEntry| now.contains(it) || is_same(it);
-            let folders = before.iter().filter(is_there).map(|it| &it.path);
-            let folders = folders.filter(|path| FOLDERS.iter().any(|name| path.ends_with(name)));
-            let folders: BTreeSet<PathBuf> = folders.cloned().collect();
+            let folders = before.iter().filter(is_there).map(|it| (&it.path, true));
+            let folders = folders.chain(remains.iter().map(|it| (&it.path, false)));
+            let is_meant = |path: &Path| FOLDERS.iter().any(|name| path.ends_with(name));
+            let folders: BTreeSet<(PathBuf, bool)> = folders
+                .filter(|(path, _)| is_meant(path))
+                .map(|(path, is_users)| (path.clone(), is_users))
+                .collect();
             // We could not see what a command puts into another user's folder that cannot be listed.
             let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
             let closed = found.unseen.iter().filter(|(_, error)| is_closed(error));
-            for path in folders.into_iter().chain(closed.map(|(path, _)| path.clone())) {
-                if !walled.keys().any(|it| path.starts_with(it)) {
-                    walled.extend(
-                        identity(&root.handle, path.as_os_str()).map(|it| (path.clone(), it)),
-                    );
+            let closed = closed.map(|(path, _)| (path.clone(), true));
+            for (path, is_users) in closed.chain(folders) {
+                let walls = if is_users { &mut walled } else { &mut walled_remains };
+                if !walls.keys().any(|it| path.starts_with(it)) {
+                    let identity = identity(&root.handle, path.as_os_str());
+                    walls.extend(identity.map(|it| (path.clone(), it)));
                     fixed.push(root.path.join(&path));
                 }
             }
             checkouts.extend(of_found(&root, &found));
             let is_workspace = path == sandbox.workspace;
-            looked.push(Looked { root, is_workspace, before, walled });
+            looked.push(Looked { root, is_workspace, before, walled, remains, walled_remains });
         }
         let named::Found { places, mut left, .. } =
             named::named(&sandbox.workspace, &sandbox.homes, &checkouts, None);
@@ -258,7 +277,12 @@ pub fn nested_repositories(folder: &Path) -> io::Result<Vec<Nested>> {
 
 /// Returns why no file tool may write a file: it is data of a repository below the workspace, or settings of
 /// git name it.
-pub(super) fn why_closed(real: &Path, workspace: &Path, homes: &[PathBuf]) -> Option<String> {
+pub(super) fn why_closed(
+    real: &Path,
+    workspace: &Path,
+    homes: &[PathBuf],
+    nested: &[Checkout],
+) -> Option<String> {
     let is_data = || Some("it is data of a git repository".to_owned());
     let below = real.strip_prefix(workspace).ok()?;
     let is = |name: &OsStr, other: &str| name.eq_ignore_ascii_case(other);
@@ -267,14 +291,10 @@ pub(super) fn why_closed(real: &Path, workspace: &Path, homes: &[PathBuf]) -> Op
         return is_data();
     }
     let folders = real.ancestors().skip(1).take_while(|folder| folder.starts_with(workspace));
-    let mut checkouts = Vec::new();
+    let mut checkouts = nested.to_vec();
     for folder in folders {
-        let has_head = folder.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir());
         let name = real.strip_prefix(folder).ok().and_then(|below| below.iter().next());
-        // With either of the last two, a folder that has HEAD becomes a repository.
-        let mut closed = IN_GIT.iter().chain(&[REFS, OBJECTS]);
-        let is_obeyed = name.is_some_and(|name| closed.any(|it| is(name, it)));
-        if folder != workspace && has_head && is_obeyed {
+        if name.is_some_and(is_closed_beside_head) && may_have_head(folder) {
             return is_data();
         }
         // Submodules and worktrees have their data elsewhere, but their hooks run files here.
@@ -282,14 +302,26 @@ pub(super) fn why_closed(real: &Path, workspace: &Path, homes: &[PathBuf]) -> Op
     }
     // A new HEAD could make its folder a repository.
     if real.file_name().is_some_and(|name| is(name, HEAD)) && real.symlink_metadata().is_err() {
-        let is_workspace_s = data_of(workspace).iter().any(|data| real.starts_with(data));
-        if !is_workspace_s {
-            return is_data();
-        }
+        return is_data();
     }
     checkouts.extend(of_workspace(workspace));
     let named = named::named(workspace, homes, &checkouts, Some(real));
+    if named.is_hooks {
+        return Some("git takes hooks from this folder".to_owned());
+    }
     named.places.into_iter().find(|(path, _)| is_below(real, path)).map(|(_, why)| why)
+}
+
+/// Returns true if a folder has `HEAD`, and also if it cannot be listed. `false` if it does not exist.
+fn may_have_head(folder: &Path) -> bool {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => return error.kind() != io::ErrorKind::NotFound,
+    };
+    let entries = entries.flatten().map(|it| (it.file_name(), it.file_type()));
+    let names: Vec<(OsString, bool)> =
+        entries.map(|(name, kind)| (name, kind.is_ok_and(|kind| kind.is_dir()))).collect();
+    has_head(names.iter().map(|(name, is_folder)| (name.as_os_str(), *is_folder)))
 }
 
 /// The paths in `workspace` that the settings of git name there, each with the reason.
@@ -333,14 +365,27 @@ fn is_below(real: &Path, path: &Path) -> bool {
 impl Looked {
     /// Returns true if the path is behind a wall that still stands.
     fn is_walled(&self, path: &Path) -> bool {
-        let mut around = self.walled.iter().filter(|(wall, _)| path.starts_with(wall));
+        self.stand_around(&self.walled, path)
+    }
+
+    fn stand_around(&self, walls: &Walls, path: &Path) -> bool {
+        let mut around = walls.iter().filter(|(wall, _)| path.starts_with(wall));
         around.any(|(wall, was)| identity(&self.root.handle, wall.as_os_str()) == Some(*was))
+    }
+
+    /// Returns true if the command has added the entry, or has made a repository of the remains around it.
+    fn is_new(&self, entry: &UnsafeEntry, found: &Found) -> bool {
+        let was_left = || {
+            entry.is_of_remains(found)
+                && (self.remains.contains(entry)
+                    || self.stand_around(&self.walled_remains, &entry.path))
+        };
+        !self.before.contains(entry) && !self.is_walled(&entry.path) && !was_left()
     }
 
     fn settle(&self, found: &Found) -> BTreeSet<String> {
         let now = unsafe_entries(&self.root, found);
-        let is_new = |it: &&UnsafeEntry| !self.before.contains(it) && !self.is_walled(&it.path);
-        let mut new: Vec<&UnsafeEntry> = now.iter().filter(is_new).collect();
+        let mut new: Vec<&UnsafeEntry> = now.iter().filter(|it| self.is_new(it, found)).collect();
         // The content of a folder comes before the folder.
         new.sort_by_key(|entry| std::cmp::Reverse(entry.path.components().count()));
         let (mut told, mut rewritten) = (BTreeSet::new(), BTreeSet::new());
@@ -353,7 +398,7 @@ impl Looked {
             let done = match &entry.what {
                 // One pass removes all new settings of a file.
                 UnsafeKind::Setting(..) if !rewritten.insert(&entry.path) => Ok(()),
-                UnsafeKind::Setting(..) => self.without_new_settings(&entry.path),
+                UnsafeKind::Setting(..) => self.without_new_settings(&entry.path, found),
                 UnsafeKind::Link(_) => remove(&self.root, &entry.path),
                 UnsafeKind::Folder(_) | UnsafeKind::Whole(_) => set_aside(&self.root, &entry.path),
                 UnsafeKind::TooDeep => hide(&self.root, &entry.path),
@@ -373,13 +418,13 @@ impl Looked {
     }
 
     /// Rewrites the settings at `path` without those that are new and not harmless.
-    fn without_new_settings(&self, path: &Path) -> io::Result<()> {
+    fn without_new_settings(&self, path: &Path, found: &Found) -> io::Result<()> {
         let Some((folder, name)) = parent(&self.root, path)? else { return Ok(()) };
         let Entry::File(text) = entry(&folder, &name, settings::MOST) else { return Ok(()) };
         let data = self.root.path.join(path.parent().unwrap_or(path));
         let is_offence = |setting: &Setting| {
             let entry = UnsafeEntry { path: path.to_owned(), what: UnsafeKind::setting(setting) };
-            !is_harmless(setting, &data, &self.root) && !self.before.contains(&entry)
+            !is_harmless(setting, &data, &self.root) && self.is_new(&entry, found)
         };
         let (mut kept, mut from) = (Vec::new(), 0);
         for setting in settings::read(&text).unwrap_or_default().iter().filter(|it| is_offence(it))

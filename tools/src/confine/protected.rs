@@ -4,7 +4,7 @@
 use super::git::{GITDIR, POINTER, SETTINGS_BYTES, first_line, is_hooks, plain, text_at};
 use super::home_links::{links_of, way};
 use super::placeholder::{is_missing, is_placeholder};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -82,6 +82,10 @@ pub(super) const IN_GIT: [&str; 8] = [
     WORKTREE_CONFIG,
 ];
 
+/// With one of these beside `HEAD`, a folder counts as the data of a repository: the rest may come later, and
+/// not by a command. Git itself asks for more, so it obeys nothing in a folder that has no `HEAD`.
+const BESIDE_HEAD: [&str; 5] = [OBJECTS, REFS, COMMON_FOLDER, "config", "hooks"];
+
 /// A file that makes git obey the settings and hooks of another folder. It is harmless if it names its
 /// own folder.
 pub(super) const COMMON_FOLDER: &str = "commondir";
@@ -135,6 +139,28 @@ pub(super) fn data_of(workspace: &Path) -> Vec<PathBuf> {
     });
     let bare = is_data(workspace).then(|| workspace.to_owned());
     [Some(git), named, bare].into_iter().flatten().filter(is_filled).collect()
+}
+
+/// Returns true for the data of a repository, by the names in a folder and whether each is a folder. Capital letters
+/// make no difference: some file systems ignore them, and a command can change them.
+pub(super) fn is_repository<'n>(names: impl Iterator<Item = (&'n OsStr, bool)> + Clone) -> bool {
+    let mut further = names.clone();
+    has_head(names) && further.any(|(name, _)| is_one_of(name, &BESIDE_HEAD))
+}
+
+/// Returns true if one of these names is `HEAD`, which is no folder in the data of a repository.
+pub(super) fn has_head<'n>(mut names: impl Iterator<Item = (&'n OsStr, bool)>) -> bool {
+    names.any(|(name, is_folder)| !is_folder && name.eq_ignore_ascii_case(HEAD))
+}
+
+/// Returns true for a name that nothing but git may create beside `HEAD`: it makes the folder a repository, or git
+/// runs or obeys it there.
+pub(super) fn is_closed_beside_head(name: &OsStr) -> bool {
+    is_one_of(name, &BESIDE_HEAD) || is_one_of(name, &IN_GIT)
+}
+
+fn is_one_of(name: &OsStr, names: &[&str]) -> bool {
+    names.iter().any(|it| name.eq_ignore_ascii_case(it))
 }
 
 /// Returns true for a folder with the data of a repository, or its remains. A command may have removed

@@ -44,6 +44,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use supervisor::{Ending, MARK, Order, Report};
@@ -120,6 +121,8 @@ struct Settings {
     root_reasons: RootReasons,
     /// Limits how many commands of agents run at the same time.
     turns: Arc<Semaphore>,
+    /// How many commands have ended.
+    ended: Arc<AtomicU64>,
 }
 
 impl Launcher {
@@ -139,6 +142,7 @@ impl Launcher {
             why_root: Arc::default(),
             root_reasons: RootReasons::default(),
             turns: Arc::new(Semaphore::new(usual_commands_at_once())),
+            ended: Arc::default(),
         }))
     }
 
@@ -215,6 +219,11 @@ impl Launcher {
     #[must_use]
     pub fn shown(&self) -> &[PathBuf] {
         &self.0.shown
+    }
+
+    /// The number of commands that have ended, over all clones of this launcher. It goes on counting.
+    pub(crate) fn ended_commands(&self) -> Arc<AtomicU64> {
+        self.0.ended.clone()
     }
 
     /// Uses only these back ends.
@@ -418,6 +427,7 @@ impl Launcher {
         user_facts: UserFacts,
         finished: Result<Finished, LaunchError>,
     ) -> Result<Finished, LaunchError> {
+        self.0.ended.fetch_add(1, Ordering::Release);
         if let (Err(LaunchError::NotConfined { .. }), Some(memory)) = (&finished, &self.0.memory) {
             memory.forget();
         }

@@ -10,13 +10,14 @@ use super::{
     SupervisorReport, UserFacts, finish, forsaken,
 };
 use crate::workspace::Workspace;
+use parking_lot::Mutex;
 use posse_agent::Claim;
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -173,7 +174,7 @@ impl Process {
 
     /// The end of its error stream up to now.
     pub fn said(&self) -> String {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).text()
+        self.said.lock().text()
     }
 
     /// Waits until the process and all processes that it started have ended. The output of the result
@@ -190,7 +191,7 @@ impl Process {
     /// # Errors
     /// As [`Process::ended`].
     pub async fn stop(mut self) -> Result<Finished, LaunchError> {
-        self.lifeline.lock().unwrap_or_else(PoisonError::into_inner).cut();
+        self.lifeline.lock().cut();
         let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + supervisor::LONGEST_LOOK;
         timeout(longest, self.ended()).await.unwrap_or_else(|_| Err(lost()))
     }
@@ -202,7 +203,7 @@ fn lost() -> LaunchError {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.lifeline.lock().unwrap_or_else(PoisonError::into_inner).cut();
+        self.lifeline.lock().cut();
     }
 }
 
@@ -255,15 +256,15 @@ impl Watched {
         if timeout(longest, self.process.wait()).await.is_err() {
             let _ = self.process.kill().await;
         }
-        self.lifeline.lock().unwrap_or_else(PoisonError::into_inner).forget();
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).finish();
+        self.lifeline.lock().forget();
+        let said = self.said.lock().finish();
         self.launcher.note(self.user_facts, finish(&self.command, heard, said))
     }
 
     /// Keeps the result of a read. Returns false at the end of the stream.
     fn hear(&self, buffer: &[u8], read: io::Result<usize>) -> bool {
         let Ok(count @ 1..) = read else { return false };
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]);
+        self.said.lock().push(&buffer[..count]);
         true
     }
 }

@@ -3,9 +3,10 @@
 
 use super::command::Status;
 use crate::confine::CommandSandbox;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// How many entries are kept. Each run has folders of its own.
 const MOST: usize = 1000;
@@ -28,7 +29,7 @@ impl RootReasons {
         let given =
             [&sandbox.workspace].into_iter().chain(&sandbox.writable).chain(&sandbox.temporary);
         let places = Places(given.chain(&sandbox.readable).cloned().collect());
-        match self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&places) {
+        match self.0.lock().get(&places) {
             None => (None, Some(places)),
             Some(None) => {
                 sandbox.must_lend = true;
@@ -45,7 +46,7 @@ impl RootReasons {
     pub(super) fn keep(&self, places: Places, status: &Status, why_root: Option<&str>) {
         // With any other status, the command may never have begun.
         if matches!(status, Status::Exited(_) | Status::Signalled(_)) {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.0.lock();
             if known.len() >= MOST {
                 known.clear();
             }

@@ -7,8 +7,10 @@ mod smooth;
 mod tally;
 mod wake;
 
-pub use crowd::Crowd;
+pub use crowd::{Crowd, Grown, part_on};
 pub use script::{LEAD, rough_script, script};
+pub use smooth::{exactly_once, spread};
+pub use wake::measure as measure_wake;
 
 use super::Result;
 use super::harness::{Choice, Effort};
@@ -35,12 +37,12 @@ pub struct Size {
 }
 
 /// Runs that are executed at the same time.
-const SLOTS: usize = 256;
+pub const SLOTS: usize = 256;
 /// Requests of a child.
-const OF_CHILD: usize = 2;
+pub const OF_CHILD: usize = 2;
 
 impl Size {
-    fn of(effort: Effort) -> Self {
+    pub fn of(effort: Effort) -> Self {
         Size { sessions: effort.pick(5, 50), children: 200 }
     }
 
@@ -62,7 +64,7 @@ pub async fn measure(choice: Choice<Figure>) -> Result<()> {
         }
     }
     if choice.wants(Figure::Wake) {
-        wake::measure(choice.effort).await?;
+        wake::measure(choice.effort, "wake: last reply to next request", |_| ()).await?;
     }
     Ok(())
 }

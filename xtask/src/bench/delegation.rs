@@ -9,6 +9,7 @@ mod tree;
 mod watching;
 
 pub use definitions::Define;
+pub use fan_out::raw;
 pub use tree::Tree;
 
 use super::Result;

@@ -3,8 +3,7 @@
 use super::part::command;
 use super::{Result, line, meter};
 use clap::ValueEnum;
-use std::ffi::OsString;
-use std::iter;
+use std::path::Path;
 
 /// The options of a benchmark with several figures
 #[derive(clap::Args)]
@@ -51,9 +50,7 @@ impl Effort {
     /// wants this one.
     pub fn run(self, measure: impl Future<Output = Result<()>>) -> Result<()> {
         if cfg!(debug_assertions) && !self.as_built {
-            cargo(&["build", "-p", "posse-cli"], [])?;
-            let again = std::env::args_os().skip(1);
-            return cargo(&["run"], iter::once("--".into()).chain(again));
+            return again_optimised();
         }
         meter::allow_open_files();
         line::head();
@@ -61,10 +58,20 @@ impl Effort {
     }
 }
 
-/// Runs cargo with `--release`.
-fn cargo(what: &[&str], arguments: impl IntoIterator<Item = OsString>) -> Result<()> {
-    let mut cargo = command(env!("CARGO"));
-    cargo.args(what).args(["--release", "--quiet", "-p", "xtask"]).args(arguments);
-    let status = cargo.status()?;
-    if status.success() { Ok(()) } else { Err(format!("{cargo:?} failed; see above").into()) }
+/// Builds this program and Posse with optimisations, and runs it with the same arguments. It runs the program itself:
+/// `cargo run` would select other features, and build everything once more.
+fn again_optimised() -> Result<()> {
+    let mut build = command(env!("CARGO"));
+    build.args(["build", "--release", "--quiet", "-p", "posse-cli", "-p", "xtask"]);
+    let own = std::env::current_exe()?;
+    let builds = own.parent().and_then(Path::parent).ok_or("this program is in no folder")?;
+    let mut again = command(builds.join("release").join("xtask"));
+    again.args(std::env::args_os().skip(1));
+    for mut step in [build, again] {
+        let status = step.status()?;
+        if !status.success() {
+            return Err(format!("{step:?} failed; see above").into());
+        }
+    }
+    Ok(())
 }

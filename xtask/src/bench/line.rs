@@ -33,12 +33,21 @@ impl Samples {
         }
     }
 
-    /// The median and the 99th percentile of many times.
-    pub fn spread(&self) -> String {
+    /// The 99th percentile.
+    pub fn high(&self) -> f64 {
         let last = self.0.len().saturating_sub(1);
         let place = (self.0.len() * 99 / 100).min(last);
-        let most = self.0.get(place).copied().unwrap_or(f64::NAN);
-        format!("p50 {}, p99 {}", seconds(self.median()), seconds(most))
+        self.0.get(place).copied().unwrap_or(f64::NAN)
+    }
+
+    /// The largest.
+    pub fn most(&self) -> f64 {
+        self.0.last().copied().unwrap_or(f64::NAN)
+    }
+
+    /// The median and the 99th percentile of many times.
+    pub fn spread(&self) -> String {
+        format!("p50 {}, p99 {}", seconds(self.median()), seconds(self.high()))
     }
 }
 
@@ -116,6 +125,12 @@ impl Line {
         let Some(most) = most.into() else { return self };
         let is_met = self.median_ratio <= most;
         self.goal(format!("≤ {most} × {other}"), is_met)
+    }
+
+    /// The goal that Posse reaches at least so many times what `other` does.
+    pub fn at_least(self, least: f64, other: &str) -> Self {
+        let is_met = self.median_ratio >= least;
+        self.goal(format!("≥ {least} × {other}"), is_met)
     }
 
     pub fn print(self) {

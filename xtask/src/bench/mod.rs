@@ -6,6 +6,7 @@
 
 mod background;
 mod client;
+mod cluster;
 mod confinement;
 mod delegation;
 mod governor;
@@ -41,6 +42,8 @@ pub enum Bench {
     Delegation(Choice<delegation::Figure>),
     /// Background: thousands of runs, each announced exactly once, with and without faults
     Background(Choice<background::Figure>),
+    /// Many machines: a private PostgreSQL server, and several workers on it
+    Cluster(Choice<cluster::Figure>),
     /// The registry: lists and searches among a million runs
     Registry(registry::Registry),
     /// The governor: many runs against a provider that takes few requests at a time
@@ -61,6 +64,7 @@ impl Bench {
             Bench::Model(choice) => choice.effort.run(model::measure(choice)),
             Bench::Delegation(choice) => choice.effort.run(delegation::measure(choice)),
             Bench::Background(choice) => choice.effort.run(background::measure(choice)),
+            Bench::Cluster(choice) => choice.effort.run(cluster::measure(choice)),
             Bench::Registry(registry) => registry.effort().run(registry.measure()),
             Bench::Governor(effort) => effort.run(governor::measure(effort)),
             Bench::Confinement(confinement) => Effort::AS_BUILT.run(confinement.measure()),

@@ -4,7 +4,7 @@
 use super::line::say;
 use super::meter::{self, Meter};
 use super::server::Scene;
-use super::{Result, background, delegation, load, model, raw, spine};
+use super::{Result, background, cluster, delegation, load, model, raw, spine};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -27,6 +27,10 @@ pub enum Part {
     Define(delegation::Define),
     /// Sessions and their children in the background.
     Crowd(background::Crowd),
+    /// Appends to a database on a server.
+    Writers(cluster::Writers),
+    /// A worker on a server.
+    Work(cluster::Work),
     /// A few long conversations by runs.
     Talk(spine::Talk),
     /// The requests of long conversations by a raw client.
@@ -55,6 +59,8 @@ pub fn run(part: &str) -> Result<()> {
             Part::Tree(tree) => report(&tree.run().await?),
             Part::Define(define) => report(&define.run().await?),
             Part::Crowd(crowd) => report(&crowd.run().await?),
+            Part::Writers(writers) => report(&writers.run().await?),
+            Part::Work(work) => report(&work.run().await?),
             Part::Talk(talk) => report(&talk.run().await?),
             Part::TalkRaw(talk) => report(&talk.run().await?),
             Part::Fill(fill) => report(&fill.run().await?),

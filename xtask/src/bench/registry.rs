@@ -175,10 +175,13 @@ async fn fill(path: &Path, runs: u64) -> Result<()> {
             "BEGIN; INSERT INTO runs (id, agent, model, title, workspace, session, created_at, \
              updated_at, last_seq, last_hash, version, epoch, runnable, ready_at, outcome, note, \
              archived, turns, tool_calls, input_tokens, output_tokens, cost, reserved_input, \
-             reserved_output, reserved_cost, parent, root, depth, label, finished_at) \
-             VALUES {}; INSERT INTO model_calls (run, seq, at, root, agent, model, label, purpose, \
-             ending, calls, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, \
-             reasoning_tokens, cost) VALUES {}; COMMIT",
+             reserved_output, reserved_cost, parent, root, depth, label, finished_at, stopping, \
+             awaits, priority, background, expects, gathers, gathered_at, paused, cleanup, erased, \
+             calling_for, asks, uncertain_input, uncertain_output, uncertain_cost, cut_calls, \
+             deaths, calls_at_death, host, needs) VALUES {}; INSERT INTO model_calls (run, seq, at, root, agent, model, label, purpose, \
+             ending, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, \
+             reasoning_tokens, cost, uncertain_input, uncertain_output, uncertain_cost) \
+             VALUES {}; COMMIT",
             rows.join(", "),
             calls.join(", ")
         );
@@ -206,7 +209,8 @@ fn row(number: u64) -> String {
     format!(
         "('{own}', 'code', 'test/model', 'do {number}', '/work/{folder}', 0, {at}, {at}, 9, '', 3, \
          1, 0, {at}, {outcome}, '', 0, 2, 1, 500, 50, 900, 0, 0, 0, {parent}, '{root}', {depth}, \
-         'label {}', {finished})",
+         'label {}', {finished}, 0, 0, 0, 0, 0, 0, 0, 0, 'keep', 0, 'turn', 0, 0, 0, 0, 0, 0, 0, \
+         '', '')",
         number % 20
     )
 }
@@ -216,8 +220,8 @@ fn call(number: u64) -> String {
     let at = 1_700_000_000_000 + number;
     let label = number % 20;
     format!(
-        "('{own}', 8, {at}, '{root}', 'code', 'test/model', 'label {label}', 'turn', 'replied', 1, \
-         500, 0, 0, 50, 0, 900)"
+        "('{own}', 8, {at}, '{root}', 'code', 'test/model', 'label {label}', 'turn', 'replied', 500, \
+         0, 0, 50, 0, 900, 0, 0, 0)"
     )
 }
 

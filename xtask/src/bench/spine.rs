@@ -8,7 +8,8 @@ mod runs;
 mod start;
 mod turns;
 
-pub use fill::Fill;
+pub use appends::event;
+pub use fill::{Fill, append, ended, started};
 pub use memory::{beyond, per_run};
 pub use recovery::Claim;
 pub use turns::{Talk, TalkRaw};

@@ -3,8 +3,8 @@
 use crate::step::reservation;
 use crate::transcript::BYTES_PER_TOKEN;
 use crate::{ModelError, Reply};
+use parking_lot::{Mutex, MutexGuard};
 use posse_protocol::{Charge, Delta, Message, Part, Price, Role, Stop, Usage};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Collects the deltas of a call.
 #[derive(Default)]
@@ -42,11 +42,11 @@ impl Listener {
     }
 
     pub(super) fn into_heard(self) -> Heard {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.0.into_inner()
     }
 
     fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -46,6 +46,9 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     for (name, value) in facts(&family, &row, task.as_deref()) {
         print::line(format!("{name:11} {value}"))?;
     }
+    if let Some(place) = worktree.place() {
+        print::line(format!("{:11} {}", "works in", clean_line(place, 400)))?;
+    }
     if let Some(why) = runtime.why_nobody_takes(&row).await? {
         print::line(format!("{:11} {why}", "waits"))?;
     }

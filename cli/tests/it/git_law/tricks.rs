@@ -171,6 +171,11 @@ pub const GITLINKS: &[Trick] = &[
 /// The user enters a folder and calls git there, or an editor does.
 pub const BELOW: &[Trick] = &[
     trick(
+        "settings that wait for a repository",
+        "mkdir -p n/.git; printf '[filter \"x\"]\\nclean = PAYLOAD; cat\\n' > n/.git/config; echo '* filter=x' > n/.gitattributes; echo a > n/f",
+        "git init -q n; cd n; git add .",
+    ),
+    trick(
         "a repository without files",
         "mk s; mv s/.git b; rm -r s; printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = .\\nfsmonitor = \"PAYLOAD; false\"\\n' > b/config",
         "cd b; git status",

@@ -84,7 +84,7 @@ pub(super) fn awk_runs(arguments: &[Word]) -> bool {
 /// and patterns, if their ends are certain.
 fn awk_calls(code: &str) -> Option<()> {
     // After these characters a pattern may come but no number: there `/` does not divide.
-    const OPENING: &str = "{}(,;!~&|=<>+-*%?:\n";
+    const OPENING: &str = "{}([,;!~&|=<>+-*%^$?:\n";
     let mut chars = code.chars().peekable();
     let mut before = '\n';
     while let Some(char) = chars.next() {
@@ -113,8 +113,9 @@ fn awk_calls(code: &str) -> Option<()> {
                     }
                 }
             }
-            // After a word it may be a division or a pattern.
-            '/' if before.is_ascii_alphabetic() || before == '_' => {
+            // After a number, a text or an element it divides. After anything else, such as a word or the `)` of an
+            // `if`, it may be a division or a pattern.
+            '/' if !(before.is_ascii_digit() || "]\".".contains(before)) => {
                 let rest: String = chars.clone().collect();
                 if rest.contains(['/', '"']) {
                     return None;
@@ -207,6 +208,19 @@ mod tests {
             &["s/a/b\\\n/;w x"],
         ] {
             assert!(sed(&words(more), 0).is_some(), "{more:?}");
+        }
+    }
+
+    #[test]
+    fn awk_whose_patterns_may_hide_a_pipe_counts_as_running_programs() {
+        for hidden in ["$", "a[", "2^", "if(1)", "for(;i<1;i++)", "x\r", "print ", "a++ "] {
+            let code = format!("BEGIN{{x={hidden}/\"/; \"touch x\" | getline; y={hidden}/\"/}}");
+            assert!(awk_runs(&words(&[&code])), "{code:?}");
+            let code = format!("BEGIN{{{hidden}/\"/; \"touch x\" | getline; {hidden}/\"/}}");
+            assert!(awk_runs(&words(&[&code])), "{code:?}");
+        }
+        for plain in ["{print $1/2 \"x\"}", "$2 ~ /\"x|y\"/ {n[$1]/=2}", "/a|b/ || $1 == \"|\""] {
+            assert!(!awk_runs(&words(&[plain])), "{plain:?}");
         }
     }
 

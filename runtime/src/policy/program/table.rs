@@ -16,7 +16,7 @@ pub(super) struct Program {
 }
 
 /// Names of similar programs, what a rule must spell out for them, and their options.
-const PROGRAMS: [(&str, Open, &str); 41] = [
+const PROGRAMS: [(&str, Open, &str); 42] = [
     // Shells and languages: a rule may name a script, but not leave code open. Without either, they obey their input.
     ("sh bash rbash dash zsh ksh mksh lksh yash posh fish csh tcsh ash", Open::Name, ""),
     (
@@ -93,7 +93,9 @@ const PROGRAMS: [(&str, Open, &str); 41] = [
     ("printf", Open::Freely, "-v"),
     ("test [", Open::Freely, "=-v =-R"),
     ("prove", Open::Freely, "-e --exec"),
-    ("date hostname", Open::Freely, ">-s >--set >-F >-b"),
+    // Without an option, `date TIME` sets the clock, and `hostname NAME` the name of the machine.
+    ("date", Open::Freely, ">-s >--set"),
+    ("hostname", Open::Freely, ">-F >-b >--file >--boot"),
     ("diff sdiff", Open::Freely, ">-o >--output --diff-program -l --paginate"),
     ("file", Open::Freely, "-C --compile -z -Z --uncompress"),
     ("bat batcat", Open::Freely, "--pager"),

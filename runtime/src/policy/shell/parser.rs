@@ -120,7 +120,6 @@ impl<'t> Parser<'t> {
 
     /// Replaces variables by their values.
     pub(super) fn finish(mut self) -> Script {
-        let runs_arguments = self.answer_arguments();
         for command in &self.drafts {
             let is_function = |draft: &Draft| self.functions.contains(&draft.text);
             let passes_on = |draft: &Draft| ["command", "builtin"].contains(&draft.text.as_str());
@@ -133,9 +132,6 @@ impl<'t> Parser<'t> {
         }
         for command in std::mem::take(&mut self.drafts) {
             let ways = self.values.commands(&command);
-            if runs_arguments {
-                self.note_hidden_call(&command, &ways);
-            }
             self.script.commands.extend(ways);
             if self.script.commands.len() > 4 * super::MOST {
                 self.script.note_unclear("it has too many commands to be judged");

@@ -200,17 +200,12 @@ impl Parser<'_> {
     fn variable(&self, name: &str, quoted: Quoted) -> Piece {
         match (name, quoted) {
             ("#" | "?" | "$", _) => Piece::Number,
-            ("@", Quoted::Double) => Piece::Arguments,
-            ("@", Quoted::No) => Piece::Hidden(Quoted::No),
+            // Several words, or none.
+            ("@", _) => Piece::Hidden(Quoted::No),
             ("HOME", _) | ("PWD", Quoted::Double) if !self.scope.has(name) => {
                 Piece::Folder(name.to_owned(), quoted)
             }
             _ if self.scope.has(name) => Piece::Variable(name.to_owned(), quoted),
-            // The shell itself, or a file.
-            ("0", _) => Piece::Hidden(quoted),
-            (_, Quoted::Double) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Piece::Argument
-            }
             _ => Piece::Hidden(quoted),
         }
     }
@@ -439,7 +434,7 @@ fn output(command: &[Draft], quoted: Quoted) -> Piece {
         Some(["which", name] | ["command", "-v", name] | ["type", "-P", name])
             if !name.starts_with('-') && !name.contains(['/', ' ']) =>
         {
-            Piece::ScriptContext((*name).to_owned())
+            Piece::Program((*name).to_owned())
         }
         Some(["grep", "-c" | "--count", rest @ ..]) if prints_count(rest) => Piece::Number,
         _ => Piece::Hidden(quoted),

@@ -284,7 +284,7 @@ impl Values {
                     let is_text = self.lost || self.has_maps || self.nested;
                     vec![vec![if is_text { Piece::Hidden(Quoted::No) } else { Piece::Number }]]
                 }
-                Piece::ScriptContext(name) => {
+                Piece::Program(name) => {
                     vec![vec![Piece::Path, Piece::Text(format!("/{name}"))], Vec::new()]
                 }
                 other => vec![vec![other.clone()]],
@@ -387,8 +387,7 @@ fn put(value: Vec<Piece>, quoted: Quoted) -> Vec<Piece> {
         (Piece::Text(text), Quoted::No) => Piece::Split(text),
         (Piece::Split(text), Quoted::Double) => Piece::Text(text),
         (Piece::Hidden(_), quoted) => Piece::Hidden(quoted),
-        (Piece::Argument, quoted) => Piece::Hidden(quoted),
-        (Piece::Array(_) | Piece::Arguments, _) => Piece::Hidden(Quoted::No),
+        (Piece::Array(_), _) => Piece::Hidden(Quoted::No),
         (other, _) => other,
     };
     value.into_iter().map(here).collect()
@@ -485,8 +484,6 @@ fn parted(pieces: &[Piece]) -> Vec<Word> {
                 word.add("0");
             }
             Piece::Hidden(Quoted::Double) => word.hole(),
-            // One of the arguments of a function.
-            Piece::Argument => word.hole(),
             _ => return vec![Word::Unknown],
         }
     }

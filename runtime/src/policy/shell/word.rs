@@ -78,13 +78,10 @@ pub(super) enum Piece {
     Array(String),
     /// The indices of an array.
     Indices,
-    /// The arguments of a function: all, or one.
-    Arguments,
-    Argument,
     /// A folder from the environment.
     Folder(String, Quoted),
     /// The path of a program: the output of `which`.
-    ScriptContext(String),
+    Program(String),
     /// A new file or folder: the output of `mktemp`.
     Made(Quoted),
     /// An absolute path without blanks.
@@ -208,7 +205,7 @@ impl Draft {
             | Piece::Folder(_, quoted)
             | Piece::Made(quoted)
             | Piece::Hidden(quoted) => *quoted == Quoted::No,
-            Piece::Array(_) | Piece::Arguments | Piece::Indices => true,
+            Piece::Array(_) | Piece::Indices => true,
             _ => false,
         })
     }
@@ -257,7 +254,7 @@ impl Draft {
                 | Piece::Folder(_, quoted)
                 | Piece::Made(quoted)
                 | Piece::Hidden(quoted) => *quoted = Quoted::Double,
-                Piece::Array(_) | Piece::Arguments => *piece = Piece::Hidden(Quoted::Double),
+                Piece::Array(_) => *piece = Piece::Hidden(Quoted::Double),
                 _ => {}
             }
         }

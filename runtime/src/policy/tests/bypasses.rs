@@ -259,6 +259,26 @@ fn options_of_programs_that_are_not_known_are_not_allowed_by_the_name_alone() {
 }
 
 #[test]
+fn no_rule_about_printing_the_date_or_the_name_of_the_machine_sets_them() {
+    let rules = ["Bash(date:*)", "Bash(hostname:*)"];
+    let plain = ["date", "date -u +%F", "date -d tomorrow +%s", "date -ur a", "hostname -f"];
+    allowed(&rules, &plain);
+    let setting = [
+        "date 010100002020",
+        "date -u 010100002020",
+        "date +%F 010100002020",
+        "date -d now 010100002020",
+        "date $x",
+        "date -s now",
+        "date --se=now",
+        "hostname evil",
+        "hostname -F a",
+        "hostname $x",
+    ];
+    refused(&rules, &setting);
+}
+
+#[test]
 fn a22_to_a24_options_that_run_or_write_are_not_allowed() {
     refused(
         &[

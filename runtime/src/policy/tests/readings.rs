@@ -18,7 +18,8 @@ fn a_command_behind_arguments_that_may_be_empty_is_found() {
         "f(){ \"$@\"; }; \"$@\" f touch c",
         "f(){ \"$@\"; }; \"$@\" eval 'f touch c'",
     ]);
-    runs(&["run() { \"$@\"; }; run ls x", "run() { \"$@\" x; }; run ls", "\"$@\" ls x"]);
+    found(&["run() { \"$@\"; }; run ls x", "\"$1\" ls x"]);
+    runs(&["show() { echo \"$@\"; ls \"$1\"; }; show x"]);
 }
 
 #[test]

@@ -212,13 +212,6 @@ fn a_call_of_a_function_that_is_not_written_out_is_found() {
         "command_not_found_handle(){ shift; \"$@\"; }; nope touch c",
         "command_not_found_handle(){ ls; }; nope touch c",
     ]);
-    runs(&[
-        "run() { \"$@\"; }; run ls x",
-        "run() { \"$@\"; }; trap 'rm -f x' EXIT; run ls x",
-        "clean() { rm -f x; }; run() { \"$@\"; }; trap clean EXIT; run ls",
-        "run() { \"$@\"; }; export A=b B=\"$x\"; run ls",
-        "run() { \"$@\"; }; set -euo pipefail; run ls",
-    ]);
 }
 
 #[test]

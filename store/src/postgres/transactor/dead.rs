@@ -59,6 +59,7 @@ impl Transactor {
 
     /// Releases all claims. If that cannot be written, they are released when the lease ends.
     pub(in crate::postgres) async fn depart(&mut self) {
+        fail::fail_point!("store.depart.begun");
         let mut patience = Patience::new();
         while self.registered {
             let tried = self.attempt_departure().await;
@@ -67,6 +68,7 @@ impl Transactor {
                 Ok(Some(())) | Err(_) => break,
             }
         }
+        fail::fail_point!("store.depart.left");
     }
 
     async fn attempt_departure(&mut self) -> Result<(), Trouble> {

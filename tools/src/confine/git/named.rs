@@ -149,7 +149,8 @@ const ENDINGS: [&str; 5] = ["yml", "yaml", "toml", "json", "jsonc"];
 const SCRIPTS: [&str; 2] = ["source_dir", "source_dir_local"];
 
 /// A repository: its data, and the folder with its files.
-pub(super) struct Checkout {
+#[derive(Clone)]
+pub(in super::super) struct Checkout {
     pub data: PathBuf,
     pub top: PathBuf,
 }

@@ -7,40 +7,41 @@ use super::words::Places;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// The modules of the standard library, also those of other systems, which programs try to import, without those
-/// that no hook uses.
+/// The modules of the standard library: all of `sys.stdlib_module_names` of Python 3.10 to 3.13, the new ones of
+/// 3.14, and others that programs try to import.
 const STANDARD: &str = "\
     __future__ _abc _aix_support _android_support _apple_support _ast _asyncio _bisect _blake2 \
     _bootlocale _bootsubprocess _bz2 _codecs _codecs_cn _codecs_hk _codecs_iso2022 _codecs_jp \
     _codecs_kr _codecs_tw _collections _collections_abc _colorize _compat_pickle _compression \
-    _contextvars _crypt _csv _ctypes _curses _curses_panel _datetime _dbm _decimal \
-    _distutils_hack _distutils_system_mod _dummy_thread _elementtree _frozen_importlib \
-    _frozen_importlib_external _functools _gdbm _hashlib _heapq _imp _interpreters _io \
+    _contextvars _crypt _csv _ctypes _curses _curses_panel _datetime _dbm _decimal _distutils_hack \
+    _distutils_system_mod _dummy_thread _elementtree _frozen_importlib _frozen_importlib_external \
+    _functools _gdbm _hashlib _heapq _imp _interpchannels _interpqueues _interpreters _io \
     _ios_support _json _locale _lsprof _lzma _markupbase _md5 _msi _multibytecodec \
     _multiprocessing _opcode _opcode_metadata _operator _osx_support _overlapped _pickle \
-    _posixshmem _posixsubprocess _py_abc _py_warnings _pydatetime _pydecimal _pyio _pyrepl _queue \
-    _random _scproxy _sha1 _sha2 _sha256 _sha3 _sha512 _signal _sitebuiltins _socket _sqlite3 \
-    _sre _ssl _stat _statistics _string _strptime _struct _suggestions _symtable _sysconfig \
-    _thread _threading_local _tokenize _tracemalloc _typing _uuid _warnings _weakref _weakrefset \
-    _winapi _wmi _zoneinfo _zstd abc aifc annotationlib argparse array ast asynchat asyncio \
-    asyncore atexit audioop base64 bdb binascii bisect bz2 cProfile calendar cgi cgitb chunk \
-    cmath cmd code codecs codeop collections colorsys compileall compression concurrent \
-    configparser contextlib contextvars copy copyreg crypt csv ctypes curses dataclasses datetime \
-    dbm decimal difflib dis distutils doctest dummy_threading email encodings ensurepip enum \
-    errno faulthandler fcntl filecmp fileinput fnmatch fractions ftplib functools gc genericpath \
-    getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac html http imaplib imghdr imp \
-    importlib inspect io ipaddress itertools json keyword linecache locale logging lzma mailbox \
-    mailcap marshal math mimetypes mmap modulefinder msilib msvcrt multiprocessing netrc nis \
-    nntplib nt ntpath nturl2path numbers opcode operator optparse org os ossaudiodev pathlib pdb \
-    pickle pickletools pipes pkg_resources pkgutil platform plistlib poplib posix posixpath \
-    pprint profile pstats pty pwd py_compile pyclbr pydoc pydoc_data pyexpat queue quopri random \
-    re readline reprlib resource rlcompleter runpy sched secrets select selectors setuptools \
-    shelve shlex shutil signal site sitecustomize smtpd smtplib sndhdr socket socketserver spwd \
-    sqlite3 sre_compile sre_constants sre_parse ssl stat statistics string stringprep struct \
-    subprocess sunau symtable sysconfig syslog tabnanny tarfile telnetlib tempfile termios \
-    textwrap threading time timeit token tokenize tomllib trace traceback tracemalloc tty types \
-    typing unicodedata unittest urllib usercustomize uu uuid venv warnings wave weakref \
-    webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib zoneinfo";
+    _posixshmem _posixsubprocess _py_abc _py_warnings _pydatetime _pydecimal _pyio _pylong _pyrepl \
+    _queue _random _scproxy _sha1 _sha2 _sha256 _sha3 _sha512 _signal _sitebuiltins _socket \
+    _sqlite3 _sre _ssl _stat _statistics _string _strptime _struct _suggestions _symtable \
+    _sysconfig _thread _threading_local _tkinter _tokenize _tracemalloc _typing _uuid _warnings \
+    _weakref _weakrefset _winapi _wmi _zoneinfo _zstd abc aifc annotationlib antigravity argparse \
+    array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii binhex bisect builtins \
+    bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop collections colorsys \
+    compileall compression concurrent configparser contextlib contextvars copy copyreg crypt csv \
+    ctypes curses dataclasses datetime dbm decimal difflib dis distutils doctest dummy_threading \
+    email encodings ensurepip enum errno faulthandler fcntl filecmp fileinput fnmatch fractions \
+    ftplib functools gc genericpath getopt getpass gettext glob graphlib grp gzip hashlib heapq \
+    hmac html http idlelib imaplib imghdr imp importlib inspect io ipaddress itertools json \
+    keyword lib2to3 linecache locale logging lzma mailbox mailcap marshal math mimetypes mmap \
+    modulefinder msilib msvcrt multiprocessing netrc nis nntplib nt ntpath nturl2path numbers \
+    opcode operator optparse org os ossaudiodev pathlib pdb pickle pickletools pipes pkg_resources \
+    pkgutil platform plistlib poplib posix posixpath pprint profile pstats pty pwd py_compile \
+    pyclbr pydoc pydoc_data pyexpat queue quopri random re readline reprlib resource rlcompleter \
+    runpy sched secrets select selectors setuptools shelve shlex shutil signal site sitecustomize \
+    smtpd smtplib sndhdr socket socketserver spwd sqlite3 sre_compile sre_constants sre_parse ssl \
+    stat statistics string stringprep struct subprocess sunau symtable sys sysconfig syslog \
+    tabnanny tarfile telnetlib tempfile termios textwrap this threading time timeit tkinter token \
+    tokenize tomllib trace traceback tracemalloc tty turtle turtledemo types typing unicodedata \
+    unittest urllib usercustomize uu uuid venv warnings wave weakref webbrowser winreg winsound \
+    wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib zoneinfo";
 
 /// Modules that are often run with `-m`, and the packages that they import.
 const IMPORTED: &[(&str, &str)] = &[
@@ -158,8 +159,22 @@ fn modules_after<'t>(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test may ask Python")]
+    fn all_modules_of_the_standard_library_are_known() {
+        let ask =
+            "import sys; print(*getattr(sys, 'stdlib_module_names', sys.builtin_module_names))";
+        let said = std::process::Command::new("python3").args(["-c", ask]).output().unwrap();
+        let said = String::from_utf8(said.stdout).unwrap();
+        assert!(said.split_whitespace().count() > 10, "{said}");
+        let known: BTreeSet<&str> = STANDARD.split_whitespace().collect();
+        let unknown: Vec<&str> = said.split_whitespace().filter(|it| !known.contains(it)).collect();
+        assert_eq!(unknown, [""; 0]);
+    }
 
     #[test]
     fn the_modules_that_python_runs_are_found() {

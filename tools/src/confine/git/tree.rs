@@ -4,7 +4,7 @@
 //! everything beneath a handle of the folder, and follows no link.
 
 use super::super::mounts::LASTING;
-use super::super::protected::{COMMON_FOLDER, GIT, HEAD, OBJECTS, REFS, is_left_of_data};
+use super::super::protected::{GIT, HEAD, OBJECTS, REFS, is_left_of_data, is_repository};
 use super::settings::MOST;
 use super::unsafe_entry::brief;
 use rustix::fs::{
@@ -14,7 +14,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
@@ -69,8 +69,10 @@ pub(super) struct Root {
 /// What a search found, with paths relative to the root.
 #[derive(Default)]
 pub(super) struct Found {
-    /// Folders with the data of a repository.
-    pub data: Vec<PathBuf>,
+    /// Folders with the data of a repository, or its remains.
+    pub data: BTreeSet<PathBuf>,
+    /// Those of them that git does not obey, because they have no `HEAD`.
+    pub remains: BTreeSet<PathBuf>,
     /// Files and links `.git`.
     pub pointers: Vec<PathBuf>,
     /// Links within the data of a repository, and a text that identifies their targets.
@@ -135,21 +137,23 @@ impl Root {
                 }
             };
             let has = |name: &str| entries.iter().any(|(it, _)| it.eq_ignore_ascii_case(name));
-            let has_head = entries.iter().any(|(name, kind)| {
-                name.eq_ignore_ascii_case(HEAD) && *kind != FileType::Directory
-            });
-            // HEAD and any other part are enough: the rest may come later, and not by a command.
-            let further = [OBJECTS, REFS, COMMON_FOLDER, "config", "hooks"];
-            let is_whole = has_head && further.iter().any(|name| has(name));
+            let names = entries.iter();
+            let names = names.map(|(name, kind)| (name.as_os_str(), *kind == FileType::Directory));
+            let is_whole = is_repository(names);
             // A command may have taken apart a repository that must stay protected.
             let is_left = || {
                 let is_named = path.file_name().is_some_and(|it| it.eq_ignore_ascii_case(GIT));
                 let has_part = is_named || has(HEAD) || has(OBJECTS) || has(REFS);
-                (has("config") || has_part && has("hooks")) && is_left(&folder, has_part)
+                let may_be = has("config") || has_part && has("hooks");
+                // A folder `.git` with either of them waits for `git init`.
+                may_be && (is_named || is_left(&folder, has_part))
             };
             let is_repository = is_whole || is_left();
             if is_repository {
-                found.data.push(path.clone());
+                found.data.insert(path.clone());
+            }
+            if is_repository && !is_whole {
+                found.remains.insert(path.clone());
             }
             // The whole workspace may be a bare repository, and contain other files besides git's.
             let is_top = path.as_os_str().is_empty();

@@ -5,6 +5,7 @@ use super::aside::parent;
 use super::named::{first_line, plain};
 use super::settings::{self, Setting};
 use super::tree::{Entry, Found, Identity, Root, entries, entry, identity, text_at};
+use posse_protocol::hex;
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -47,6 +48,18 @@ pub(super) enum UnsafeKind {
     Whole(#[serde(with = "any_name")] PathBuf),
     /// A folder that is deeper than the search goes.
     TooDeep,
+}
+
+impl UnsafeEntry {
+    /// Returns true if it is in the remains of a repository. Git does not obey them, so anyone may have put it
+    /// there. It counts as new when the folder becomes a repository.
+    pub(super) fn is_of_remains(&self, found: &Found) -> bool {
+        let is_pointer = self.path.file_name().is_some_and(|it| it.eq_ignore_ascii_case(GIT));
+        let mut around = self.path.ancestors().skip(1);
+        let data = around.find(|folder| found.data.contains(*folder));
+        let is_in_data = !is_pointer && self.what != UnsafeKind::TooDeep;
+        is_in_data && data.is_some_and(|data| found.remains.contains(data))
+    }
 }
 
 impl UnsafeKind {
@@ -137,7 +150,8 @@ pub(super) fn harmless_only_here(root: &Root, found: &Found) -> Vec<UnsafeEntry>
         let what = UnsafeKind::Whole(leads_to(root, path)?.to);
         Some(UnsafeEntry { path: path.clone(), what })
     });
-    let files = found.data.iter().flat_map(|data| SETTINGS.map(|name| data.join(name)));
+    let whole = found.data.iter().filter(|data| !found.remains.contains(*data));
+    let files = whole.flat_map(|data| SETTINGS.map(|name| data.join(name)));
     let settings = files.flat_map(|path| {
         let text = parent(root, &path).ok().flatten().map(|(folder, name)| {
             match entry(&folder, &name, settings::MOST) {
@@ -162,8 +176,7 @@ pub(super) fn brief(text: &[u8]) -> PathBuf {
 
 /// Identifies a text.
 fn digest(text: &[u8]) -> PathBuf {
-    let digits = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    PathBuf::from(digits)
+    PathBuf::from(hex(&Sha256::digest(text)))
 }
 
 /// Returns true for a setting that makes git run and obey nothing. It belongs to the repository in

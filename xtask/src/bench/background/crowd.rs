@@ -3,6 +3,7 @@
 
 use super::tally::{Tally, tally};
 use super::{LEAD, SLOTS, Size};
+use crate::bench::cluster::Place;
 use crate::bench::load::{SETTLED, config, spec};
 use crate::bench::meter::{Cost, peak_kib};
 use crate::bench::part::ready;
@@ -27,6 +28,10 @@ pub struct Crowd {
     size: Size,
     /// How many children are cancelled.
     cancels: usize,
+    /// Runs that this process executes at a time.
+    slots: usize,
+    /// Where the runs are stored, if not in the file.
+    place: Option<Place>,
 }
 
 /// What a crowd came to.
@@ -51,14 +56,39 @@ pub fn part(
     size: Size,
     cancels: usize,
 ) -> Part {
+    Part::Crowd(crowd(recording, server, folder, size, cancels))
+}
+
+/// A crowd with its database on a server, as a part. Other processes execute most of it, if there are
+/// more.
+pub fn part_on(
+    recording: &Recording,
+    server: &Server,
+    folder: &TempDir,
+    size: Size,
+    slots: usize,
+    place: Place,
+) -> Part {
+    let place = Some(place);
+    Part::Crowd(Crowd { slots, place, ..crowd(recording, server, folder, size, 0) })
+}
+
+fn crowd(
+    recording: &Recording,
+    server: &Server,
+    folder: &TempDir,
+    size: Size,
+    cancels: usize,
+) -> Crowd {
     let (url, database) = (server.url.clone(), folder.path().join("runs.db"));
     let workspace = recording.workspace.path().to_owned();
-    Part::Crowd(Crowd { url, database, workspace, size, cancels })
+    Crowd { url, database, workspace, size, cancels, slots: SLOTS, place: None }
 }
 
 impl Crowd {
     pub async fn run(self) -> Result<Grown> {
-        let mut config = config(&self.database, &self.url, SLOTS);
+        let mut config = config(&self.database, &self.url, self.slots);
+        Place::set(self.place.as_ref(), &mut config);
         config.launcher = Some(posse::launch::Launcher::through("/proc/self/exe".as_ref()));
         let runtime = Runtime::open(config).await?;
         tokio::time::sleep(SETTLED).await;

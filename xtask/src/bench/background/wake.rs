@@ -4,8 +4,8 @@
 use super::smooth::spread;
 use crate::bench::Result;
 use crate::bench::harness::Effort;
-use crate::bench::load::{open, spec};
-use posse::{Runtime, Status};
+use crate::bench::load::{open_with, spec};
+use posse::{Runtime, RuntimeConfig, Status};
 use posse_testkit::{Conversation, FakeModel, Gate, Reply, Script, When};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -20,7 +20,12 @@ struct Pair {
     parent: Gate,
 }
 
-pub async fn measure(effort: Effort) -> Result<()> {
+/// Measures a runtime whose configuration `change` has changed.
+pub async fn measure(
+    effort: Effort,
+    name: &str,
+    change: impl FnOnce(&mut RuntimeConfig),
+) -> Result<()> {
     let pair = |number: usize| Pair {
         lead: format!("lead {number}."),
         follow: format!("follow {number}."),
@@ -44,14 +49,14 @@ pub async fn measure(effort: Effort) -> Result<()> {
             )
     });
     let fake = FakeModel::start(script.without_capture().without_cache()).await?;
-    let (runtime, folder) = open(&fake.url(), super::SLOTS).await?;
+    let (runtime, folder) = open_with(&fake.url(), super::SLOTS, change).await?;
     let mut times = Vec::new();
     for pair in &pairs {
         times.push(woken(&runtime, pair, folder.path()).await?);
     }
     runtime.shutdown().await;
     fake.shutdown().await;
-    spread("wake: last reply to next request", times);
+    spread(name, times);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! A main agent and its children, each of which reads three files, one a turn, and answers.
 
-use crate::bench::load::{completed, open, spec};
+use crate::bench::cluster::Place;
+use crate::bench::load::{completed, open_with, spec};
 use crate::bench::meter::Cost;
 use crate::bench::part::ready;
 use crate::bench::server::{FILES, LEAD, Pace, Play, Server};
@@ -20,6 +21,8 @@ pub struct Tree {
     /// How many runs are executed at a time.
     pub slots: usize,
     pub watcher: Watcher,
+    /// Where the runs are stored, if not in a new file.
+    pub place: Option<Place>,
 }
 
 /// Whether a watcher follows the tree.
@@ -46,7 +49,14 @@ impl Tree {
     /// A tree with slots for all runs, which nobody watches.
     pub fn at_once(workspace: &Path, children: usize) -> Self {
         let (url, workspace) = (String::new(), workspace.to_owned());
-        Tree { url, workspace, children, slots: children + 1, watcher: Watcher::Nobody }
+        Tree {
+            url,
+            workspace,
+            children,
+            slots: children + 1,
+            watcher: Watcher::Nobody,
+            place: None,
+        }
     }
 
     /// With the model at `url`.
@@ -61,7 +71,8 @@ impl Tree {
     }
 
     pub async fn run(self) -> Result<Grown> {
-        let (runtime, _folder) = open(&self.url, self.slots).await?;
+        let place = |config: &mut _| Place::set(self.place.as_ref(), config);
+        let (runtime, _folder) = open_with(&self.url, self.slots, place).await?;
         let spec = spec(LEAD, &self.workspace)?;
         let meter = ready().await?;
         let mut updates = 0;

@@ -36,7 +36,7 @@ pub async fn measure(effort: Effort) -> Result<()> {
 }
 
 /// What is appended: the result of a tool.
-fn event() -> Event {
+pub fn event() -> Event {
     Event::ToolFinished(ToolFinished {
         call: CallId("toolu_1".to_owned()),
         output: ToolOutput::text("a line of some file\n".repeat(10)),

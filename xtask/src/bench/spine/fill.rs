@@ -48,7 +48,7 @@ impl Fill {
 
 /// An append of `events`, without a reservation and without webhooks.
 pub fn append(run: RunId, events: Arc<[Event]>, guard: Guard) -> Append {
-    Append { run, events, guard, reserve: Reserve::Leave, outbox: Vec::new() }
+    Append { run, events, guard, reserve: Reserve::Leave, outbox: Vec::new(), bundle: None }
 }
 
 async fn add(store: &Arc<SqliteStore>, count: usize, guard: Guard, log: Vec<Event>) -> Result<()> {
@@ -92,15 +92,18 @@ pub fn started() -> Vec<Event> {
 
 /// The log of a run that has ended.
 fn finished() -> Vec<Event> {
-    let mut log = started();
+    started().into_iter().chain([ended()]).collect()
+}
+
+/// The end of a run.
+pub fn ended() -> Event {
     let outcome = Outcome::completed("All is there.");
-    log.push(Event::RunFinished(RunFinished {
+    Event::RunFinished(RunFinished {
         outcome,
         worked_ms: 1,
         changes: None,
         extra: Extra::default(),
-    }));
-    log
+    })
 }
 
 /// The log of a run that was killed during a tool call.

@@ -9,11 +9,12 @@ use crate::bench::server::{NOTES, Pace, Play, Server};
 use crate::bench::{Part, Result, client};
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use posse::protocol::{Effect, Event, Seq, ToolOutput, ToolSpec};
 use posse::{Answer, Tool, ToolContext};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Requests of each size that the raw client makes.
@@ -100,7 +101,7 @@ impl Tool for Note {
     }
 
     async fn call(&self, _: Value, _: &ToolContext) -> Answer {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(cpu());
+        self.calls.lock().push(cpu());
         ToolOutput::text("n".repeat(RESULT_BYTES)).into()
     }
 }
@@ -126,8 +127,7 @@ impl Talk {
             if !outcome.is_completed() {
                 return Err(format!("a run ended otherwise: {outcome}").into());
             }
-            let calls =
-                std::mem::take(&mut *note.calls.lock().unwrap_or_else(PoisonError::into_inner));
+            let calls = std::mem::take(&mut *note.calls.lock());
             let records = runtime.read(run.id(), Seq::ZERO, usize::MAX).await?;
             // The fake model counts a token for four bytes of the request.
             let bytes: Vec<f64> = records

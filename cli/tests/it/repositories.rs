@@ -1,0 +1,305 @@
+//! Runs in a checkout of a git repository, on any machine, and runs without files.
+
+use crate::world::{Exit, World, bash, eventually, started};
+use posse_testkit::postgres::{Database, Server};
+use posse_testkit::{Conversation, Gate, Reply, Script, When};
+use rustix::process::{Signal, kill_process};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = std::process::Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@localhost"])
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A repository with one commit, beside the working folder of `world`.
+fn origin(world: &World) -> PathBuf {
+    let folder = world.folder.path().canonicalize().unwrap().join("origin");
+    std::fs::create_dir(&folder).unwrap();
+    git(&folder, &["init", "--quiet", "--initial-branch=main"]);
+    std::fs::write(folder.join("a.txt"), "one\n").unwrap();
+    std::fs::write(folder.join(".gitignore"), "*.log\n").unwrap();
+    git(&folder, &["add", "."]);
+    git(&folder, &["commit", "--quiet", "-m", "first"]);
+    folder
+}
+
+fn url(origin: &Path) -> String {
+    format!("file://{}", origin.display())
+}
+
+/// A call that writes a file.
+fn write(name: &str, text: &str) -> Reply {
+    Reply::tool_call("Write", json!({"file_path": name, "content": text}))
+}
+
+fn on(task: &str, replies: impl IntoIterator<Item = Reply>) -> Conversation {
+    let when = Conversation::when(When::any().first_user_contains(task));
+    replies.into_iter().fold(when, Conversation::reply)
+}
+
+/// The checkouts that are left on the machine of `world`, whatever its database is.
+fn standing(world: &World) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut ahead = vec![world.home().join("data/posse")];
+    while let Some(folder) = ahead.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            if name.ends_with("-worktrees") {
+                let inside = std::fs::read_dir(entry.path()).unwrap().flatten();
+                found.extend(inside.map(|it| it.file_name().into_string().unwrap()));
+            } else if entry.path().is_dir()
+                // Where commands see a `/tmp` of their own, it has the places of what is mounted in it.
+                && !["-repositories", "-scratch"].iter().any(|end| name.ends_with(end))
+            {
+                ahead.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+async fn fetch(world: &World, folder: &Path, arguments: &[&str]) -> Exit {
+    let mut command = world.command(arguments);
+    command.current_dir(folder);
+    started(command).end().await
+}
+
+#[tokio::test]
+async fn a_run_in_a_repository_changes_a_branch_in_the_store_and_no_folder() {
+    let replies = [write("b.txt", "new\n"), bash("echo two >> a.txt"), Reply::text("done")];
+    let world = World::new(Script::new().conversation(on("mend", replies))).await;
+    let origin = origin(&world);
+    let asked = format!("{}@main", url(&origin));
+    world.run(&["run", "--repo", &asked, "mend it"]).await.expect(0);
+    world.fake.assert_nothing_refused();
+    assert_eq!(std::fs::read_dir(world.work()).unwrap().count(), 0, "its folder is as it was");
+    assert_eq!(git(&origin, &["status", "--porcelain"]), "");
+    assert_eq!(git(&origin, &["branch", "--format=%(refname:short)"]), "main");
+    assert_eq!(standing(&world), Vec::<String>::new(), "its checkout is removed");
+    let run = world.only_run().await;
+    let shown = world.run(&["runs", "show", &run]).await.expect(0);
+    for part in [url(&origin), format!("posse runs fetch {run}"), "2 files changed".to_owned()] {
+        assert!(shown.out.contains(&part), "{part}: {}", shown.out);
+    }
+    world.run(&["runs", "verify"]).await.expect(0);
+    let fetched = fetch(&world, &origin, &["runs", "fetch", &run, "--branch", "fix"]).await;
+    fetched.expect(0);
+    assert_eq!(git(&origin, &["show", "fix:b.txt"]), "new");
+    assert_eq!(git(&origin, &["show", "fix:a.txt"]), "one\ntwo");
+    assert_eq!(git(&origin, &["rev-parse", "fix^"]), git(&origin, &["rev-parse", "main"]));
+    let again = fetch(&world, &origin, &["runs", "fetch", &run, "--branch", "fix", "--json"]).await;
+    assert_eq!(again.expect(0).json()["present"], true);
+    // A branch of this name at another commit stays.
+    let refused = fetch(&world, &origin, &["runs", "fetch", &run, "--branch", "main"]).await;
+    assert!(refused.code != Some(0) && refused.err.contains("another commit"), "{refused:?}");
+    let elsewhere = fetch(&world, &world.work(), &["runs", "fetch", &run]).await;
+    assert!(elsewhere.code != Some(0), "{elsewhere:?}");
+    // The log goes, and the bundle with it.
+    world.run(&["runs", "prune", "--older-than", "0d", "--yes"]).await.expect(0);
+    let gone = fetch(&world, &origin, &["runs", "fetch", &run, "--branch", "late"]).await;
+    assert!(gone.err.contains("was removed"), "{gone:?}");
+    world.run(&["runs", "verify"]).await.expect(0);
+}
+
+#[tokio::test]
+async fn a_repository_that_cannot_be_used_starts_nothing() {
+    let world = World::saying("no").await;
+    let origin = origin(&world);
+    for (asked, part) in [
+        (format!("{}@nowhere", url(&origin)), "no branch and no tag"),
+        (format!("file://{}/missing", world.work().display()), "cannot be fetched"),
+        ("https://me:hunter2hunter2@example.org/x".to_owned(), "password"),
+        ("ext::sh -c touch".to_owned(), "repository"),
+    ] {
+        let exit = world.run(&["run", "--repo", &asked, "mend it"]).await;
+        assert!(exit.code != Some(0) && exit.err.contains(part), "{asked}: {exit:?}");
+        assert!(!exit.err.contains("hunter2"), "{exit:?}");
+    }
+    assert_eq!(world.fake.count(), 0);
+    assert!(world.list().await.is_empty());
+}
+
+#[tokio::test]
+async fn no_program_of_the_repository_runs() {
+    let world = World::new(Script::new().conversation(on("mend", [Reply::text("done")]))).await;
+    let origin = origin(&world);
+    std::fs::write(origin.join(".gitattributes"), "*.txt filter=evil diff=evil\n").unwrap();
+    git(&origin, &["add", "."]);
+    git(&origin, &["commit", "--quiet", "-m", "attributes"]);
+    let mark = world.home().join("ran");
+    // The user has such a filter, for other repositories.
+    let touch = format!("sh -c 'touch {}; cat'", mark.display());
+    let settings = format!("[filter \"evil\"]\n\tclean = {touch}\n\tsmudge = {touch}\n");
+    std::fs::write(world.home().join(".gitconfig"), settings).unwrap();
+    world.run(&["run", "--repo", &url(&origin), "mend it"]).await.expect(0);
+    assert!(!mark.exists());
+}
+
+#[tokio::test]
+async fn what_git_ignores_is_told_and_stays_until_it_is_discarded() {
+    let replies = [write("x.log", "noise\n"), write("b.txt", "new\n"), Reply::text("done")];
+    let world = World::new(Script::new().conversation(on("mend", replies))).await;
+    let origin = origin(&world);
+    world.run(&["run", "--repo", &url(&origin), "mend it"]).await.expect(0);
+    let run = world.only_run().await;
+    let shown = world.run(&["runs", "show", &run]).await.expect(0);
+    assert!(shown.out.contains("x.log"), "{}", shown.out);
+    assert_eq!(standing(&world), std::slice::from_ref(&run));
+    world.run(&["runs", "clean"]).await.expect(0);
+    assert_eq!(standing(&world), [run]);
+    world.run(&["runs", "clean", "--discard"]).await.expect(0);
+    assert!(standing(&world).is_empty());
+}
+
+#[tokio::test]
+async fn a_child_begins_with_what_its_parent_changed_and_its_changes_come_back() {
+    let agents =
+        r#"{"fixer": {"description": "Fixes", "prompt": "Fix.", "isolation": "worktree"}}"#;
+    let task = json!({"description": "fix", "prompt": "mend it", "subagent_type": "fixer"});
+    let lead = [
+        write("lead.txt", "from the lead\n"),
+        Reply::tool_call("Task", task),
+        bash("cat child.txt > seen.txt"),
+        Reply::text("all is done"),
+    ];
+    let child = [bash("cat lead.txt > child.txt"), Reply::text("mended")];
+    let script = Script::new().conversation(on("lead", lead)).conversation(on("mend it", child));
+    let world = World::new(script).await;
+    let origin = origin(&world);
+    let exit = world.run(&["run", "--agents", agents, "--repo", &url(&origin), "lead"]).await;
+    exit.expect(0);
+    let runs = world.run(&["runs", "list", "--json"]).await.expect(0).json();
+    let lead = runs[0]["run"].as_str().unwrap().to_owned();
+    fetch(&world, &origin, &["runs", "fetch", &lead, "--branch", "all"]).await.expect(0);
+    assert_eq!(git(&origin, &["show", "all:seen.txt"]), "from the lead");
+    assert_eq!(git(&origin, &["show", "all:child.txt"]), "from the lead");
+    let told =
+        world.fake.requests_where(&When::any().any_message_contains("in your working folder"));
+    assert!(!told.is_empty(), "the lead learns of it");
+    world.run(&["runs", "verify"]).await.expect(0);
+}
+
+#[tokio::test]
+async fn a_run_without_files_has_no_tool_for_files_and_no_shell() {
+    let script = Script::new().conversation(on("think", [Reply::text("thought")]));
+    let world = World::new(script).await;
+    let exit = world.run(&["run", "--no-files", "think"]).await.expect(0);
+    assert_eq!(exit.out.trim(), "thought");
+    let tools = world.fake.request(1).tools();
+    for tool in ["Read", "Write", "Edit", "Glob", "Grep", "List", "Bash"] {
+        assert!(!tools.contains(&tool.to_owned()), "{tools:?}");
+    }
+    let run = world.only_run().await;
+    let shown = world.run(&["runs", "show", &run]).await.expect(0);
+    assert!(shown.out.contains("no files"), "{}", shown.out);
+    let both = world.run(&["run", "--no-files", "--repo", ".", "think"]).await;
+    assert_eq!(both.code, Some(2), "{both:?}");
+}
+
+/// A world whose machine has this name.
+async fn machine(host: &str, script: Script) -> World {
+    let world = World::new(script).await;
+    let settings = world.home().join("config/posse/config.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(settings, format!("host = \"{host}\"\n")).unwrap();
+    world
+}
+
+fn with(world: &World, database: &Database, arguments: &[&str]) -> tokio::process::Command {
+    let mut command = world.command(arguments);
+    command.env("POSSE_DB", database.url());
+    command
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_machine_goes_on_with_the_last_stored_state_when_a_worker_is_killed() {
+    let gate = Gate::new();
+    let first = [write("b.txt", "from near\n"), Reply::text("never").held_by(&gate)];
+    let near = machine("near", Script::new().conversation(on("mend", first))).await;
+    let second = [Reply::text("not asked"), bash("cat b.txt > c.txt"), Reply::text("done")];
+    let far = machine("far", Script::new().conversation(on("mend", second))).await;
+    let database = Server::shared().database();
+    let origin = origin(&near);
+    let posse = async |world: &World, arguments: &[&str]| {
+        started(with(world, &database, arguments)).end().await
+    };
+    let begin = ["run", "--background", "--needs", "x", "--repo", &url(&origin), "mend", "--json"];
+    let begun = posse(&near, &begin).await.expect(0).json();
+    let run = begun["run"].as_str().unwrap().to_owned();
+    let here = started(with(&near, &database, &["worker", "--label", "x"]));
+    here.notes("executes runs").await;
+    near.fake.wait_for_requests(2).await.unwrap();
+    kill_process(here.id(), Signal::KILL).unwrap();
+    here.end().await;
+    let there = started(with(&far, &database, &["worker", "--label", "x"]));
+    there.notes("executes runs").await;
+    posse(&far, &["runs", "watch", &run]).await.expect(0);
+    gate.open();
+    let told = far.fake.requests_where(&When::any().any_message_contains("in a new checkout"));
+    assert!(!told.is_empty(), "the model learns that it moved");
+    eventually("its checkout is removed", async || standing(&far).is_empty()).await;
+    kill_process(there.id(), Signal::TERM).unwrap();
+    there.end().await.expect(0);
+    let clone = far.home().join("clone");
+    git(&far.home(), &["clone", "--quiet", &url(&origin), "clone"]);
+    let mut command = with(&far, &database, &["runs", "fetch", &run, "--branch", "fix"]);
+    command.current_dir(&clone);
+    started(command).end().await.expect(0);
+    for name in ["b.txt", "c.txt"] {
+        assert_eq!(git(&clone, &["show", &format!("fix:{name}")]), "from near", "{name}");
+    }
+    posse(&far, &["runs", "verify"]).await.expect(0);
+    assert_eq!(standing(&near), std::slice::from_ref(&run), "what the killed worker left");
+    posse(&near, &["runs", "clean"]).await.expect(0);
+    assert!(standing(&near).is_empty());
+    // The bundle moves along with its run, and is verified on arrival.
+    let file = far.home().join("copy.db").display().to_string();
+    posse(&far, &["db", "copy", &database.url(), &file]).await.expect(0);
+    far.run(&["--db", &file, "runs", "verify"]).await.expect(0);
+    let mut command = far.command(&["--db", &file, "runs", "fetch", &run, "--branch", "copied"]);
+    command.current_dir(&clone);
+    started(command).end().await.expect(0);
+    assert_eq!(git(&clone, &["rev-parse", "copied"]), git(&clone, &["rev-parse", "fix"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_cannot_fetch_leaves_the_run_to_others_and_says_why() {
+    let near = machine("near", Script::always(Reply::text("It is done."))).await;
+    let far = machine("far", Script::always(Reply::text("It is done."))).await;
+    let database = Server::shared().database();
+    let origin = origin(&near);
+    let posse = async |world: &World, arguments: &[&str]| {
+        started(with(world, &database, arguments)).end().await
+    };
+    let commit = git(&origin, &["rev-parse", "HEAD"]);
+    let hidden = near.home().join("hidden");
+    let asked = format!("{}@{commit}", url(&origin));
+    std::fs::rename(&origin, &hidden).unwrap();
+    // The commit is known, so the start need not reach the repository.
+    let begin = ["run", "--background", "--needs", "x", "--repo", &asked, "mend", "--json"];
+    let begun = posse(&near, &begin).await.expect(0).json();
+    let run = begun["run"].as_str().unwrap().to_owned();
+    let told = posse(&near, &["runs", "show", &run]).await.expect(0);
+    assert!(told.out.contains("waits for a worker with the label `x`"), "{}", told.out);
+    let there = started(with(&far, &database, &["worker", "--label", "x"]));
+    there.notes("executes runs").await;
+    let says_why = async || {
+        let told = posse(&near, &["runs", "show", &run]).await.expect(0);
+        told.out.contains("can fetch its repository") && told.out.contains("far: ")
+    };
+    eventually("the reason", says_why).await;
+    std::fs::rename(&hidden, &origin).unwrap();
+    let here = started(with(&near, &database, &["worker", "--label", "x"]));
+    posse(&near, &["runs", "watch", &run]).await.expect(0);
+    for worker in [here, there] {
+        kill_process(worker.id(), Signal::TERM).unwrap();
+        worker.end().await.expect(0);
+    }
+}

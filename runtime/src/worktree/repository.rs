@@ -1,0 +1,213 @@
+//! Repositories of other machines: a bare copy of each on this machine, from which the checkouts of runs
+//! are made. Any of it can be removed while no run works; it is fetched again.
+//!
+//! Fetching is the only use of git that is not confined: it needs the keys and the settings of the user.
+
+use super::git::Git;
+use super::{Address, Worktrees, make_private};
+use crate::error::Error;
+use parking_lot::{Mutex, MutexGuard};
+use posse_protocol::{RunId, hex};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The settings of a copy. Git works in its checkouts by their own names only.
+const SETTINGS: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n";
+
+/// The references that keep fetched commits.
+const KEPT: &str = "refs/posse/base/";
+
+/// How many repositories that cannot be reached are remembered.
+const REMEMBERED: usize = 50;
+
+/// Why a checkout could not be made, or a repository not be reached.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct RepositoryError(pub(crate) String);
+
+impl From<RepositoryError> for Error {
+    fn from(error: RepositoryError) -> Self {
+        Error::InvalidInput(error.to_string())
+    }
+}
+
+/// The copies of repositories on this machine, and the checkouts of runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Repositories {
+    pub(super) copies: PathBuf,
+    pub(super) worktrees: Worktrees,
+    known: Arc<Mutex<Known>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Only one task fetches from a repository at a time.
+    fetching: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
+    /// Why repositories could not be reached when this process last tried.
+    unreachable: BTreeMap<String, String>,
+    /// The checkouts that this process left as the store has them: the commit, and the epoch.
+    pub(super) left: HashMap<RunId, (String, u64)>,
+}
+
+impl Repositories {
+    pub(crate) fn new(copies: PathBuf, worktrees: Worktrees) -> Self {
+        Repositories { copies, worktrees, known: Arc::default() }
+    }
+
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock()
+    }
+
+    /// Returns the repositories that could not be reached, each with the reason.
+    pub(crate) fn unreachable(&self) -> BTreeMap<String, String> {
+        self.known().unreachable.clone()
+    }
+
+    pub(super) fn note(&self, url: &str, result: &Result<(), RepositoryError>) {
+        let unreachable = &mut self.known().unreachable;
+        match result {
+            Ok(()) => drop(unreachable.remove(url)),
+            Err(error) if unreachable.len() < REMEMBERED => {
+                let reason: String = error.to_string().chars().take(300).collect();
+                unreachable.insert(url.to_owned(), reason.replace('\n', " "));
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Returns the checkouts that stand on this machine, by their runs.
+    pub(crate) fn standing(&self) -> Vec<(RunId, PathBuf)> {
+        let is_ours = |(_, folder): &(RunId, PathBuf)| {
+            let link = std::fs::read_to_string(folder.join(".git")).unwrap_or_default();
+            let data = link.strip_prefix("gitdir: ").unwrap_or_default();
+            Path::new(data.trim_end()).starts_with(&self.copies)
+        };
+        self.worktrees.standing().into_iter().filter(is_ours).collect()
+    }
+
+    /// Removes the folder of a checkout. What its copy knows of it goes with the next checkout there.
+    pub(crate) async fn sweep_away(&self, run: RunId, folder: &Path) {
+        self.known().left.remove(&run);
+        // If this fails, a later sweep tries again.
+        let _ = self.worktrees.sweep_away(folder).await;
+    }
+
+    /// Returns the path of the copy of the repository at `url`.
+    pub(super) fn copy_of(&self, url: &str) -> PathBuf {
+        let name = hex(&Sha256::digest(url));
+        self.copies.join(format!("{}.git", &name[..32]))
+    }
+
+    /// Returns the commit that `address` means now.
+    ///
+    /// # Errors
+    /// When the repository cannot be reached, or has no such branch.
+    pub(crate) async fn resolve(&self, address: &Address) -> Result<String, RepositoryError> {
+        if let Some(commit) = address.commit() {
+            return Ok(commit.to_owned());
+        }
+        let launcher = self.launcher()?;
+        let copy = self.make_copy(&address.url).await?;
+        let git = Git::fetching(launcher, &copy);
+        let revision = &address.revision;
+        let wanted = match revision.as_str() {
+            "" => vec!["HEAD".to_owned()],
+            name => vec![
+                format!("refs/heads/{name}"),
+                format!("refs/tags/{name}^{{}}"),
+                format!("refs/tags/{name}"),
+            ],
+        };
+        let mut ask = vec!["ls-remote", "--quiet", "--", &address.url];
+        ask.extend(wanted.iter().map(String::as_str));
+        let told = git.whole(&ask).await.map_err(|why| cannot_reach(&address.url, &why))?;
+        let found = |name: &String| {
+            let mut lines = told.lines().filter_map(|line| line.split_once('\t'));
+            lines.find(|(_, found)| found == name).map(|(commit, _)| commit.to_owned())
+        };
+        wanted.iter().find_map(found).ok_or_else(|| {
+            let what = match revision.as_str() {
+                "" => "it has no commit".to_owned(),
+                name => format!(
+                    "it has no branch and no tag `{name}`; a commit needs its full id, of 40 digits"
+                ),
+            };
+            RepositoryError(format!("the repository {} cannot be used: {what}", address.url))
+        })
+    }
+
+    /// Fetches `commit` of the repository at `url`, unless it is here. Returns the path of the copy.
+    pub(super) async fn fetched(
+        &self,
+        url: &str,
+        commit: &str,
+    ) -> Result<PathBuf, RepositoryError> {
+        let alone = self.known().fetching.entry(url.to_owned()).or_default().clone();
+        let _alone = alone.lock().await;
+        let copy = self.make_copy(url).await?;
+        let git = Git::fetching(self.launcher()?, &copy);
+        let kept = format!("{KEPT}{commit}");
+        if git.run(&["rev-parse", "--verify", "--quiet", &kept]).await.is_ok() {
+            return Ok(copy);
+        }
+        let fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
+        let fetch = [&fetch[..], &["--no-auto-maintenance", "--"]].concat();
+        let failed = |why: String| cannot_reach(url, &why);
+        // Some servers give only what is on a branch.
+        if git.run(&[&fetch[..], &[url, commit]].concat()).await.is_err() {
+            let all = ["+refs/heads/*:refs/posse/heads/*", "+refs/tags/*:refs/posse/tags/*"];
+            git.run(&[&fetch[..], &[url], &all[..]].concat()).await.map_err(failed)?;
+        }
+        let object = format!("{commit}^{{commit}}");
+        let is_there = git.run(&["cat-file", "-e", &object]).await;
+        is_there.map_err(|_| failed(format!("it has no commit {commit} on a branch or a tag")))?;
+        git.run(&["update-ref", &kept, commit]).await.map_err(failed)?;
+        Ok(copy)
+    }
+
+    /// Makes an empty copy for the repository at `url`, unless there is one.
+    async fn make_copy(&self, url: &str) -> Result<PathBuf, RepositoryError> {
+        let copy = self.copy_of(url);
+        if copy.join("HEAD").exists() {
+            return Ok(copy);
+        }
+        let failed =
+            |why: String| RepositoryError(format!("a copy of {url} cannot be made: {why}"));
+        let launcher = self.launcher()?;
+        make_private(&self.copies).map_err(|error| failed(error.to_string()))?;
+        let new = format!("{}.new", RunId::new());
+        let git = Git::making(launcher, &self.copies);
+        let init = ["init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--"];
+        git.run(&[&init[..], &[&new]].concat()).await.map_err(failed)?;
+        let made = self.copies.join(new);
+        let placed = std::fs::write(made.join("config"), SETTINGS)
+            .and_then(|()| std::fs::rename(&made, &copy));
+        // Another process may have been faster.
+        if let Err(error) = placed {
+            let _ = posse_tools::remove_folder(&made);
+            if !copy.join("HEAD").exists() {
+                return Err(failed(error.to_string()));
+            }
+        }
+        Ok(copy)
+    }
+
+    pub(super) fn launcher(&self) -> Result<&posse_tools::launch::Launcher, RepositoryError> {
+        let none = || RepositoryError(super::WorktreeError::NoLauncher.to_string());
+        self.worktrees.launcher.as_ref().ok_or_else(none)
+    }
+
+    /// Returns the folder for checkouts, and closes it to others.
+    pub(super) fn around(&self) -> Result<&Path, RepositoryError> {
+        let around = self.worktrees.around.as_path();
+        make_private(around).map_err(|error| RepositoryError(error.to_string()))?;
+        Ok(around)
+    }
+}
+
+fn cannot_reach(url: &str, why: &str) -> RepositoryError {
+    let why = why.trim().replace('\n', " ");
+    RepositoryError(format!("the repository {url} cannot be fetched: {why}"))
+}
