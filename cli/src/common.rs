@@ -252,6 +252,7 @@ impl Common {
             in_home.unwrap_or_else(|| Some(PathBuf::from(path)))
         });
         let launcher = launcher.with_environment(environment).hiding(own);
+        let launcher = launcher.with_environment_for_fetching(Environment::for_fetching());
         let mut launcher = launcher.showing(readable.collect::<Vec<_>>());
         if let Some(state) = state_folder {
             launcher = launcher.remembering(state.join("sandbox.json"));

@@ -79,6 +79,11 @@ impl Environment {
         launch::allowed_environment(std::env::vars_os(), more)
     }
 
+    /// The variables for git when it fetches a repository.
+    pub fn for_fetching() -> ProcessEnvironment {
+        launch::fetching_environment(std::env::vars_os())
+    }
+
     /// The value of the variable `name`, or else of the file in `NAME_FILE`, or else, for a secret, of
     /// the keyring.
     pub fn value(&self, name: &str) -> Option<String> {

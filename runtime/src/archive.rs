@@ -5,6 +5,7 @@
 
 mod worktrees;
 
+use worktrees::checkout_left;
 pub use worktrees::{LeftoverWorktree, Sweep};
 
 use crate::config::Lifecycle;
@@ -17,6 +18,7 @@ use posse_store::{
     Append, Filter, Guard, Leftover, Leftovers, RunRow, Spending, SpendingQuery, Store, StoreError,
 };
 use posse_tools::Scratch;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +44,10 @@ pub(crate) struct Sweeper {
     /// The folder that contains the scratch folders of runs.
     scratch: PathBuf,
     repositories: Repositories,
+    /// The name of this machine; empty if it is the only one.
+    host: String,
+    /// Checkouts of archived runs that hold what nothing else does.
+    kept: HashSet<RunId>,
     rules: Lifecycle,
     /// The run whose folder was checked last.
     looked_at: Option<RunId>,
@@ -54,7 +60,8 @@ impl Sweeper {
         config: &RuntimeConfig,
     ) -> Self {
         let (scratch, rules) = (config.scratch(), config.lifecycle);
-        Sweeper { store, scratch, repositories, rules, looked_at: None }
+        let (host, kept) = (config.scheduling.worker.host.clone(), HashSet::new());
+        Sweeper { store, scratch, repositories, host, kept, rules, looked_at: None }
     }
 
     /// Sweeps until `stop`. The first sweep is delayed, so a short command ends before it.
@@ -112,16 +119,27 @@ impl Sweeper {
         Ok(swept)
     }
 
-    /// Removes the checkouts of archived runs.
-    async fn remove_stray_checkouts(&self) -> Result<(), StoreError> {
+    /// Removes the checkouts of archived runs, but for those that hold what is nowhere else.
+    async fn remove_stray_checkouts(&mut self) -> Result<(), StoreError> {
         let repositories = self.repositories.clone();
         let listed = tokio::task::spawn_blocking(move || repositories.standing());
         for (run, folder) in listed.await.unwrap_or_default() {
             let own = Filter { id: Some(run), limit: 1, ..Filter::default() };
-            if self.store.list(&own).await?.pop().is_some_and(|row| row.state.archived) {
-                self.repositories.sweep_away(run, &folder).await;
+            let row = self.store.list(&own).await?.pop();
+            let is_archived = row.is_some_and(|row| row.state.archived);
+            if !is_archived || self.kept.contains(&run) {
+                continue;
+            }
+            match checkout_left(&*self.store, &self.repositories, &self.host, run).await {
+                // The log may have been removed. Its age says that nobody misses the files.
+                Ok(left) if left.as_ref().is_none_or(|left| left.is_over) => {
+                    // If this fails, a later sweep tries again.
+                    let _ = self.repositories.sweep_away(run, &folder).await;
+                }
+                _ => drop(self.kept.insert(run)),
             }
         }
+        self.repositories.tidy().await;
         Ok(())
     }
 

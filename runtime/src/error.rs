@@ -47,6 +47,9 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// The git repository of a run cannot be used.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
     /// No run matches the typed text.
     #[error("{0}")]
     NoRun(String),
@@ -69,6 +72,21 @@ pub enum Error {
     ShuttingDown,
 }
 
+/// Why the git repository of a run cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RepositoryError {
+    /// This machine cannot reach the repository now. Another one may.
+    #[error("{0}")]
+    Away(String),
+    /// The repository has no such commit, branch or tag.
+    #[error("{0}")]
+    Missing(String),
+    /// Something is wrong on this machine.
+    #[error("{0}")]
+    Local(String),
+}
+
 /// The kind of an error, for programs. Kinds may be added; none changes its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -86,6 +104,8 @@ pub enum ErrorKind {
     Model,
     /// The folder cannot be a workspace.
     Workspace,
+    /// The git repository of a run cannot be used.
+    Repository,
     /// There is no such run.
     UnknownRun,
     /// More than one run matches.
@@ -108,6 +128,7 @@ impl Error {
             Error::InvalidInput(_) => ErrorKind::InvalidInput,
             Error::Model(_) => ErrorKind::Model,
             Error::Workspace { .. } => ErrorKind::Workspace,
+            Error::Repository(_) => ErrorKind::Repository,
             Error::NoRun(_) | Error::Store(StoreError::NotFound(_)) => ErrorKind::UnknownRun,
             Error::Ambiguous(_) => ErrorKind::AmbiguousRun,
             Error::NotNow { .. } => ErrorKind::WrongState,

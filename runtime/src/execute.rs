@@ -250,7 +250,7 @@ impl Executor {
         }
         if started.grant.site.is_portable() {
             // Boxed: most runs work in a folder.
-            match Box::pin(self.take_place(run, &started, journal, epoch, &pulse)).await {
+            match Box::pin(self.take_place(run, &started, journal, epoch, &pulse, stop)).await {
                 Ok(()) => {}
                 Err(next) => return next,
             }

@@ -16,8 +16,8 @@ use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 use posse_agent::{Allowance, Claim, Expect, Journal, JournalError};
 use posse_protocol::{
-    CancelScope, Delta, Event, Extra, Outcome, Record, RunFinished, RunId, SCHEMA_VERSION, Seq,
-    Share, Worktree,
+    CancelScope, Changes, Delta, Event, Extra, Outcome, Record, RunFinished, RunId, SCHEMA_VERSION,
+    Seq, Share, Worktree,
 };
 use posse_store::{
     Append, Bundle, Filter, Guard, Kin, Notice, Ownership, Reserve, Store, StoreError, Unfinished,
@@ -60,6 +60,8 @@ pub(crate) struct RunJournal {
 enum Workplace {
     Worktree(Worktrees, Worktree),
     Checkout(InCheckout),
+    /// The checkout could not be made. The store has these changes of the run.
+    Unmade(Changes),
 }
 
 /// The first events of an unstored run. They are stored with its first step, in one commit.
@@ -178,6 +180,13 @@ impl RunJournal {
         }
     }
 
+    /// Notes that the checkout of the run could not be made, and which of its changes the store has.
+    pub(crate) fn works_nowhere(&self, stored: Option<Changes>) {
+        if let Some(stored) = stored {
+            self.set_workplace(Workplace::Unmade(stored));
+        }
+    }
+
     fn set_workplace(&self, workplace: Workplace) {
         *self.workplace.lock() = Some(workplace);
     }
@@ -200,6 +209,12 @@ impl RunJournal {
                 return Box::pin(self.pass_with_state(events, last, then, place)).await;
             }
             Some(Workplace::Worktree(worktrees, worktree)) => Some((worktrees, worktree)),
+            Some(Workplace::Unmade(stored)) => {
+                if let Some(Event::RunFinished(finished)) = events.last_mut() {
+                    finished.changes = Some(Box::new(stored));
+                }
+                None
+            }
             None => None,
         };
         let (Some(Event::RunFinished(finished)), Some((worktrees, worktree))) =

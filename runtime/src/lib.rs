@@ -132,7 +132,7 @@ pub use surroundings::{ByFolder, Surroundings};
 pub use tree::{Page, TreeEvents};
 pub use verify::{Damage, Verified};
 pub use webhooks::Webhook;
-pub use worktree::{RepositoryError, WorktreeError};
+pub use worktree::WorktreeError;
 
 /// Compiles the Rust code of the guides, and runs it where possible.
 #[cfg(doctest)]

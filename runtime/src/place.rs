@@ -4,7 +4,7 @@ use crate::child::Above;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::tool_facts::{is_of_the_run, looks_here};
-use crate::worktree::{Address, Brought, Checkout};
+use crate::worktree::{Address, Brought, Checkout, branch_of};
 use posse_protocol::{
     Effect, Extra, Grant, Isolation, Place, RepositorySite, RunId, RunSpec, RunStarted, Site,
     ToolFacts,
@@ -28,9 +28,6 @@ pub struct Fetched {
     pub lacks: String,
 }
 
-/// The name of a branch of a run begins with this.
-const BRANCHES: &str = "posse/";
-
 impl Runtime {
     /// Returns where a run of `spec` in the folder `workspace` works, as a child of `above` if there is one.
     pub(crate) async fn site(
@@ -41,6 +38,11 @@ impl Runtime {
     ) -> Result<Site, Error> {
         let inherited = above.map(|above| &above.started.grant.site);
         match (&spec.place, inherited) {
+            (Some(Place::Repository(_)), Some(Site::Nowhere)) => Err(Error::InvalidInput(
+                "a child of a run without files works without files, too; it cannot work in a \
+                 repository"
+                    .to_owned(),
+            )),
             (Some(Place::Nowhere), _) | (_, Some(Site::Nowhere)) => Ok(Site::Nowhere),
             (Some(Place::Repository(text)), above) => {
                 let wrong = Error::InvalidInput;
@@ -153,7 +155,7 @@ impl Runtime {
             let why = format!("run {} has changed nothing, as far as it is stored", run.short());
             return Err(Error::InvalidInput(why));
         };
-        let branch = branch.map_or_else(|| format!("{BRANCHES}{run}"), str::to_owned);
+        let branch = branch.map_or_else(|| branch_of(run), str::to_owned);
         let folder = folder.display().to_string();
         let brought = self.inner.repositories.bring(run, &bundle, &folder, &branch).await?;
         let present = brought == Brought::Present;

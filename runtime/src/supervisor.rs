@@ -522,8 +522,11 @@ impl Shared {
                 false => work.await,
             };
             match left {
-                Left::Ended => shared.forget(run, asked).await,
-                Left::AtRest => {}
+                Left::Ended => {
+                    shared.line().had(run);
+                    shared.forget(run, asked).await;
+                }
+                Left::AtRest => shared.line().had(run),
                 Left::ToOthers(again) => shared.leave_to_others(run, again).await,
             }
             drop(executor);

@@ -7,13 +7,13 @@ mod address;
 mod checkout;
 mod git;
 mod left;
+mod owner;
 mod repository;
 
 pub(crate) use address::Address;
 pub use checkout::Brought;
-pub(crate) use checkout::{Checkout, Made, Merge};
+pub(crate) use checkout::{Checkout, Made, Merge, Share, branch_of};
 pub(crate) use repository::Repositories;
-pub use repository::RepositoryError;
 
 use crate::error::Error;
 use git::Git;
@@ -24,12 +24,16 @@ use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The prefix of the branches of runs.
 const BRANCHES: &str = "posse/";
 
 /// The extension of the folder of a worktree that is being removed.
 const REMOVED: &str = "removed";
+
+/// How long a temporary file may be in use.
+const LONGEST_USE: Duration = Duration::from_secs(3_600);
 
 /// The most bytes of a diff that are kept.
 const DIFFERENCE: usize = 64 << 10;
@@ -213,8 +217,12 @@ impl Worktrees {
         let sweeping = move || {
             let entries = std::fs::read_dir(around).into_iter().flatten().flatten();
             let paths = entries.map(|entry| entry.path());
-            for path in paths.filter(|path| path.extension().is_some_and(|it| it == REMOVED)) {
-                let _ = posse_tools::remove_folder(&path);
+            for path in paths {
+                if path.extension().is_some_and(|it| it == REMOVED) {
+                    let _ = posse_tools::remove_folder(&path);
+                } else if is_lost(&path) {
+                    let _ = std::fs::remove_file(&path);
+                }
             }
         };
         let _ = tokio::task::spawn_blocking(sweeping).await;
@@ -264,6 +272,13 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     // The folder may have existed before.
     std::fs::set_permissions(folder, Permissions::from_mode(0o700))
+}
+
+/// True for a temporary file of a process that has died. No use of one takes so long.
+fn is_lost(path: &Path) -> bool {
+    let is_bundle = path.to_str().is_some_and(|path| path.ends_with(checkout::BUNDLE));
+    let changed = path.symlink_metadata().and_then(|data| data.modified());
+    is_bundle && changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LONGEST_USE))
 }
 
 /// Removes `worktree`, whose folder is gone, from the list of its repository. `git worktree prune` would also remove

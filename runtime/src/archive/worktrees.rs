@@ -2,10 +2,11 @@
 
 use crate::error::Error;
 use crate::runtime::Runtime;
-use crate::worktree::is_taken;
-use posse_protocol::{Changes, Event, RepositorySite, RunId, Seq, Worktree};
-use posse_store::{Filter, StoreError};
+use crate::worktree::{Repositories, is_taken};
+use posse_protocol::{Changes, Event, RepositorySite, RunId, RunStarted, Seq, Worktree};
+use posse_store::{Filter, Store, StoreError};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A worktree whose run has ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,11 +33,11 @@ pub enum Sweep {
 }
 
 /// What the log of an ended run says about its checkout.
-struct CheckoutLeft {
+pub(super) struct CheckoutLeft {
     site: RepositorySite,
     changes: Option<Changes>,
     /// Nothing in the folder on this machine is missed.
-    is_over: bool,
+    pub(super) is_over: bool,
 }
 
 impl Runtime {
@@ -59,13 +60,31 @@ impl Runtime {
                 continue;
             }
             let mut remnant = LeftoverWorktree { run, folder, changes: None, removed: false };
-            if sweep != Sweep::Look
-                && let Some(left) = self.checkout_left(run).await?
-            {
+            if sweep == Sweep::Look {
+                remnants.push(remnant);
+                continue;
+            }
+            let (store, repositories) = (&*self.inner.store, &self.inner.repositories);
+            let host = &self.config().scheduling.worker.host;
+            let left = match checkout_left(store, repositories, host, run).await {
+                // What a log that cannot be read says about its checkout is unknown.
+                Err(StoreError::Damaged { .. } | StoreError::Newer(_)) => {
+                    if sweep == Sweep::Discard {
+                        let removed = repositories.sweep_away(run, &remnant.folder).await;
+                        remnant.removed = removed.is_ok();
+                    }
+                    remnants.push(remnant);
+                    continue;
+                }
+                left => left?,
+            };
+            if let Some(left) = left {
                 let may = sweep == Sweep::Discard || left.is_over;
                 remnant.changes = left.changes;
-                remnant.removed = may && self.remove_checkout(run, &left.site).await;
-            } else if sweep != Sweep::Look {
+                let local = repositories.local(run, &left.site);
+                let gone = async || repositories.remove(&local, std::iter::empty()).await.is_ok();
+                remnant.removed = may && gone().await;
+            } else {
                 match self.worktree_of(run).await? {
                     Some(worktree) => {
                         remnant.changes = worktrees.changes(&worktree).await;
@@ -81,46 +100,45 @@ impl Runtime {
         Ok(remnants)
     }
 
-    /// Returns what the log says about the checkout of a run, if it works in one.
-    async fn checkout_left(&self, run: RunId) -> Result<Option<CheckoutLeft>, Error> {
-        let records = match self.inner.store.read(run, Seq::ZERO, usize::MAX).await {
-            Err(StoreError::NotFound(_) | StoreError::Erased(_)) => return Ok(None),
-            read => read?,
-        };
-        let Some(Event::RunStarted(started)) = records.first().map(|record| &record.event) else {
-            return Ok(None);
-        };
-        let Some(site) = started.grant.site.repository() else { return Ok(None) };
-        let end = records.iter().rev().find_map(|record| match &record.event {
-            Event::RunFinished(finished) => Some(finished.changes.as_deref().cloned()),
-            _ => None,
-        });
-        let changes = end.flatten();
-        // What could not be stored is on the machine that the end names.
-        let folder = self.inner.repositories.local(run, site).worktree.folder;
-        let host = &self.config().scheduling.worker.host;
-        let here = if host.is_empty() { folder } else { format!("{host}:{folder}") };
-        let is_elsewhere = |changes: &Changes| {
-            let kept = changes.kept.as_ref().is_none_or(|kept| kept.folder != here);
-            kept && !changes.problem.ends_with(&here)
-        };
-        let is_over = is_taken(changes.as_ref()) || changes.as_ref().is_some_and(is_elsewhere);
-        Ok(Some(CheckoutLeft { site: site.clone(), changes, is_over }))
-    }
-
-    async fn remove_checkout(&self, run: RunId, site: &RepositorySite) -> bool {
-        let repositories = &self.inner.repositories;
-        repositories.remove(&repositories.local(run, site)).await.is_ok()
-    }
-
     async fn worktree_of(&self, run: RunId) -> Result<Option<Worktree>, Error> {
-        let first = match self.inner.store.read(run, Seq::ZERO, 1).await {
-            Err(StoreError::NotFound(_) | StoreError::Erased(_)) => return Ok(None),
-            read => read?.pop(),
-        };
-        Ok(match first.map(|record| record.event) {
-            Some(Event::RunStarted(started)) => started.grant.worktree.clone(),
-            _ => None,
-        })
+        let started = start_of(&*self.inner.store, run).await?;
+        Ok(started.and_then(|started| started.grant.worktree.clone()))
     }
+}
+
+async fn start_of(store: &dyn Store, run: RunId) -> Result<Option<Arc<RunStarted>>, StoreError> {
+    let first = match store.read(run, Seq::ZERO, 1).await {
+        Err(StoreError::NotFound(_) | StoreError::Erased(_)) => return Ok(None),
+        read => read?.pop(),
+    };
+    Ok(match first.map(|record| record.event) {
+        Some(Event::RunStarted(started)) => Some(started),
+        _ => None,
+    })
+}
+
+/// Returns what the log says about the checkout of a run on the machine `host`, if the run works in one.
+pub(super) async fn checkout_left(
+    store: &dyn Store,
+    repositories: &Repositories,
+    host: &str,
+    run: RunId,
+) -> Result<Option<CheckoutLeft>, StoreError> {
+    let Some(started) = start_of(store, run).await? else { return Ok(None) };
+    let Some(site) = started.grant.site.repository() else { return Ok(None) };
+    let records = store.read(run, Seq::ZERO, usize::MAX).await?;
+    let end = records.iter().rev().find_map(|record| match &record.event {
+        Event::RunFinished(finished) => Some(finished.changes.as_deref().cloned()),
+        _ => None,
+    });
+    let changes = end.flatten();
+    // What could not be stored is on the machine that the end names.
+    let folder = repositories.local(run, site).worktree.folder;
+    let here = if host.is_empty() { folder } else { format!("{host}:{folder}") };
+    let is_elsewhere = |changes: &Changes| {
+        let kept = changes.kept.as_ref().is_none_or(|kept| kept.folder != here);
+        kept && !changes.problem.ends_with(&here)
+    };
+    let is_over = is_taken(changes.as_ref()) || changes.as_ref().is_some_and(is_elsewhere);
+    Ok(Some(CheckoutLeft { site: site.clone(), changes, is_over }))
 }

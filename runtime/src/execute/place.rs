@@ -2,13 +2,13 @@
 //! folder.
 
 use super::{Executor, Next};
-use crate::error::Error;
+use crate::error::{Error, RepositoryError};
 use crate::journal::{InCheckout, RunJournal};
 use crate::runtime::Inner;
 use crate::stall::Pulse;
 use crate::supervisor::{Again, Left};
 use crate::tool_facts::{only_looks, tools_of};
-use crate::worktree::{Checkout, Made, Merge};
+use crate::worktree::{Checkout, Made, Merge, branch_of};
 use posse_agent::{Journal, Transcript};
 use posse_protocol::{
     Effect, Event, Extra, Message, MessageReceived, RepositorySite, RunId, RunStarted, Sender, Seq,
@@ -20,6 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// How often a process that has the only workers tries to fetch a repository.
 const TRIES: u32 = 3;
@@ -39,6 +40,7 @@ impl Executor {
         journal: &RunJournal,
         epoch: u64,
         pulse: &Pulse,
+        stop: &CancellationToken,
     ) -> Result<(), Next> {
         // The caller that starts a run need not wait for this.
         if journal.is_unborn() {
@@ -58,7 +60,15 @@ impl Executor {
             // The run goes on in this process, without a break.
             Some(place) => (place, Made::AsItWas),
             None => {
-                let (checkout, made) = self.enter(run, site, journal, epoch, pulse).await?;
+                let entered = self.enter(run, site, journal, epoch, pulse);
+                let (checkout, made) = tokio::select! {
+                    entered = entered => entered?,
+                    // What was begun is done again by whoever executes the run next.
+                    () = stop.cancelled() => {
+                        let _ = journal.hand_over(Vec::new(), None, Ownership::Queued).await;
+                        return Err(Next::Leave(Left::AtRest));
+                    }
+                };
                 (self.work_in(run, started, journal, &checkout, &made), made)
             }
         };
@@ -74,7 +84,7 @@ impl Executor {
             news.push(moved(checkout, &lacks));
         }
         if started.grant.delegation.is_some() {
-            let taken = self.take_over(run, checkout).await.map_err(|_| Next::Later(None))?;
+            let taken = self.take_over(run, checkout, pulse).await.map_err(unusable)?;
             place.touched.fetch_or(!taken.is_empty(), Ordering::Relaxed);
             news.extend(taken);
         }
@@ -113,19 +123,27 @@ impl Executor {
         loop {
             let local = repositories.local(run, site);
             let enter = repositories.enter(local, bundle.clone(), epoch, host.clone());
-            let error = match alive(pulse, Box::pin(enter)).await {
-                Ok(entered) => return Ok(entered),
-                Err(error) => error.to_string(),
+            let error = tokio::select! {
+                entered = alive(pulse, Box::pin(enter)) => match entered {
+                    Ok(entered) => return Ok(entered),
+                    Err(error) => Some(error),
+                },
+                // A run that was asked to stop needs no files for that.
+                () = asked_to_stop(journal) => None,
+            };
+            let unmade = async |why: &str| {
+                let local = repositories.local(run, site);
+                journal.works_nowhere(bundle.as_ref().and_then(|it| local.stored(it)));
+                Next::Leave(self.fail(run, journal, why).await)
+            };
+            let error = match error {
+                None => return Err(unmade("it was stopped").await),
+                Some(RepositoryError::Missing(why)) => return Err(unmade(&why).await),
+                Some(error) => error.to_string(),
             };
             journal.tell_held(&error);
             tries += 1;
-            let records = journal.read_after(Seq::ZERO).await;
-            let is_stopping = records.is_ok_and(|it| Transcript::of(&it).cancelled_by().is_some());
             match host.is_empty() {
-                // A run that was asked to stop needs no files for that.
-                _ if is_stopping => {
-                    return Err(Next::Leave(self.fail(run, journal, &error).await));
-                }
                 // Other workers may reach it.
                 false => {
                     let left = journal.hand_over(Vec::new(), None, Ownership::Queued).await;
@@ -134,9 +152,7 @@ impl Executor {
                         _ => Next::Leave(Left::ToOthers(Again::Later)),
                     });
                 }
-                true if tries >= TRIES => {
-                    return Err(Next::Leave(self.fail(run, journal, &error).await));
-                }
+                true if tries >= TRIES => return Err(unmade(&error).await),
                 true => tokio::time::sleep(WAIT).await,
             }
         }
@@ -158,7 +174,7 @@ impl Executor {
             repositories: self.runtime.inner.repositories.clone(),
             checkout: checkout.clone(),
             looking: Arc::new(looking.map(|tool| tool.name).collect()),
-            touched: Arc::new(AtomicBool::new(false)),
+            touched: Arc::new(AtomicBool::new(*made == Made::Found)),
         };
         journal.works_in_checkout(place.clone());
         self.runtime.note_checkout(run, checkout);
@@ -171,51 +187,90 @@ impl Executor {
     }
 
     /// Takes over what children that have completed changed. Returns what to tell the model.
-    async fn take_over(&self, run: RunId, checkout: &Checkout) -> Result<Vec<String>, Error> {
+    ///
+    /// # Errors
+    /// When the store cannot be used now.
+    async fn take_over(
+        &self,
+        run: RunId,
+        checkout: &Checkout,
+        pulse: &Pulse,
+    ) -> Result<Vec<String>, StoreError> {
         let limit = usize::MAX >> 1;
         let kin = Kin::ChildrenOf(run);
-        let children = self.runtime.list(&Filter { kin, limit, ..Filter::default() }).await?;
+        let store = &self.runtime.inner.store;
+        let children = store.list(&Filter { kin, limit, ..Filter::default() }).await?;
         let mut news = Vec::new();
         for child in children.iter().rev().filter(|row| row.has_completed()) {
-            if let Some((from, bundle)) = self.left_by(child).await? {
-                let (tip, branch) = (&bundle.about.tip, &bundle.about.branch);
-                if checkout.has_merged(child.id, tip).await {
-                    continue;
-                }
-                let who = format!("the changes of run {} ({})", child.id, child.about.agent);
-                let merged = checkout.merge(child.id, &from, &bundle).await;
-                let refused = |why: &str| {
-                    format!(
-                        "[{who} do not fit into your working folder: {why}. They are on the \
-                         branch {branch}; `git diff {from} {branch}` shows them.]"
-                    )
-                };
-                news.push(match merged {
-                    Ok(Merge::Taken(0)) => continue,
-                    Ok(Merge::Taken(files)) => {
-                        let files =
-                            if files == 1 { "1 file".into() } else { format!("{files} files") };
-                        format!("[{who} are in your working folder now: {files}.]")
-                    }
-                    Ok(Merge::Refused(why)) => refused(&why),
-                    Err(error) => refused(&error.to_string()),
-                });
+            if child.log.erased || checkout.has_looked_at(child.id, child.log.last_seq) {
+                continue;
             }
+            let told = match self.left_by(child).await {
+                Ok(None) => None,
+                Ok(Some((site, bundle))) => {
+                    let taking = Box::pin(take(checkout, child, &site, &bundle));
+                    alive(pulse, taking).await
+                }
+                Err(Error::Store(StoreError::Unusable { path, reason })) => {
+                    return Err(StoreError::Unusable { path, reason });
+                }
+                Err(Error::Store(StoreError::Full)) => return Err(StoreError::Full),
+                Err(Error::ShuttingDown) => return Err(StoreError::Closed),
+                // The others are not to blame.
+                Err(error) => Some(format!("[{} cannot be read: {error}.]", whose(child))),
+            };
+            checkout.look_at(child.id, child.log.last_seq);
+            news.extend(told);
         }
         Ok(news)
     }
 
-    /// Returns the commit with which a child began and its bundle, if it has changed something in a checkout.
-    async fn left_by(&self, child: &RunRow) -> Result<Option<(String, Bundle)>, Error> {
-        if child.log.erased {
-            return Ok(None);
-        }
+    /// Returns where a child worked and its bundle, if it has changed something in a checkout.
+    async fn left_by(&self, child: &RunRow) -> Result<Option<(RepositorySite, Bundle)>, Error> {
         let started = self.runtime.start_of(child.id).await?;
         let Some(site) = started.grant.site.repository() else { return Ok(None) };
         let bundle = self.runtime.inner.store.bundle(child.id).await?;
-        let base = site.base().to_owned();
-        Ok(bundle.filter(|bundle| bundle.about.tip != base).map(|bundle| (base, bundle)))
+        let has_changes = |it: &Bundle| it.about.tip != site.base() || !it.about.lacks.is_empty();
+        Ok(bundle.filter(has_changes).map(|bundle| (site.clone(), bundle)))
     }
+}
+
+/// Takes over the changes of one child. Returns what to tell the model.
+async fn take(
+    checkout: &Checkout,
+    child: &RunRow,
+    site: &RepositorySite,
+    bundle: &Bundle,
+) -> Option<String> {
+    let (tip, from) = (&bundle.about.tip, site.base());
+    if checkout.has_merged(child.id, tip).await {
+        return None;
+    }
+    let (who, branch) = (whose(child), branch_of(child.id));
+    let lacks = match bundle.about.lacks.as_str() {
+        "" => String::new(),
+        why => format!(" Later changes of it are LOST, since they could not be stored ({why})."),
+    };
+    let told = match checkout.merge(child.id, site, bundle).await {
+        Ok(Merge::Taken(0)) if lacks.is_empty() => return None,
+        Ok(Merge::Taken(1)) => format!("{who} are in your working folder now: 1 file."),
+        Ok(Merge::Taken(files)) => {
+            format!("{who} are in your working folder now: {files} files.")
+        }
+        Ok(Merge::Refused(why)) => format!(
+            "{who} do not fit into your working folder: {why}. They are on the branch {branch}; \
+             `git diff {from} {branch}` shows them."
+        ),
+        Err(error) => format!(
+            "{who} could not be brought into your working folder: {error}. They are stored as the \
+             branch {branch} of that run."
+        ),
+    };
+    Some(format!("[{told}{lacks}]"))
+}
+
+fn whose(child: &RunRow) -> String {
+    format!("the changes of run {} ({})", child.id, child.about.agent)
 }
 
 /// Makes an empty folder, unless it is there.
@@ -250,6 +305,18 @@ fn unusable(error: StoreError) -> Next {
         StoreError::Moved { .. } => Next::Again,
         StoreError::NotOwner(_) | StoreError::Closed => Next::Leave(Left::AtRest),
         error => Next::Later(Some(error.to_string())),
+    }
+}
+
+/// Waits until someone asks the run to stop.
+async fn asked_to_stop(journal: &RunJournal) {
+    loop {
+        let tail = journal.tail();
+        let records = journal.read_after(Seq::ZERO).await;
+        if records.is_ok_and(|it| Transcript::of(&it).cancelled_by().is_some()) {
+            return;
+        }
+        journal.changed(tail).await;
     }
 }
 

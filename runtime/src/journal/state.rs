@@ -1,16 +1,12 @@
 //! The state of a checkout, which is stored with the steps of its run.
 
 use super::RunJournal;
-use crate::worktree::{self, Checkout, Repositories};
-use posse_protocol::{Event, Seq};
-use posse_store::{Bundle, Ownership, StoreError};
+use crate::worktree::{self, Checkout, Repositories, Share};
+use posse_protocol::{Event, Sender, Seq};
+use posse_store::{Ownership, StoreError};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The most bytes of a state that is stored with a step. A larger one is stored when the run ends or
-/// changes hands.
-const STEP: usize = 4 << 20;
 
 /// The checkout that a run works in.
 #[derive(Clone)]
@@ -25,7 +21,8 @@ pub(crate) struct InCheckout {
 
 impl RunJournal {
     /// Like `hand_over`, for a run in a checkout. The state of the checkout is stored in the same append, if it
-    /// changed: with the results of the calls that may have changed it, at the end, and when the run changes hands.
+    /// changed: with the results of the calls that may have changed it, with the news that changes of children are in
+    /// it, at the end, and when the run changes hands.
     pub(super) async fn pass_with_state(
         &self,
         mut events: Vec<Event>,
@@ -41,11 +38,14 @@ impl RunJournal {
         let is_step = then == Ownership::Mine && !is_end;
         let last_result = events.iter().rposition(|it| matches!(it, Event::ToolFinished(_)));
         let begun_before = was_touched || last_begun < last_result && last_begun.is_some();
-        if is_step && !(last_result.is_some() && begun_before) {
+        let is_news = |event: &Event| matches!(event, Event::MessageReceived(it) if it.from == Sender::Workspace);
+        let may_differ =
+            last_result.is_some() && begun_before || was_touched && events.iter().any(is_news);
+        if is_step && !may_differ {
             touched.store(was_touched || last_begun.is_some(), Ordering::Relaxed);
             return self.pass(events, last, then, None).await;
         }
-        let mut state = checkout.state(if is_step { STEP } else { Bundle::MOST }).await;
+        let mut state = checkout.state(if is_step { Share::Step } else { Share::Whole }).await;
         let mut is_taken = false;
         if let Some(Event::RunFinished(finished)) = events.last_mut() {
             let changes = checkout.changes(&state).await;
@@ -67,17 +67,19 @@ impl RunJournal {
         let first = stored?;
         if is_end && is_taken {
             // If this fails, `posse runs clean` finds the checkout.
-            let _ = repositories.remove(checkout.local()).await;
+            let merged = checkout.merged().await;
+            let _ = repositories.remove(checkout.local(), merged.into_iter()).await;
             return Ok(first);
         }
-        if let Some(bundle) = state.bundle {
+        if let Some(bundle) = state.bundle.clone() {
             checkout.is_stored(bundle).await;
         }
         if is_step {
             // A call that begins with this step will change more.
-            touched.store(last_begun > last_result, Ordering::Relaxed);
-        } else if !is_end {
-            repositories.leave(&checkout, self.epoch).await;
+            let lacks = state.problem.is_some();
+            touched.store(lacks || last_begun > last_result, Ordering::Relaxed);
+        } else {
+            checkout.leave(&state);
         }
         Ok(first)
     }

@@ -43,11 +43,11 @@ struct Passing {
     until: Option<Instant>,
 }
 
-/// How often this process tries to execute a run.
-const TRIES: u32 = 5;
-
-/// How long it waits after the first time, and then three times as long each time.
+/// How long this process waits after it could not execute a run, and then three times as long each time.
 const WAIT: Duration = Duration::from_secs(5);
+
+/// The longest wait. What a run lacks here may come back at any time.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 /// The query that is due.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,10 +107,19 @@ impl Line {
 
     /// Notes that this process cannot execute `run`.
     pub(super) fn leave_to_others(&mut self, run: RunId, again: Again) {
-        let tries = self.of_others.get(&run).map_or(0, |passing| passing.tries) + 1;
-        let is_over = again == Again::Never || tries >= TRIES;
-        let until = (!is_over).then(|| Instant::now() + WAIT * 3_u32.pow(tries - 1));
-        self.of_others.insert(run, Passing { tries, until });
+        // Others may have executed the runs that this process has not tried for a while.
+        self.of_others.retain(|_, passing| {
+            passing.until.is_none_or(|until| Instant::now() < until + 2 * LONGEST_WAIT)
+        });
+        let tries = self.of_others.get(&run).map_or(0, |passing| passing.tries);
+        let wait = WAIT.saturating_mul(3_u32.saturating_pow(tries)).min(LONGEST_WAIT);
+        let until = (again == Again::Later).then(|| Instant::now() + wait);
+        self.of_others.insert(run, Passing { tries: tries + 1, until });
+    }
+
+    /// Notes that this process has executed `run`.
+    pub(super) fn had(&mut self, run: RunId) {
+        self.of_others.remove(&run);
     }
 
     /// Notes that `run` no longer counts as one that may kill its process.

@@ -68,7 +68,8 @@ impl Address {
     fn of_folder(text: &str, folder: &Path) -> Option<Address> {
         let url = |path: &str| {
             let real = folder.join(path).canonicalize().ok().filter(|path| path.is_dir())?;
-            Some(format!("file://{}", real.to_str()?))
+            // Git decodes the path.
+            Some(format!("file://{}", real.to_str()?.replace('%', "%25")))
         };
         if let Some(url) = url(text) {
             return Some(Address { url, revision: String::new() });
@@ -87,9 +88,20 @@ impl Address {
 
     /// Returns the commit, if the address names one by its full id.
     pub(crate) fn commit(&self) -> Option<&str> {
-        let is_hex = self.revision.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
-        (self.revision.len() == FULL && is_hex).then_some(&self.revision)
+        is_commit(&self.revision).then_some(&self.revision)
     }
+}
+
+/// True for the full id of a commit.
+pub(crate) fn is_commit(text: &str) -> bool {
+    text.len() == FULL && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// True for an address as [`Address::read`] returns it. One from a copied database could be something else, such as an
+/// option of git.
+pub(crate) fn is_address(url: &str) -> bool {
+    let is_known = ["https://", "ssh://", "file://"].iter().any(|scheme| url.starts_with(scheme));
+    is_known || (!url.starts_with('-') && !url.contains("::") && of_ssh(url).is_some())
 }
 
 /// Reads `user@host:path`.
@@ -150,6 +162,8 @@ mod tests {
         check("./@main", &here, "main");
         check("a@b", &format!("{here}/a@b"), "");
         check("a@b@main", &format!("{here}/a@b"), "main");
+        std::fs::create_dir_all(top.join("50%41")).unwrap();
+        check("50%41", &format!("{here}/50%2541"), "");
     }
 
     #[test]
@@ -170,6 +184,12 @@ mod tests {
         ] {
             let why = Address::read(text, here).unwrap_err();
             assert!(!why.contains("hunter2"), "{why}");
+        }
+        for url in ["--upload-pack=x", "ext::sh -c x", "/tmp/x", "http://x/y", "", "-x:y"] {
+            assert!(!is_address(url), "{url}");
+        }
+        for url in ["https://x/y", "ssh://x/y", "file:///x", "git@x:y/z"] {
+            assert!(is_address(url), "{url}");
         }
     }
 

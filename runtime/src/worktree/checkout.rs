@@ -2,13 +2,31 @@
 //! is one commit on top of the commit at which the run began. As a bundle, it is stored with the log.
 
 use super::git::Git;
+use super::owner::Owner;
 use super::repository::Repositories;
-use super::{BRANCHES, RepositoryError, commit_all, described, forget, left, stuck};
-use posse_protocol::{Changes, Extra, Kept, RepositorySite, RunId, Worktree};
+use super::{BRANCHES, commit_all, described, forget, left, stuck};
+use crate::error::{RepositoryError, quoted};
+use parking_lot::Mutex;
+use posse_protocol::{Changes, Extra, Kept, RepositorySite, RunId, Seq, Worktree};
 use posse_store::{Bundle, BundleAbout};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempPath;
+
+/// The extension of temporary files with bundles.
+pub(super) const BUNDLE: &str = ".bundle";
+
+/// The most bytes of a state that is stored with each step.
+const SMALL: usize = 4 << 20;
+
+/// How often a larger state is stored with a step.
+const SELDOM: Duration = Duration::from_secs(60);
+
+/// How many files that do not fit are named.
+const NAMED: usize = 5;
 
 /// Where the checkout of a run is on this machine.
 #[derive(Clone, Debug)]
@@ -20,6 +38,25 @@ pub(crate) struct LocalCheckout {
     pub(crate) worktree: Worktree,
 }
 
+impl LocalCheckout {
+    /// Describes what the store has of a run that ends where its checkout cannot be made; `None` if it has no changes.
+    pub(crate) fn stored(&self, bundle: &Bundle) -> Option<Changes> {
+        let about = &bundle.about;
+        if about.tip == self.worktree.base && about.lacks.is_empty() {
+            return None;
+        }
+        let why = match about.lacks.as_str() {
+            "" => String::new(),
+            lacks => format!(", but not the latest changes: {lacks}"),
+        };
+        let problem = format!(
+            "the run ended where its checkout could not be made; its branch is stored{why}"
+        );
+        let (commit, bundle) = (about.tip.clone(), bundle.sha256());
+        Some(Changes { commit, bundle, ..stuck(&self.worktree, problem) })
+    }
+}
+
 /// The checkout of a run that this process executes.
 #[derive(Debug)]
 pub(crate) struct Checkout {
@@ -29,6 +66,10 @@ pub(crate) struct Checkout {
     host: String,
     /// What the store has. Who holds this lock may use git in the checkout.
     stored: tokio::sync::Mutex<Stored>,
+    /// Until this process leaves the checkout.
+    owner: Mutex<Option<Owner>>,
+    /// The children whose changes were looked at, with the ends of their logs.
+    looked: Mutex<HashMap<RunId, Seq>>,
 }
 
 /// The state of a checkout as the store has it.
@@ -38,16 +79,19 @@ struct Stored {
     bundle: Option<Arc<Bundle>>,
     /// Changes of subagents that were taken over.
     merged: BTreeMap<RunId, String>,
+    /// When a large state was last stored with a step.
+    large: Option<Instant>,
 }
 
-/// Whether a checkout was here already, as this process left it.
+/// Whether a checkout was on this machine already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Made {
+    /// Yes, as the store has it.
     AsItWas,
+    /// Yes, as a process that died left it. It may have changes that the store lacks.
+    Found,
     /// It is new. The text says which changes of the run it lacks, if there are any.
-    New {
-        lacks: String,
-    },
+    New { lacks: String },
 }
 
 /// What became of the changes of a subagent.
@@ -57,6 +101,15 @@ pub(crate) enum Merge {
     Taken(usize),
     /// They do not fit, for this reason. They are on the branch only.
     Refused(String),
+}
+
+/// How much of a state is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// What a step can store: a small state, or sometimes a larger one.
+    Step,
+    /// All that the store takes, since the run ends or changes hands.
+    Whole,
 }
 
 /// A state to store.
@@ -79,14 +132,14 @@ impl Repositories {
             data,
             folder,
             base: site.base().to_owned(),
-            branch: format!("{BRANCHES}{run}"),
+            branch: branch_of(run),
             extra: Extra::default(),
         };
         LocalCheckout { run, url: site.url.clone(), commit: site.commit.clone(), worktree }
     }
 
-    /// Makes the checkout of a run with the state that the store has. If this process left the checkout
-    /// with that state at the end of the epoch before, it stays as it is.
+    /// Makes the checkout of a run with the state that the store has. If the owner before was on this machine, too, its
+    /// checkout stays as it is: nothing of it is older than what the store has.
     ///
     /// # Errors
     /// When the repository cannot be fetched, or git fails.
@@ -101,22 +154,41 @@ impl Repositories {
             Some(bundle) => bundle.about.tip.clone(),
             None => local.worktree.base.clone(),
         };
-        let left = self.known().left.remove(&local.run);
-        let is_left = left.is_some_and(|(known, before)| known == tip && before + 1 == epoch);
         let lacks = bundle.as_ref().map(|it| it.about.lacks.clone()).unwrap_or_default();
-        let made = match is_left && Path::new(&local.worktree.folder).join(".git").exists() {
-            true => Made::AsItWas,
-            false => {
+        let mark = self.mark_of(local.run);
+        let former = Owner::former(&mark, epoch).filter(|_| is_complete(&local.worktree));
+        let made = match former {
+            Some(former) => {
+                unlock(&local.worktree);
+                match former.has_stored_all && lacks.is_empty() {
+                    true => Made::AsItWas,
+                    false => Made::Found,
+                }
+            }
+            None => {
                 let made = self.make(&local, bundle.as_ref(), &tip).await;
                 self.note(&local.url, &made);
                 made?;
                 Made::New { lacks }
             }
         };
+        let owner = Owner::enter(&mark, epoch).map_err(told)?;
         let merged = bundle.as_ref().map(|it| it.about.merged.clone()).unwrap_or_default();
-        let stored = Stored { tip, bundle: bundle.map(Arc::new), merged };
-        let (repositories, stored) = (self.clone(), tokio::sync::Mutex::new(stored));
-        Ok((Arc::new(Checkout { repositories, local, host, stored }), made))
+        let stored = Stored { tip, bundle: bundle.map(Arc::new), merged, large: None };
+        let checkout = Checkout {
+            repositories: self.clone(),
+            local,
+            host,
+            stored: tokio::sync::Mutex::new(stored),
+            owner: Mutex::new(Some(owner)),
+            looked: Mutex::default(),
+        };
+        Ok((Arc::new(checkout), made))
+    }
+
+    /// Returns the file that says which owner of a run has its checkout.
+    fn mark_of(&self, run: RunId) -> PathBuf {
+        self.worktrees.around.join(format!("{run}.owner"))
     }
 
     async fn make(
@@ -131,6 +203,7 @@ impl Repositories {
         let folder = Path::new(&worktree.folder);
         self.worktrees.sweep_away(folder).await.map_err(told)?;
         forget(worktree).map_err(told)?;
+        unlock(worktree);
         let git = Git::writing(launcher, worktree, around);
         if let Some(bundle) = bundle {
             self.unpack(&git, local.run, bundle).await?;
@@ -150,38 +223,57 @@ impl Repositories {
         if bundle.data.is_empty() {
             return Ok(());
         }
-        let file = self.file_of(run);
-        let (path, data) = (file.clone(), bundle.data.clone());
-        write(path, data).await?;
-        let name = file.display().to_string();
-        let unpacked = git.run(&["bundle", "unbundle", &name]).await;
-        let _ = std::fs::remove_file(&file);
-        unpacked.map_err(RepositoryError)
+        let data = bundle.data.clone();
+        let file = self.new_file(run, data).await?;
+        let heads = git.whole(&["bundle", "unbundle", &file.display().to_string()]).await;
+        let heads = heads.map_err(RepositoryError::Local)?;
+        match heads.split_whitespace().next() == Some(&bundle.about.tip) {
+            true => Ok(()),
+            false => Err(RepositoryError::Local(format!(
+                "the bundle of run {run} has another commit than {}",
+                bundle.about.tip
+            ))),
+        }
     }
 
-    fn file_of(&self, run: RunId) -> PathBuf {
-        self.worktrees.around.join(format!("{run}.bundle"))
+    /// Makes a temporary file for a bundle. It is removed when it is dropped.
+    async fn new_file(&self, run: RunId, data: Arc<[u8]>) -> Result<TempPath, RepositoryError> {
+        let around = self.around()?.to_owned();
+        let prefix = format!("{run}-");
+        let making = move || {
+            let mut named = tempfile::Builder::new();
+            let mut file = named.prefix(&prefix).suffix(BUNDLE).tempfile_in(around)?;
+            file.write_all(&data)?;
+            Ok::<TempPath, std::io::Error>(file.into_temp_path())
+        };
+        tokio::task::spawn_blocking(making).await.map_err(told)?.map_err(told)
     }
 
-    /// Notes that this process leaves the checkout of a run as the store has it.
-    pub(crate) async fn leave(&self, checkout: &Checkout, epoch: u64) {
-        let tip = checkout.stored.lock().await.tip.clone();
-        self.known().left.insert(checkout.local.run, (tip, epoch));
-    }
-
-    /// Removes a checkout and its branch.
-    pub(crate) async fn remove(&self, local: &LocalCheckout) -> Result<(), RepositoryError> {
-        self.known().left.remove(&local.run);
+    /// Removes a checkout and its branch, and the branches of children whose changes were `merged`.
+    pub(crate) async fn remove(
+        &self,
+        local: &LocalCheckout,
+        merged: impl Iterator<Item = RunId>,
+    ) -> Result<(), RepositoryError> {
         let worktree = &local.worktree;
-        self.worktrees.sweep_away(Path::new(&worktree.folder)).await.map_err(told)?;
-        let _ = std::fs::remove_file(self.file_of(local.run));
+        self.sweep_away(local.run, Path::new(&worktree.folder)).await.map_err(told)?;
         if !Path::new(&worktree.data).exists() {
             return Ok(());
         }
         forget(worktree).map_err(told)?;
         let git = Git::writing(self.launcher()?, worktree, self.around()?);
-        let branch = format!("refs/heads/{}", worktree.branch);
-        git.run(&["update-ref", "-d", &branch]).await.map_err(RepositoryError)
+        for run in merged.chain([local.run]) {
+            let branch = format!("refs/heads/{}", branch_of(run));
+            git.run(&["update-ref", "-d", &branch]).await.map_err(RepositoryError::Local)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the folder of a checkout. What its copy knows of it goes with the next checkout there.
+    pub(crate) async fn sweep_away(&self, run: RunId, folder: &Path) -> std::io::Result<()> {
+        self.worktrees.sweep_away(folder).await?;
+        let _ = std::fs::remove_file(self.mark_of(run));
+        Ok(())
     }
 
     /// Brings the branch of a bundle into the repository of the user around `folder`, under the name
@@ -202,14 +294,16 @@ impl Repositories {
         let name = format!("refs/heads/{branch}");
         let is_name = git.run(&["check-ref-format", &name]).await.is_ok();
         if !is_name || branch.starts_with('-') {
-            return Err(RepositoryError(format!("`{branch}` cannot be the name of a branch")));
+            return Err(RepositoryError::Local(format!(
+                "`{branch}` cannot be the name of a branch"
+            )));
         }
         let tip = &bundle.about.tip;
         let known = git.line(&["rev-parse", "--verify", "--quiet", &name]).await;
         match known {
             Ok(known) if known == *tip => return Ok(Brought::Present),
             Ok(known) => {
-                return Err(RepositoryError(format!(
+                return Err(RepositoryError::Local(format!(
                     "the branch `{branch}` exists and is at another commit, {}; name another \
                      branch with --branch",
                     &known[..known.len().min(12)]
@@ -219,7 +313,7 @@ impl Repositories {
         }
         let base = format!("{}^{{commit}}", bundle.about.base);
         if git.run(&["cat-file", "-e", &base]).await.is_err() {
-            return Err(RepositoryError(format!(
+            return Err(RepositoryError::Local(format!(
                 "the repository of {folder} lacks the commit {} on which the run began; fetch it \
                  first, with `git fetch`",
                 bundle.about.base
@@ -229,7 +323,7 @@ impl Repositories {
         // It fails if the branch was made meanwhile.
         let none = "0".repeat(tip.len());
         let made = git.run(&["update-ref", &name, tip, &none]).await;
-        made.map_err(RepositoryError)?;
+        made.map_err(RepositoryError::Local)?;
         Ok(Brought::New)
     }
 }
@@ -257,7 +351,7 @@ impl Checkout {
     /// Returns a git for the files.
     fn inside(&self) -> Result<Git<'_>, RepositoryError> {
         let Worktree { data, folder, .. } = self.worktree();
-        self.outside()?.in_worktree(Path::new(data), folder).map_err(RepositoryError)
+        self.outside()?.in_worktree(Path::new(data), folder).map_err(RepositoryError::Local)
     }
 
     /// Makes one commit of all files, and returns its id.
@@ -282,7 +376,9 @@ impl Checkout {
             git.run(&["update-ref", &format!("refs/heads/{branch}"), &tip]).await?;
             Ok(tip)
         };
-        run().await.map_err(|why: String| RepositoryError(format!("git cannot commit: {why}")))
+        run()
+            .await
+            .map_err(|why: String| RepositoryError::Local(format!("git cannot commit: {why}")))
     }
 
     /// Makes a bundle of the commit `tip` of at most `most` bytes.
@@ -295,24 +391,26 @@ impl Checkout {
         if tip == self.local.commit {
             return Ok(Arc::new([]));
         }
-        let file = self.repositories.file_of(self.local.run);
+        let file = self.repositories.new_file(self.local.run, Arc::new([])).await?;
         let name = file.display().to_string();
         let branch = format!("refs/heads/{}", self.worktree().branch);
         let until = format!("^{}", self.local.commit);
         let made = git.run(&["bundle", "create", "--quiet", &name, &branch, &until]).await;
-        made.map_err(|why| RepositoryError(format!("git cannot bundle: {why}")))?;
+        made.map_err(|why| RepositoryError::Local(format!("git cannot bundle: {why}")))?;
         let bytes = std::fs::metadata(&file).map_err(told)?.len();
-        let read = async {
-            if bytes > most as u64 {
-                return Err(RepositoryError(format!(
-                    "the changes are {bytes} bytes, and at most {most} are stored"
-                )));
-            }
-            tokio::fs::read(&file).await.map_err(told)
-        };
-        let read = read.await;
-        let _ = std::fs::remove_file(&file);
-        Ok(read?.into())
+        if bytes > most as u64 {
+            let why = match most < Bundle::MOST && bytes <= Bundle::MOST as u64 {
+                true => format!("the changes are {bytes} bytes, and so many are stored seldom"),
+                false => format!("the changes are {bytes} bytes, and at most {most} are stored"),
+            };
+            return Err(RepositoryError::Local(why));
+        }
+        let heads = git.line(&["bundle", "list-heads", &name]).await;
+        if heads.map_err(RepositoryError::Local)?.split(' ').next() != Some(tip) {
+            let why = "the branch of the run was changed meanwhile".to_owned();
+            return Err(RepositoryError::Local(why));
+        }
+        Ok(tokio::fs::read(&file).await.map_err(told)?.into())
     }
 
     fn about(&self, tip: String, stored: &Stored) -> BundleAbout {
@@ -338,13 +436,15 @@ impl Checkout {
         }
         let data = self.bundle(&self.outside()?, &tip, Bundle::MOST).await?;
         let mut about = self.about(tip.clone(), &Stored::default());
-        about.branch = format!("{BRANCHES}{child}");
+        about.branch = branch_of(child);
         Ok((tip, Some(Arc::new(Bundle { about, data }))))
     }
 
-    /// Returns the present state, if it differs from the stored one and has at most `most` bytes.
-    pub(crate) async fn state(&self, most: usize) -> NewState {
-        let stored = self.stored.lock().await;
+    /// Returns the present state, if it differs from the stored one and can be stored now.
+    pub(crate) async fn state(&self, share: Share) -> NewState {
+        let mut stored = self.stored.lock().await;
+        let is_soon = stored.large.is_some_and(|at| at.elapsed() < SELDOM);
+        let most = if share == Share::Step && is_soon { SMALL } else { Bundle::MOST };
         let now = async {
             let tip = self.snapshot(&self.inside()?).await?;
             let before = stored.bundle.as_ref();
@@ -358,7 +458,12 @@ impl Checkout {
             Ok(Some(Arc::new(Bundle { about: self.about(tip, &stored), data })))
         };
         let problem: RepositoryError = match now.await {
-            Ok(bundle) => return NewState { bundle, problem: None },
+            Ok(bundle) => {
+                if bundle.as_ref().is_some_and(|it: &Arc<Bundle>| it.data.len() > SMALL) {
+                    stored.large = Some(Instant::now());
+                }
+                return NewState { bundle, problem: None };
+            }
             Err(error) => error,
         };
         // The stored state stays, and says what it lacks.
@@ -385,6 +490,13 @@ impl Checkout {
         stored.bundle = Some(bundle);
     }
 
+    /// Leaves the checkout to the next owner of the run.
+    pub(crate) fn leave(&self, state: &NewState) {
+        if let Some(owner) = self.owner.lock().take() {
+            owner.leave(state.problem.is_none());
+        }
+    }
+
     /// Describes the changes of a run that ends with `state`; `None` if nothing was changed.
     pub(crate) async fn changes(&self, state: &NewState) -> Option<Changes> {
         let place = self.place();
@@ -397,9 +509,10 @@ impl Checkout {
         let tip = bundle.map_or(&stored.tip, |bundle| &bundle.about.tip).clone();
         let described = async {
             let git = self.inside()?;
-            let kept = left::kept(&git, &self.worktree().folder).await.map_err(RepositoryError)?;
+            let kept =
+                left::kept(&git, &self.worktree().folder).await.map_err(RepositoryError::Local)?;
             let kept = kept.map(|kept| Kept { folder: place.clone(), ..kept });
-            described(&git, self.worktree(), tip, kept).await.map_err(RepositoryError)
+            described(&git, self.worktree(), tip, kept).await.map_err(RepositoryError::Local)
         };
         match described.await {
             Ok(changes) if changes.files == 0 && changes.kept.is_none() => None,
@@ -424,47 +537,66 @@ impl Checkout {
         &self.local
     }
 
-    /// True when the changes of `child` up to the commit `tip` were looked at.
+    /// True when the changes of `child` up to the commit `tip` were taken over, or refused.
     pub(crate) async fn has_merged(&self, child: RunId, tip: &str) -> bool {
         self.stored.lock().await.merged.get(&child).is_some_and(|known| known == tip)
     }
 
-    /// Takes over the changes of a subagent that began with the commit `from`.
+    /// The runs whose changes were taken over, or refused.
+    pub(crate) async fn merged(&self) -> Vec<RunId> {
+        self.stored.lock().await.merged.keys().copied().collect()
+    }
+
+    /// True when [`Checkout::look_at`] was called for `child` with this end of its log.
+    pub(crate) fn has_looked_at(&self, child: RunId, last: Seq) -> bool {
+        self.looked.lock().get(&child) == Some(&last)
+    }
+
+    /// Notes that the changes of `child` up to this end of its log need not be looked at again by this process.
+    pub(crate) fn look_at(&self, child: RunId, last: Seq) {
+        self.looked.lock().insert(child, last);
+    }
+
+    /// Takes over the changes of a subagent that worked at `site`.
     ///
     /// # Errors
-    /// When git fails. Nothing has changed then.
+    /// When the repository cannot be fetched, or git fails. Nothing has changed then.
     pub(crate) async fn merge(
         &self,
         child: RunId,
-        from: &str,
+        site: &RepositorySite,
         bundle: &Bundle,
     ) -> Result<Merge, RepositoryError> {
+        // The child may have begun at another commit.
+        self.repositories.fetched(&site.url, &site.commit).await?;
+        let from = site.base();
         let mut stored = self.stored.lock().await;
         let (outside, inside) = (self.outside()?, self.inside()?);
         self.repositories.unpack(&outside, self.local.run, bundle).await?;
         let tip = &bundle.about.tip;
-        point(&outside, &format!("{BRANCHES}{child}"), tip).await?;
+        point(&outside, &branch_of(child), tip).await?;
         let own = self.snapshot(&inside).await?;
         // The own state on top of the commit at which the child began, so that git takes this as the base.
         let tree = format!("{own}^{{tree}}");
         let beside = ["commit-tree", &tree, "-p", from, "-m", "Merge"];
-        let beside = outside.line(&beside).await.map_err(RepositoryError)?;
-        let merge = ["merge-tree", "--write-tree", "--messages", &beside, tip];
-        let merged = match outside.line(&merge).await {
-            // The first line of a conflict is the id of a tree, too.
-            Err(why) => {
-                let lines = why.lines().filter(|line| line.starts_with("CONFLICT"));
-                let conflicts: Vec<&str> = lines.collect();
-                let why = if conflicts.is_empty() { why } else { conflicts.join("; ") };
-                Merge::Refused(why.chars().take(500).collect())
-            }
-            Ok(tree) => {
-                let names = ["diff-tree", "-r", "-z", "--name-only", &own, &tree];
-                let changed = inside.list(&names).await.map_err(RepositoryError)?;
-                let update = inside.run(&["read-tree", "-m", "-u", &own, &tree]).await;
-                update.map_err(RepositoryError)?;
-                Merge::Taken(changed.split('\0').filter(|it| !it.is_empty()).count())
-            }
+        let beside = outside.line(&beside).await.map_err(RepositoryError::Local)?;
+        let merge = ["merge-tree", "--write-tree", "--no-messages", "--name-only", "-z"];
+        let merge = outside.question(&[&merge[..], &[&beside, tip]].concat()).await;
+        let (fits, told) = merge.map_err(RepositoryError::Local)?;
+        // A tree, then the names of files that do not fit.
+        let mut told = told.split('\0').map(str::trim).filter(|it| !it.is_empty());
+        let tree = told.next().unwrap_or_default().to_owned();
+        let merged = if fits {
+            let names = ["diff-tree", "-r", "-z", "--name-only", &own, &tree];
+            let changed = inside.list(&names).await.map_err(RepositoryError::Local)?;
+            // A file whose time alone has changed would be in the way. Git tells of other files with status 1.
+            let refreshed = inside.question(&["update-index", "-q", "--refresh"]).await;
+            refreshed.map_err(RepositoryError::Local)?;
+            let update = inside.run(&["read-tree", "-m", "-u", &own, &tree]).await;
+            update.map_err(RepositoryError::Local)?;
+            Merge::Taken(changed.split('\0').filter(|it| !it.is_empty()).count())
+        } else {
+            Merge::Refused(conflicts(told))
         };
         stored.merged.insert(child, tip.clone());
         Ok(merged)
@@ -474,13 +606,45 @@ impl Checkout {
 /// Makes the branch point to `tip`.
 async fn point(git: &Git<'_>, branch: &str, tip: &str) -> Result<(), RepositoryError> {
     let name = format!("refs/heads/{branch}");
-    git.run(&["update-ref", &name, tip]).await.map_err(RepositoryError)
+    git.run(&["update-ref", &name, tip]).await.map_err(RepositoryError::Local)
 }
 
-async fn write(path: PathBuf, data: Arc<[u8]>) -> Result<(), RepositoryError> {
-    tokio::fs::write(path, &data).await.map_err(told)
+/// Says which files have changes that do not fit.
+fn conflicts<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.map(quoted).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let named = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match more {
+        0 => format!("both changed {named}"),
+        more => format!("both changed {named}, and {more} more"),
+    }
+}
+
+/// True when git has finished making the worktree.
+fn is_complete(worktree: &Worktree) -> bool {
+    let folder = Path::new(&worktree.folder);
+    let name = folder.file_name().unwrap_or_default();
+    let index = Path::new(&worktree.data).join("worktrees").join(name).join("index");
+    folder.join(".git").exists() && index.exists()
+}
+
+/// Removes what a git that was killed holds locked. Only the owner of the run uses these.
+fn unlock(worktree: &Worktree) {
+    let data = Path::new(&worktree.data);
+    let own =
+        data.join("worktrees").join(Path::new(&worktree.folder).file_name().unwrap_or_default());
+    let branch = data.join("refs/heads").join(format!("{}.lock", worktree.branch));
+    for lock in [own.join("index.lock"), own.join("HEAD.lock"), branch] {
+        // Mostly, there is none.
+        let _ = std::fs::remove_file(lock);
+    }
+}
+
+/// Returns the branch of a run.
+pub(crate) fn branch_of(run: RunId) -> String {
+    format!("{BRANCHES}{run}")
 }
 
 fn told(error: impl std::fmt::Display) -> RepositoryError {
-    RepositoryError(error.to_string())
+    RepositoryError::Local(error.to_string())
 }

@@ -3,7 +3,7 @@
 use posse_protocol::Worktree;
 use posse_tools::Workspace;
 use posse_tools::confine::{Confinement, nested_repositories};
-use posse_tools::launch::{Command, Launcher, SYSTEM_FOLDERS, Status, system_program};
+use posse_tools::launch::{Command, Finished, Launcher, SYSTEM_FOLDERS, Status, system_program};
 use std::char::REPLACEMENT_CHARACTER;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -62,6 +62,9 @@ const FETCHING: [&str; 14] = [
 /// How long a fetch may take.
 const FETCH: Duration = Duration::from_secs(1_800);
 
+/// How long a server may take to say which branches it has.
+const ASK: Duration = Duration::from_secs(30);
+
 /// Files in the data of a repository that git obeys. This git never changes them.
 const OBEYED: [&str; 7] =
     ["hooks", "config", "config.worktree", "commondir", "modules", "remotes", "branches"];
@@ -83,6 +86,7 @@ pub(super) struct Git<'a> {
     confinement: Confinement,
     /// Whether it talks to other repositories.
     fetches: bool,
+    deadline: Duration,
     /// The filters that the settings of the repository and of the user name.
     filters: OnceCell<Vec<String>>,
 }
@@ -94,8 +98,14 @@ impl<'a> Git<'a> {
         // It reads no content that a filter applies to.
         let filters = OnceCell::new_with(Some(Vec::new()));
         let (explicit, common) = (None, None);
-        let folder = folder.to_owned();
-        Git { launcher, folder, explicit, common, confinement, fetches: false, filters }
+        let (folder, fetches, deadline) = (folder.to_owned(), false, DEADLINE);
+        Git { launcher, folder, explicit, common, confinement, fetches, deadline, filters }
+    }
+
+    /// Returns a git that may change all data of the repository in `data`, which Posse made, and sees no checkout.
+    pub(super) fn tidying(launcher: &'a Launcher, data: &Path) -> Self {
+        let explicit = Some((data.to_owned(), data.to_owned()));
+        Git { explicit, ..Git::making(launcher, data) }
     }
 
     /// Returns a git that makes a repository in the folder `around`.
@@ -109,7 +119,13 @@ impl<'a> Git<'a> {
     pub(super) fn fetching(launcher: &'a Launcher, data: &Path) -> Self {
         let explicit = Some((data.to_owned(), data.to_owned()));
         let confinement = Confinement::none();
-        Git { explicit, confinement, fetches: true, ..Git::reading(launcher, data) }
+        let (fetches, deadline) = (true, FETCH);
+        Git { explicit, confinement, fetches, deadline, ..Git::reading(launcher, data) }
+    }
+
+    /// Like `fetching`, for a git that only asks another repository.
+    pub(super) fn asking(launcher: &'a Launcher, data: &Path) -> Self {
+        Git { deadline: ASK, ..Git::fetching(launcher, data) }
     }
 
     /// Returns a git that may change the data of the repository of `worktree`, and the files in `around`; it does not
@@ -121,9 +137,9 @@ impl<'a> Git<'a> {
         confinement.fixed = OBEYED.map(|name| data.join(name)).to_vec();
         confinement.writable = vec![data.clone()];
         let explicit = Some((data, around.to_owned()));
-        let (folder, filters) = (around.to_owned(), OnceCell::new());
-        let common = None;
-        Git { launcher, folder, explicit, common, confinement, fetches: false, filters }
+        // Its filters are not known yet.
+        let filters = OnceCell::new();
+        Git { explicit, confinement, filters, ..Git::reading(launcher, around) }
     }
 
     /// Moves to the worktree at `folder` of the repository with its data in `data`. It ignores the file `.git` there,
@@ -188,6 +204,19 @@ impl<'a> Git<'a> {
         self.whole(args).await.map(|_| ())
     }
 
+    /// Asks git a question. Returns true for yes, that is status 0, and false for no, that is status 1; with the output.
+    ///
+    /// # Errors
+    /// The message of git, for any other status.
+    pub(super) async fn question(&self, args: &[&str]) -> Result<(bool, String), String> {
+        let filters = self.filters().await?;
+        let finished = self.ended(args, filters, LISTED).await?;
+        match finished.status {
+            Status::Exited(status @ 0..=1) => Ok((status == 0, finished.output)),
+            _ => Err(message(&finished)),
+        }
+    }
+
     /// Returns the first line of the output.
     pub(super) async fn line(&self, args: &[&str]) -> Result<String, String> {
         let whole = self.whole(args).await?;
@@ -196,6 +225,11 @@ impl<'a> Git<'a> {
 
     /// Returns the whole output.
     pub(super) async fn whole(&self, args: &[&str]) -> Result<String, String> {
+        let filters = self.filters().await?;
+        self.started(args, filters, OUTPUT).await.map(|(said, _)| said)
+    }
+
+    async fn filters(&self) -> Result<&[String], String> {
         let find = || async {
             let named = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."];
             // If there are none, git fails.
@@ -208,8 +242,7 @@ impl<'a> Git<'a> {
             let keys = keys.split('\0').filter(|key| !key.is_empty());
             Ok(keys.map(str::to_owned).collect::<Vec<String>>())
         };
-        let filters = self.filters.get_or_try_init(find).await?;
-        self.started(args, filters, OUTPUT).await.map(|(said, _)| said)
+        self.filters.get_or_try_init(find).await.map(Vec::as_slice)
     }
 
     /// Returns a list; an error if it is too long.
@@ -228,6 +261,19 @@ impl<'a> Git<'a> {
         empty: &[String],
         output_cap: usize,
     ) -> Result<(String, u64), String> {
+        let finished = self.ended(args, empty, output_cap).await?;
+        match finished.status {
+            Status::Exited(0) => Ok((finished.output, finished.left_out_bytes)),
+            _ => Err(message(&finished)),
+        }
+    }
+
+    async fn ended(
+        &self,
+        args: &[&str],
+        empty: &[String],
+        output_cap: usize,
+    ) -> Result<Finished, String> {
         let workspace = Workspace::open(&self.folder).map_err(|error| error.to_string())?;
         let mut all: Vec<OsString> = Vec::new();
         let settings = if self.fetches { &FETCHING[..] } else { &SETTINGS[..] };
@@ -250,33 +296,56 @@ impl<'a> Git<'a> {
             args: all,
             cwd: PathBuf::from("."),
             variables: match self.fetches {
-                true => of_user(),
+                true => of_user(self.launcher),
                 false => variables(empty, self.common.as_deref()),
             },
-            deadline: if self.fetches { FETCH } else { DEADLINE },
+            deadline: self.deadline,
             output_cap,
             writable_bytes: None,
             confinement: self.confinement.clone(),
         };
         let cancel = CancellationToken::new();
         let finished = self.launcher.run(&workspace, &command, &cancel, &|_| {}).await;
-        let finished = finished.map_err(|error| error.to_string())?;
-        match finished.status {
-            Status::Exited(0) => Ok((finished.output, finished.left_out_bytes)),
-            _ => Err(finished.output.trim().chars().take(500).collect()),
-        }
+        finished.map_err(|error| error.to_string())
     }
+}
+
+/// Returns why git failed: what it said, as far as a terminal can show it.
+fn message(finished: &Finished) -> String {
+    let said = finished.output.trim();
+    if said.is_empty() {
+        return match finished.status {
+            Status::Exited(status) => format!("git ended with status {status}"),
+            _ => "git took too long, or was killed".to_owned(),
+        };
+    }
+    let plain = |letter: char| if letter.is_control() && letter != '\n' { ' ' } else { letter };
+    said.chars().map(plain).take(500).collect()
 }
 
 fn no_git() -> String {
     format!("git is not installed: it is in none of {}", SYSTEM_FOLDERS.join(", "))
 }
 
-/// Returns the environment for a fetch. The rest is that of the launcher.
-fn of_user() -> Vec<(OsString, OsString)> {
-    [("GIT_TERMINAL_PROMPT", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("LC_ALL", "C.UTF-8")]
-        .map(|(name, value)| (name.into(), value.into()))
-        .to_vec()
+/// Returns the environment for a fetch, in which nothing asks a person. The rest is that of the launcher.
+fn of_user(launcher: &Launcher) -> Vec<(OsString, OsString)> {
+    let mut variables: Vec<(OsString, OsString)> = [
+        // Also if a setting of the user replaces the address.
+        ("GIT_ALLOW_PROTOCOL", "https:ssh:file"),
+        // A program of the user may know the password.
+        ("GIT_ASKPASS", "true"),
+        ("GIT_NO_LAZY_FETCH", "1"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("LC_ALL", "C.UTF-8"),
+        ("SSH_ASKPASS_REQUIRE", "never"),
+    ]
+    .map(|(name, value)| (name.into(), value.into()))
+    .to_vec();
+    for (name, value) in launcher.environment_for_fetching().iter() {
+        variables.retain(|(known, _)| known != name);
+        variables.push((name.to_owned(), value.to_owned()));
+    }
+    variables
 }
 
 /// Returns the environment. Only there can git take a setting of any name.

@@ -3,9 +3,10 @@
 //!
 //! Fetching is the only use of git that is not confined: it needs the keys and the settings of the user.
 
+use super::address::{is_address, is_commit, shown};
 use super::git::Git;
 use super::{Address, Worktrees, make_private};
-use crate::error::Error;
+use crate::error::RepositoryError;
 use parking_lot::{Mutex, MutexGuard};
 use posse_protocol::{RunId, hex};
 use sha2::{Digest, Sha256};
@@ -19,19 +20,17 @@ const SETTINGS: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true
 /// The references that keep fetched commits.
 const KEPT: &str = "refs/posse/base/";
 
+/// The most loose objects of a copy.
+const LOOSE: usize = 5_000;
+
+/// The most files with packs of a copy. Most packs have three.
+const PACKS: usize = 150;
+
+/// The most bytes of a file `.git`.
+const LONGEST: u64 = 8 << 10;
+
 /// How many repositories that cannot be reached are remembered.
 const REMEMBERED: usize = 50;
-
-/// Why a checkout could not be made, or a repository not be reached.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct RepositoryError(pub(crate) String);
-
-impl From<RepositoryError> for Error {
-    fn from(error: RepositoryError) -> Self {
-        Error::InvalidInput(error.to_string())
-    }
-}
 
 /// The copies of repositories on this machine, and the checkouts of runs.
 #[derive(Clone, Debug)]
@@ -47,8 +46,6 @@ pub(super) struct Known {
     fetching: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
     /// Why repositories could not be reached when this process last tried.
     unreachable: BTreeMap<String, String>,
-    /// The checkouts that this process left as the store has them: the commit, and the epoch.
-    pub(super) left: HashMap<RunId, (String, u64)>,
 }
 
 impl Repositories {
@@ -69,7 +66,7 @@ impl Repositories {
         let unreachable = &mut self.known().unreachable;
         match result {
             Ok(()) => drop(unreachable.remove(url)),
-            Err(error) if unreachable.len() < REMEMBERED => {
+            Err(error @ RepositoryError::Away(_)) if unreachable.len() < REMEMBERED => {
                 let reason: String = error.to_string().chars().take(300).collect();
                 unreachable.insert(url.to_owned(), reason.replace('\n', " "));
             }
@@ -80,18 +77,26 @@ impl Repositories {
     /// Returns the checkouts that stand on this machine, by their runs.
     pub(crate) fn standing(&self) -> Vec<(RunId, PathBuf)> {
         let is_ours = |(_, folder): &(RunId, PathBuf)| {
-            let link = std::fs::read_to_string(folder.join(".git")).unwrap_or_default();
-            let data = link.strip_prefix("gitdir: ").unwrap_or_default();
-            Path::new(data.trim_end()).starts_with(&self.copies)
+            let data = git_file(&folder.join(".git"));
+            data.is_some_and(|data| data.starts_with(&self.copies))
         };
         self.worktrees.standing().into_iter().filter(is_ours).collect()
     }
 
-    /// Removes the folder of a checkout. What its copy knows of it goes with the next checkout there.
-    pub(crate) async fn sweep_away(&self, run: RunId, folder: &Path) {
-        self.known().left.remove(&run);
-        // If this fails, a later sweep tries again.
-        let _ = self.worktrees.sweep_away(folder).await;
+    /// Packs the copies in which many small files lie.
+    pub(crate) async fn tidy(&self) {
+        let copies = self.copies.clone();
+        let listing = move || {
+            let listed = std::fs::read_dir(copies).into_iter().flatten().flatten();
+            listed.map(|entry| entry.path()).filter(|copy| is_untidy(copy)).collect()
+        };
+        let untidy: Vec<PathBuf> = tokio::task::spawn_blocking(listing).await.unwrap_or_default();
+        for copy in untidy {
+            let Ok(launcher) = self.launcher() else { return };
+            // If this fails, a later sweep tries again. New files belong to a checkout that is being stored.
+            let gc = ["-c", "gc.worktreePruneExpire=never", "gc", "--quiet", "--prune=1.hour.ago"];
+            let _ = Git::tidying(launcher, &copy).run(&gc).await;
+        }
     }
 
     /// Returns the path of the copy of the repository at `url`.
@@ -110,7 +115,7 @@ impl Repositories {
         }
         let launcher = self.launcher()?;
         let copy = self.make_copy(&address.url).await?;
-        let git = Git::fetching(launcher, &copy);
+        let git = Git::asking(launcher, &copy);
         let revision = &address.revision;
         let wanted = match revision.as_str() {
             "" => vec!["HEAD".to_owned()],
@@ -134,7 +139,8 @@ impl Repositories {
                     "it has no branch and no tag `{name}`; a commit needs its full id, of 40 digits"
                 ),
             };
-            RepositoryError(format!("the repository {} cannot be used: {what}", address.url))
+            let url = &address.url;
+            RepositoryError::Missing(format!("the repository {url} cannot be used: {what}"))
         })
     }
 
@@ -144,6 +150,10 @@ impl Repositories {
         url: &str,
         commit: &str,
     ) -> Result<PathBuf, RepositoryError> {
+        if !is_address(url) || !is_commit(commit) {
+            let why = format!("`{}` has no commit that can be fetched", shown(url));
+            return Err(RepositoryError::Missing(why));
+        }
         let alone = self.known().fetching.entry(url.to_owned()).or_default().clone();
         let _alone = alone.lock().await;
         let copy = self.make_copy(url).await?;
@@ -161,9 +171,12 @@ impl Repositories {
             git.run(&[&fetch[..], &[url], &all[..]].concat()).await.map_err(failed)?;
         }
         let object = format!("{commit}^{{commit}}");
-        let is_there = git.run(&["cat-file", "-e", &object]).await;
-        is_there.map_err(|_| failed(format!("it has no commit {commit} on a branch or a tag")))?;
-        git.run(&["update-ref", &kept, commit]).await.map_err(failed)?;
+        if git.run(&["cat-file", "-e", &object]).await.is_err() {
+            let what = format!("it has no commit {commit} on a branch or a tag");
+            let why = format!("the repository {url} cannot be used: {what}");
+            return Err(RepositoryError::Missing(why));
+        }
+        git.run(&["update-ref", &kept, commit]).await.map_err(RepositoryError::Local)?;
         Ok(copy)
     }
 
@@ -174,7 +187,7 @@ impl Repositories {
             return Ok(copy);
         }
         let failed =
-            |why: String| RepositoryError(format!("a copy of {url} cannot be made: {why}"));
+            |why: String| RepositoryError::Local(format!("a copy of {url} cannot be made: {why}"));
         let launcher = self.launcher()?;
         make_private(&self.copies).map_err(|error| failed(error.to_string()))?;
         let new = format!("{}.new", RunId::new());
@@ -195,19 +208,33 @@ impl Repositories {
     }
 
     pub(super) fn launcher(&self) -> Result<&posse_tools::launch::Launcher, RepositoryError> {
-        let none = || RepositoryError(super::WorktreeError::NoLauncher.to_string());
+        let none = || RepositoryError::Local(super::WorktreeError::NoLauncher.to_string());
         self.worktrees.launcher.as_ref().ok_or_else(none)
     }
 
     /// Returns the folder for checkouts, and closes it to others.
     pub(super) fn around(&self) -> Result<&Path, RepositoryError> {
         let around = self.worktrees.around.as_path();
-        make_private(around).map_err(|error| RepositoryError(error.to_string()))?;
+        make_private(around).map_err(|error| RepositoryError::Local(error.to_string()))?;
         Ok(around)
     }
 }
 
 fn cannot_reach(url: &str, why: &str) -> RepositoryError {
     let why = why.trim().replace('\n', " ");
-    RepositoryError(format!("the repository {url} cannot be fetched: {why}"))
+    RepositoryError::Away(format!("the repository {url} cannot be fetched: {why}"))
+}
+
+/// True if a copy has so many loose objects, or packs, that git would tidy it. Like git, this counts the objects in one
+/// of 256 folders.
+fn is_untidy(copy: &Path) -> bool {
+    let count = |below: &str| std::fs::read_dir(copy.join(below)).map_or(0, Iterator::count);
+    count("objects/17") > LOOSE / 256 || count("objects/pack") > PACKS
+}
+
+/// Returns the folder that a file `.git` names. The file is in a checkout, so it is read like one that an agent wrote.
+fn git_file(path: &Path) -> Option<PathBuf> {
+    let text = posse_tools::confine::text_at(path, LONGEST)?;
+    let text = String::from_utf8(text).ok()?;
+    Some(PathBuf::from(text.strip_prefix("gitdir: ")?.trim_end()))
 }

@@ -68,8 +68,10 @@ impl FileRules {
         let data = Repository::of(&self.workspace, &self.homes).data;
         let roots = std::iter::once(&self.workspace).chain(&self.others);
         let roots = roots.map(|root| (root.clone(), false)).chain(data.map(|data| (data, true)));
-        let nested = self.nested.below(&roots.collect::<Vec<_>>());
-        why_closed(real, folder, &self.homes, &nested)
+        match self.nested.below(&roots.collect::<Vec<_>>()) {
+            Ok(nested) => why_closed(real, folder, &self.homes, &nested),
+            Err(why) => Some(why),
+        }
     }
 
     fn refuse_change(&self, real: &Path) -> Option<String> {

@@ -24,7 +24,7 @@ mod written;
 
 pub(super) use named::{first_line, plain};
 pub(super) use nested::NestedCheckouts;
-pub(super) use tree::text_at;
+pub use tree::text_at;
 pub(super) use unsafe_entry::{GITDIR, POINTER};
 
 use super::command_sandbox::CommandSandbox;

@@ -33,7 +33,7 @@ mod syscalls;
 mod tracked;
 
 pub use backend::{Backend, Unavailable};
-pub use git::{Nested, nested_repositories};
+pub use git::{Nested, nested_repositories, text_at};
 pub use landlock::{keeps_moves, landlock_version};
 pub use limits::{CommandLimits, Limit, usual_commands_at_once};
 pub use placeholder::is_placeholder;

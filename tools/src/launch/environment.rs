@@ -48,6 +48,18 @@ pub fn allowed_environment(
     Environment(always.into_iter().chain(found).collect())
 }
 
+/// Variables that git and ssh of a user need to reach another machine: its keys, proxies, certificates and settings.
+const FETCHING: &str = "ALL_PROXY DBUS_SESSION_BUS_ADDRESS GIT_ASKPASS GIT_CONFIG_GLOBAL GIT_SSH \
+     GIT_SSH_COMMAND GIT_SSL_CAINFO GIT_SSL_CAPATH GNUPGHOME HTTPS_PROXY HTTP_PROXY KRB5CCNAME NO_PROXY \
+     SSH_AGENT_PID SSH_ASKPASS SSH_AUTH_SOCK XDG_CONFIG_HOME XDG_RUNTIME_DIR all_proxy http_proxy \
+     https_proxy no_proxy";
+
+/// Selects from `all` the variables for git when it fetches a repository. They are for no command of an agent.
+pub fn fetching_environment(all: impl Iterator<Item = (OsString, OsString)>) -> Environment {
+    let is_needed = |name: &OsStr| FETCHING.split_whitespace().any(|known| known == name);
+    Environment(all.filter(|(name, _)| is_needed(name)).collect())
+}
+
 fn is_allowed(name: &OsStr, more: &[String]) -> bool {
     let Some(name) = name.to_str() else { return false };
     ALLOWED.split_whitespace().any(|known| known == name)
@@ -76,5 +88,12 @@ mod tests {
         let allowed = allowed_environment(all, &["MY_SERVICE".to_owned()]);
         let names: Vec<&OsStr> = allowed.iter().skip(ALWAYS.len()).map(|(name, _)| name).collect();
         assert_eq!(names, ["PATH", "LC_ALL", "TZ", "MY_SERVICE", "JAVA_HOME"]);
+    }
+
+    #[test]
+    fn only_a_fetch_gets_the_agent_of_ssh() {
+        let all = || ["SSH_AUTH_SOCK", "AWS_SECRET"].map(|name| (name.into(), "x".into()));
+        assert_eq!(fetching_environment(all().into_iter()).iter().count(), 1);
+        assert_eq!(allowed_environment(all().into_iter(), &[]).iter().count(), ALWAYS.len());
     }
 }

@@ -19,7 +19,7 @@ mod supervisor;
 mod trial;
 
 pub use command::{Command, Finished, LaunchError, Status};
-pub use environment::{Environment, allowed_environment};
+pub use environment::{Environment, allowed_environment, fetching_environment};
 pub use process::{Process, ProcessInput, ProcessOutput};
 pub use trial::{SYSTEM_FOLDERS, system_program};
 
@@ -106,6 +106,8 @@ pub struct Launcher(Arc<Settings>);
 struct Settings {
     executable: PathBuf,
     environment: Environment,
+    /// Variables besides, for git when it fetches from another machine.
+    fetching: Environment,
     grace: Duration,
     backends: Backends,
     limits: CommandLimits,
@@ -133,6 +135,7 @@ impl Launcher {
         Launcher(Arc::new(Settings {
             executable,
             environment: Environment::default(),
+            fetching: Environment::default(),
             grace: GRACE,
             backends: Backends::default(),
             limits: CommandLimits::usual(),
@@ -150,6 +153,19 @@ impl Launcher {
     #[must_use]
     pub fn with_environment(self, environment: Environment) -> Launcher {
         Launcher(Arc::new(Settings { environment, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// Gives git these variables besides when it fetches a repository from another machine, with the keys of the user
+    /// and without confinement. No command of an agent gets them.
+    #[must_use]
+    pub fn with_environment_for_fetching(self, fetching: Environment) -> Launcher {
+        Launcher(Arc::new(Settings { fetching, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// Returns the variables that [`Launcher::with_environment_for_fetching`] gave.
+    #[must_use]
+    pub fn environment_for_fetching(&self) -> &Environment {
+        &self.0.fetching
     }
 
     /// Sets the time between asking a command to end (TERM) and killing it (KILL). The default is two seconds.

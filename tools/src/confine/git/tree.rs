@@ -337,7 +337,7 @@ pub(super) fn entry(folder: &OwnedFd, name: &OsStr, most: u64) -> Entry {
 
 /// Reads at most `most` bytes of the file at `path`. `None` if it is no regular file. Never blocks,
 /// even if it is a pipe.
-pub(in super::super) fn text_at(path: &Path, most: u64) -> Option<Vec<u8>> {
+pub fn text_at(path: &Path, most: u64) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     let mut text = Vec::new();
