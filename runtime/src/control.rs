@@ -247,6 +247,22 @@ impl Runtime {
         }
     }
 
+    /// Ends those of `runs` that were asked to stop, wait in the queue, and that no living worker takes.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn end_stranded(&self, runs: &[RunId]) -> Result<(), Error> {
+        for run in runs {
+            if let Some(row) = self.row(*run).await?
+                && row.state.stopping
+                && self.why_nobody_takes(&row).await?.is_some()
+            {
+                self.inner.supervisor.adopt_to_end(&row);
+            }
+        }
+        Ok(())
+    }
+
     /// Asks `run` to stop. Returns false if it has already ended.
     async fn ask_for_the_end(
         &self,

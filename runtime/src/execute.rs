@@ -242,7 +242,7 @@ impl Executor {
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
         };
-        if self.runtime.lacking_tool(&started.grant).is_some() {
+        if self.runtime.lacking_tool(&started.grant).is_some() && !is_stopped(journal).await {
             return match journal.hand_over(Vec::new(), None, Ownership::Queued).await {
                 Err(error @ StoreError::Unusable { .. }) => Next::Later(Some(error.to_string())),
                 _ => Next::Leave(Left::ToOthers(Again::Never)),
@@ -491,6 +491,12 @@ impl Executor {
         let session = parked.remove(position)?;
         (session.refusing == refusing).then_some(session.tools)
     }
+}
+
+/// True when someone asked the run to stop. Then it needs no tool.
+async fn is_stopped(journal: &RunJournal) -> bool {
+    let records = journal.read_after(Seq::ZERO).await;
+    records.is_ok_and(|records| Transcript::of(&records).cancelled_by().is_some())
 }
 
 /// The events that end a run that cannot continue: they answer its open calls and keep its partial result.

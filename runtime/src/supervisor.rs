@@ -113,6 +113,8 @@ struct Shared {
     recovery: Scope,
     /// What this process says about itself, and which runs it takes.
     about: WorkerAbout,
+    /// What runs need that this process only ends: labels that it does not have.
+    stands_in: Mutex<Option<BTreeSet<String>>>,
     repositories: Repositories,
     /// Runs that this process executes whatever the scope, with the number of requests to do so.
     adopted: Mutex<BTreeMap<RunId, u64>>,
@@ -176,6 +178,7 @@ impl Supervisor {
                 tools: config.tools_of_host(),
                 ..config.scheduling.worker.clone()
             },
+            stands_in: Mutex::default(),
             repositories,
             adopted: Mutex::default(),
             unexplored: Mutex::default(),
@@ -279,6 +282,14 @@ impl Supervisor {
         }
         self.shared.line().look_at_all();
         self.shared.nudge.notify_one();
+    }
+
+    /// Adopts a run that was asked to stop and that no worker takes. This process ends it, whatever it needs.
+    pub(crate) fn adopt_to_end(&self, row: &RunRow) {
+        let needs = row.work.needs.clone();
+        self.shared.stands_in.lock().get_or_insert_default().insert(needs);
+        self.shared.introduce();
+        self.adopt(row.id);
     }
 
     /// Returns the runs that this process executes, or will execute when there is something to do.
@@ -571,7 +582,12 @@ impl Shared {
     fn introduce(&self) {
         let busy = self.active.count() as u64;
         let unreachable = self.repositories.unreachable();
-        self.store.introduce(WorkerAbout { busy, unreachable, ..self.about.clone() });
+        let mut about = WorkerAbout { busy, unreachable, ..self.about.clone() };
+        if let Some(needs) = &*self.stands_in.lock() {
+            about.labels.extend(needs.iter().filter(|it| !it.is_empty()).cloned());
+            (about.host, about.agents, about.lacks) = Default::default();
+        }
+        self.store.introduce(about);
     }
 
     /// Leaves a run to others, and tells them at once if this process lacks its repository.

@@ -303,3 +303,134 @@ async fn a_worker_that_cannot_fetch_leaves_the_run_to_others_and_says_why() {
         worker.end().await.expect(0);
     }
 }
+
+/// A call of the agent `fixer`.
+fn fixes(task: &str) -> Reply {
+    let input = json!({"description": "fix", "prompt": task, "subagent_type": "fixer"});
+    Reply::tool_call("Task", input)
+}
+
+const FIXER: &str =
+    r#"{"fixer": {"description": "Fixes", "prompt": "Fix.", "isolation": "worktree"}}"#;
+
+/// A command that writes so many bytes that cannot be compressed.
+fn noise(name: &str, bytes: usize) -> Reply {
+    bash(&format!("head -c {bytes} /dev/urandom > {name}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_on_one_machine_keeps_what_was_too_large_to_store_with_each_step() {
+    let gate = Gate::new();
+    let first = [
+        noise("one.bin", 5 << 20),
+        noise("two.bin", 1 << 20),
+        write("small.txt", "small\n"),
+        Reply::text("never").held_by(&gate),
+        bash("sha256sum one.bin two.bin small.txt > sums"),
+        Reply::text("done"),
+    ];
+    let world = World::new(Script::new().conversation(on("mend", first))).await;
+    let origin = origin(&world);
+    let running = started(world.command(&["run", "--repo", &url(&origin), "mend"]));
+    world.fake.wait_for_requests(4).await.unwrap();
+    kill_process(running.id(), Signal::KILL).unwrap();
+    running.end().await;
+    let run = world.only_run().await;
+    world.run(&["runs", "resume", &run]).await.expect(0);
+    gate.open();
+    let moved = world.fake.requests_where(&When::any().any_message_contains("in a new checkout"));
+    assert!(moved.is_empty(), "its checkout is as it was");
+    fetch(&world, &origin, &["runs", "fetch", &run, "--branch", "fix"]).await.expect(0);
+    git(&origin, &["checkout", "--quiet", "fix"]);
+    let checked = std::process::Command::new("sha256sum").args(["--check", "--quiet", "sums"]);
+    let mut checked = checked;
+    assert!(checked.current_dir(&origin).status().unwrap().success());
+    assert_eq!(standing(&world), Vec::<String>::new());
+    world.run(&["runs", "verify"]).await.expect(0);
+}
+
+#[tokio::test]
+async fn changes_that_do_not_fit_are_told_by_name_and_stay_on_their_branch() {
+    let right = json!({"description": "x", "prompt": "mend right", "subagent_type": "fixer"});
+    let both = fixes("mend left").and_tool_call("Task", right);
+    // A file whose time alone has changed is in nobody's way.
+    let lead = [bash("touch a.txt"), both, Reply::text("all is done")];
+    let child = |side: &str| {
+        let odd = format!("echo {side} > a.txt; echo {side} > \"$(printf 'b\\033[2Jc')\"");
+        on(&format!("mend {side}"), [bash(&odd), Reply::text("mended")])
+    };
+    let script = Script::new().conversation(child("left")).conversation(child("right"));
+    let world = World::new(script.conversation(on("lead", lead))).await;
+    let origin = origin(&world);
+    world.run(&["run", "--agents", FIXER, "--repo", &url(&origin), "lead"]).await.expect(0);
+    let told = |text: &str| world.fake.requests_where(&When::any().any_message_contains(text));
+    assert!(!told("are in your working folder now: 2 files").is_empty());
+    assert!(!told("both changed `a.txt`, `b\\\\u{1b}[2Jc`").is_empty(), "the other does not fit");
+    assert!(told("\u{1b}").is_empty());
+    // Posse's copy of the repository keeps no branch of a run that has ended.
+    let copies = world.home().join("data/posse");
+    let copies = std::fs::read_dir(copies).unwrap().flatten().map(|it| it.path());
+    let copies = copies.filter(|it| it.display().to_string().ends_with("-repositories"));
+    for copy in copies.flat_map(|it| std::fs::read_dir(it).unwrap().flatten()) {
+        assert_eq!(git(&copy.path(), &["for-each-ref", "refs/heads/"]), "");
+    }
+}
+
+#[cfg(feature = "failpoints")]
+#[tokio::test]
+async fn a_bundle_that_cannot_be_read_stops_only_what_needs_it() {
+    let lead = [fixes("mend it"), Reply::text("all is done")];
+    let child = [write("b.txt", "new\n"), Reply::text("mended")];
+    let script = Script::new().conversation(on("lead", lead)).conversation(on("mend it", child));
+    let world = World::new(script).await;
+    let origin = origin(&world);
+    let asked = ["run", "--agents", FIXER, "--repo", &url(&origin), "lead"];
+    // The process dies when the child has ended.
+    let mut command = world.command(&asked);
+    command.env("POSSE_FAILPOINT", "announcement.append.after");
+    assert_ne!(started(command).end().await.code, Some(0));
+    crate::records::sql(&world, "UPDATE bundles SET body = 'AAAA'").await;
+    let runs = world.run(&["runs", "list", "--json"]).await.expect(0).json();
+    let lead = runs.as_array().unwrap().iter().find(|it| it["parent"].is_null()).unwrap();
+    let lead = lead["run"].as_str().unwrap().to_owned();
+    world.run(&["runs", "resume", &lead]).await.expect(0);
+    let told = world.fake.requests_where(&When::any().any_message_contains("cannot be read"));
+    assert!(!told.is_empty(), "the lead learns of it, and goes on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_waits_for_a_silent_server_ends_when_it_is_cancelled() {
+    let world = World::saying("no").await;
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let asked = format!("https://127.0.0.1:{port}/x@{}", "a1".repeat(20));
+    let running = started(world.command(&["run", "--repo", &asked, "mend"]));
+    let _connection = silent.accept().unwrap();
+    let run = world.only_run().await;
+    world.run(&["runs", "cancel", &run]).await.expect(0);
+    assert_ne!(running.end().await.code, Some(0));
+    let shown = world.run(&["runs", "show", &run]).await.expect(0);
+    assert!(shown.out.contains("cancelled"), "{}", shown.out);
+    assert_eq!(world.fake.count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_no_living_worker_takes_can_be_cancelled() {
+    let world = machine("near", Script::always(Reply::text("It is done."))).await;
+    let database = Server::shared().database();
+    let origin = origin(&world);
+    let posse = async |arguments: &[&str]| started(with(&world, &database, arguments)).end().await;
+    let begin = async |more: &[&str]| {
+        let begin = ["run", "--background", "--json", "--needs", "gpu", "mend"];
+        let begun = posse(&[&begin[..], more].concat()).await.expect(0).json();
+        begun["run"].as_str().unwrap().to_owned()
+    };
+    let url = url(&origin);
+    let runs = [begin(&[]).await, begin(&["--repo", &url]).await];
+    for run in &runs {
+        posse(&["runs", "cancel", run]).await.expect(0);
+        let shown = posse(&["runs", "show", run, "--json"]).await.expect(0).json();
+        assert_eq!(shown["outcome"]["kind"], "cancelled", "{shown}");
+    }
+    assert_eq!(world.fake.count(), 0);
+}

@@ -2,7 +2,7 @@
 
 use super::fleet::Fleet;
 use super::owners::check_owners;
-use super::plan::Plan;
+use super::plan::{KILLED_AT, Plan};
 use super::plant::Plant;
 use super::site::{Site, Template};
 use super::story;
@@ -210,6 +210,9 @@ impl Scene {
         self.history("all runs have ended");
         self.fleet.leave().await?;
         self.history("all workers have left");
+        if self.fleet.fell {
+            self.happened.insert(KILLED_AT);
+        }
         // A command may outlive its owner for a moment, and have its effect then.
         if let Some(plant) = plant {
             self.plant(plant).await?;

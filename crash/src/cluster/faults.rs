@@ -23,9 +23,9 @@ impl Scene {
             }
             let busy = self.is_busy().await;
             self.history(&format!("{fault:?}, busy: {busy}"));
-            self.make(&fault).await?;
+            let happened = self.make(&fault).await?;
             self.history("over");
-            if busy {
+            if busy && happened {
                 self.happened.insert(fault.name());
             }
         }
@@ -68,17 +68,19 @@ impl Scene {
         Ok(())
     }
 
-    async fn make(&mut self, fault: &Fault) -> io::Result<()> {
+    /// Makes a fault happen. Returns false if its worker was not there.
+    async fn make(&mut self, fault: &Fault) -> io::Result<bool> {
         match *fault {
-            Fault::Kill(worker) => self.fleet.kill(worker),
-            // It has been told at its start.
-            Fault::KillAt(..) => {}
+            Fault::Kill(worker) => return Ok(self.fleet.kill(worker)),
+            // The worker was told at its start. Whether it has died is known at the end.
+            Fault::KillAt(..) => return Ok(false),
             Fault::Pause(worker, time) => {
-                self.fleet.pause(worker);
+                let happened = self.fleet.pause(worker);
                 self.wait(time).await?;
                 self.fleet.go_on(worker);
+                return Ok(happened);
             }
-            Fault::Drain(worker) => self.fleet.drain(worker),
+            Fault::Drain(worker) => return Ok(self.fleet.drain(worker)),
             Fault::Cut(whose) => self.site.cut(whose),
             Fault::Slow(whose, delay, time) => {
                 self.traffic(whose, Traffic::Slow(delay), time).await?;
@@ -112,6 +114,6 @@ impl Scene {
             }
             Fault::FailOver(time) => self.site.fail_over(time).await?,
         }
-        Ok(())
+        Ok(true)
     }
 }

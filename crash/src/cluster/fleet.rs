@@ -26,8 +26,8 @@ pub(super) struct Fleet {
     /// Files with what workers have printed.
     printed: Vec<PathBuf>,
     pub(super) violations: Vec<Violation>,
-    /// Workers that were killed.
-    pub(super) deaths: usize,
+    /// A worker has died at its fail-point.
+    pub(super) fell: bool,
 }
 
 struct Worker {
@@ -44,7 +44,7 @@ struct Worker {
 impl Fleet {
     pub(super) fn new(slots: usize) -> Self {
         let (workers, printed, violations) = (Vec::new(), Vec::new(), Vec::new());
-        Fleet { workers, slots, printed, violations, deaths: 0 }
+        Fleet { workers, slots, printed, violations, fell: false }
     }
 
     /// Adds a worker, which dies at the fail-point `death` if there is one.
@@ -88,14 +88,14 @@ impl Fleet {
         self.workers[index].process.as_ref().is_some_and(|process| signal(process, what))
     }
 
-    pub(super) fn kill(&mut self, index: usize) {
-        if self.send(index, Signal::KILL) {
-            self.workers[index].killed = true;
-        }
+    pub(super) fn kill(&mut self, index: usize) -> bool {
+        self.workers[index].killed |= self.send(index, Signal::KILL);
+        self.workers[index].killed
     }
 
-    pub(super) fn pause(&mut self, index: usize) {
+    pub(super) fn pause(&mut self, index: usize) -> bool {
         self.workers[index].paused = self.send(index, Signal::STOP);
+        self.workers[index].paused
     }
 
     pub(super) fn go_on(&mut self, index: usize) {
@@ -103,10 +103,9 @@ impl Fleet {
         self.workers[index].paused = false;
     }
 
-    pub(super) fn drain(&mut self, index: usize) {
-        if self.send(index, Signal::TERM) {
-            self.workers[index].leaving = true;
-        }
+    pub(super) fn drain(&mut self, index: usize) -> bool {
+        self.workers[index].leaving |= self.send(index, Signal::TERM);
+        self.workers[index].leaving
     }
 
     /// Notes who has ended, and starts others in their place.
@@ -137,7 +136,7 @@ impl Fleet {
             status.code() == Some(NO_DATABASE) && !said.contains("executes runs of");
         // A signal before the handler is there ends the process at once.
         let early = worker.leaving && !said.contains("executes runs of");
-        self.deaths += usize::from(was_killed);
+        self.fell |= was_killed && worker.doomed && !worker.killed;
         if was_killed || could_not_start || early || worker.leaving && status.success() {
             return;
         }

@@ -38,8 +38,16 @@ pub struct Taken {
 }
 
 /// The events that only an owner may store. Results of calls also come from children.
-const STEPS: [&str; 6] =
-    ["model_called", "model_replied", "model_failed", "compacted", "tool_started", "run_finished"];
+const STEPS: [&str; 8] = [
+    "approval_asked",
+    "compacted",
+    "model_called",
+    "model_failed",
+    "model_replied",
+    "run_finished",
+    "tool_pending",
+    "tool_started",
+];
 
 /// Every promise that `writes` and `taken` show to be broken.
 pub fn check_owners(writes: &[Write], taken: &[Taken]) -> Vec<Violation> {

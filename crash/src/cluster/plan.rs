@@ -77,6 +77,8 @@ pub enum Fault {
 
 /// The name of restarts in reports.
 pub(super) const RESTARTS: &str = "a restart of the server";
+/// The name of deaths at fail-points in reports.
+pub(super) const KILLED_AT: &str = "a worker killed at a fail-point";
 /// The name of failovers in reports.
 pub(super) const FAILOVERS: &str = "a failover to the replica";
 
@@ -252,7 +254,7 @@ impl Fault {
     pub fn name(&self) -> &'static str {
         match self {
             Fault::Kill(_) => "a killed worker",
-            Fault::KillAt(..) => "a worker killed at a fail-point",
+            Fault::KillAt(..) => KILLED_AT,
             Fault::Pause(_, time) | Fault::Hold(Whose::One(_), time) if *time < LEASE => {
                 "a worker that is silent for a while"
             }

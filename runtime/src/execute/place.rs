@@ -1,7 +1,7 @@
 //! Prepares the place of a run that is bound to no machine: a checkout of its repository, or an empty
 //! folder.
 
-use super::{Executor, Next};
+use super::{Executor, Next, is_stopped};
 use crate::error::{Error, RepositoryError};
 use crate::journal::{InCheckout, RunJournal};
 use crate::runtime::Inner;
@@ -9,7 +9,7 @@ use crate::stall::Pulse;
 use crate::supervisor::{Again, Left};
 use crate::tool_facts::{only_looks, tools_of};
 use crate::worktree::{Checkout, Made, Merge, branch_of};
-use posse_agent::{Journal, Transcript};
+use posse_agent::Journal;
 use posse_protocol::{
     Effect, Event, Extra, Message, MessageReceived, RepositorySite, RunId, RunStarted, Sender, Seq,
 };
@@ -312,8 +312,7 @@ fn unusable(error: StoreError) -> Next {
 async fn asked_to_stop(journal: &RunJournal) {
     loop {
         let tail = journal.tail();
-        let records = journal.read_after(Seq::ZERO).await;
-        if records.is_ok_and(|it| Transcript::of(&it).cancelled_by().is_some()) {
+        if is_stopped(journal).await {
             return;
         }
         journal.changed(tail).await;

@@ -20,6 +20,9 @@ use std::time::Duration;
 /// loses its runs after a lease of ten.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long a run may wait for a worker.
+const MOMENT: Duration = Duration::from_secs(3);
+
 pub async fn run(common: &Common, runtime: &Runtime, wanted: &Targets) -> Result<Code, Failure> {
     let rows = targets::of(common, runtime, wanted, "cancelled").await?;
     let mut course = BatchResult::new(common);
@@ -68,8 +71,13 @@ pub async fn cancel(runtime: &Runtime, run: RunId) -> Result<(Outcome, Receipt),
 
 /// Waits until all reached runs are idle, with a time limit for each.
 pub async fn wait(runtime: &Runtime, receipt: &Receipt) -> Result<(), Failure> {
+    let all: Vec<RunId> = receipt.told.iter().map(|told| told.run).collect();
     for told in &receipt.told {
         let handle = runtime.handle(told.run);
+        // A worker takes a run within a moment. If none does, this process ends it.
+        if tokio::time::timeout(MOMENT, handle.at_rest()).await.is_err() {
+            runtime.end_stranded(&all).await?;
+        }
         match tokio::time::timeout(PATIENCE, handle.at_rest()).await {
             Ok(rests) => rests?,
             Err(_) => return Err(not_stopped(told.run)),
