@@ -53,7 +53,8 @@ fn standing(world: &World) -> Vec<String> {
             let name = entry.file_name().into_string().unwrap();
             if name.ends_with("-worktrees") {
                 let inside = std::fs::read_dir(entry.path()).unwrap().flatten();
-                found.extend(inside.map(|it| it.file_name().into_string().unwrap()));
+                let names = inside.map(|it| it.file_name().into_string().unwrap());
+                found.extend(names.filter(|name| !name.ends_with(".owner")));
             } else if entry.path().is_dir()
                 // Where commands see a `/tmp` of their own, it has the places of what is mounted in it.
                 && !["-repositories", "-scratch"].iter().any(|end| name.ends_with(end))
@@ -325,8 +326,7 @@ async fn a_crash_on_one_machine_keeps_what_was_too_large_to_store_with_each_step
         noise("one.bin", 5 << 20),
         noise("two.bin", 1 << 20),
         write("small.txt", "small\n"),
-        Reply::text("never").held_by(&gate),
-        bash("sha256sum one.bin two.bin small.txt > sums"),
+        bash("sha256sum one.bin two.bin small.txt > sums").held_by(&gate),
         Reply::text("done"),
     ];
     let world = World::new(Script::new().conversation(on("mend", first))).await;
@@ -336,15 +336,15 @@ async fn a_crash_on_one_machine_keeps_what_was_too_large_to_store_with_each_step
     kill_process(running.id(), Signal::KILL).unwrap();
     running.end().await;
     let run = world.only_run().await;
-    world.run(&["runs", "resume", &run]).await.expect(0);
     gate.open();
+    world.run(&["runs", "resume", &run]).await.expect(0);
     let moved = world.fake.requests_where(&When::any().any_message_contains("in a new checkout"));
     assert!(moved.is_empty(), "its checkout is as it was");
     fetch(&world, &origin, &["runs", "fetch", &run, "--branch", "fix"]).await.expect(0);
     git(&origin, &["checkout", "--quiet", "fix"]);
-    let checked = std::process::Command::new("sha256sum").args(["--check", "--quiet", "sums"]);
-    let mut checked = checked;
-    assert!(checked.current_dir(&origin).status().unwrap().success());
+    let mut sums = std::process::Command::new("sha256sum");
+    let sums = sums.args(["--check", "--quiet", "sums"]).current_dir(&origin);
+    assert!(sums.status().unwrap().success());
     assert_eq!(standing(&world), Vec::<String>::new());
     world.run(&["runs", "verify"]).await.expect(0);
 }
@@ -365,7 +365,7 @@ async fn changes_that_do_not_fit_are_told_by_name_and_stay_on_their_branch() {
     world.run(&["run", "--agents", FIXER, "--repo", &url(&origin), "lead"]).await.expect(0);
     let told = |text: &str| world.fake.requests_where(&When::any().any_message_contains(text));
     assert!(!told("are in your working folder now: 2 files").is_empty());
-    assert!(!told("both changed `a.txt`, `b\\\\u{1b}[2Jc`").is_empty(), "the other does not fit");
+    assert!(!told("both changed `a.txt`, `b\\u{1b}[2Jc`").is_empty(), "the other does not fit");
     assert!(told("\u{1b}").is_empty());
     // Posse's copy of the repository keeps no branch of a run that has ended.
     let copies = world.home().join("data/posse");
@@ -430,7 +430,7 @@ async fn a_run_that_no_living_worker_takes_can_be_cancelled() {
     for run in &runs {
         posse(&["runs", "cancel", run]).await.expect(0);
         let shown = posse(&["runs", "show", run, "--json"]).await.expect(0).json();
-        assert_eq!(shown["outcome"]["kind"], "cancelled", "{shown}");
+        assert_eq!(shown["outcome"], "cancelled", "{shown}");
     }
     assert_eq!(world.fake.count(), 0);
 }
