@@ -30,3 +30,19 @@ async fn a_run_that_needs_a_label_says_what_it_waits_for() {
     worker.signal(rustix::process::Signal::TERM);
     worker.end().await.expect(0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_waits_for_a_label_is_left_alone_and_cancelled_without_a_worker() {
+    let world = World::saying("It is done.").await;
+    let waits = world.run(&["run", "--background", "--needs", "gpu", "one"]).await.expect(0);
+    let run = waits.out.trim();
+    let other = world.run(&["run", "two"]).await.expect(0);
+    assert!(other.err.contains("waits for a worker with the label `gpu`"), "{}", other.err);
+    assert!(
+        !other.err.contains("continuing") && !other.err.contains("is not done"),
+        "{}",
+        other.err
+    );
+    let cancelled = world.run(&["runs", "cancel", run]).await.expect(0);
+    assert!(cancelled.out.contains("cancelled"), "{cancelled:?}");
+}
