@@ -292,7 +292,7 @@ pub struct RunOptions {
     /// Name this start: if a run with this KEY exists, follow that run and start no other
     #[arg(long, value_name = "KEY", value_parser = key, conflicts_with_all = ["record", "replay"])]
     pub key: Option<String>,
-    /// Let the daemon execute the run; print its id and return
+    /// Let the daemon or another worker execute the run; print its id and return
     #[arg(long, conflicts_with_all = ["stream_json", "record", "replay", "trust"])]
     pub background: bool,
     #[command(flatten)]

@@ -143,6 +143,16 @@ impl fmt::Display for Database {
     }
 }
 
+/// What must never be shown of the address of a server: its password, or all of an address that Posse
+/// does not understand.
+pub fn secret_of(address: &str) -> Option<String> {
+    let secret = match is_address(address) {
+        true => PostgresOptions::new(address).written_password().map(str::to_owned),
+        false => Some(address.to_owned()),
+    };
+    secret.filter(|secret| !secret.is_empty())
+}
+
 /// True for the address of a server.
 fn is_address(text: &str) -> bool {
     ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
@@ -207,6 +217,15 @@ pub fn short_name(database: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_secret_of_an_address_is_its_password() {
+        assert_eq!(secret_of("postgres://u:PW@h/db").as_deref(), Some("PW"));
+        assert_eq!(secret_of("postgresql://u@h/db?password=PW").as_deref(), Some("PW"));
+        assert_eq!(secret_of("postgres://u@h/db"), None);
+        assert_eq!(secret_of("postgres://u:@h/db"), None);
+        assert_eq!(secret_of("mysql://u:PW@h/db").as_deref(), Some("mysql://u:PW@h/db"));
+    }
 
     #[test]
     fn what_looks_like_an_address_is_no_file() {

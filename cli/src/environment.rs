@@ -4,7 +4,7 @@
 
 mod secrets;
 
-use crate::print;
+use crate::{database, print};
 use parking_lot::Mutex;
 use posse::config::Config;
 use posse::launch::{self, Environment as ProcessEnvironment};
@@ -46,7 +46,7 @@ pub struct Environment {
 impl Environment {
     pub fn read() -> Self {
         // Before the values of secrets are overwritten.
-        let database = std::env::var_os("POSSE_DB").filter(|value| !value.is_empty());
+        let database = std::env::var_os(secrets::DATABASE).filter(|value| !value.is_empty());
         let secrets = Arc::new(secrets::take());
         let folder = |name: &str| text(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = folder("HOME");
@@ -104,8 +104,11 @@ impl Environment {
 
     /// The secrets that were used so far, which must never be shown.
     pub fn secrets(&self) -> Vec<String> {
-        let found = self.found.lock();
-        self.secrets.values().chain(found.iter()).cloned().collect()
+        let variables = self.secrets.iter().filter_map(|(name, value)| match name.as_str() {
+            secrets::DATABASE => database::secret_of(value),
+            _ => Some(value.clone()),
+        });
+        variables.chain(self.found.lock().iter().cloned()).collect()
     }
 
     /// New errors about files that should contain secrets.

@@ -111,8 +111,8 @@ settings! {
         shared_folders: Setting<Vec<String>> = Vec::new(), Later, User;
         /// How to reach a PostgreSQL server.
         postgres: PostgresSettings => "see below", Section, User;
-        /// `"power"`: stored events survive a loss of power. `"process"`: they survive the death of the
-        /// process.
+        /// For a database file. `"power"`: stored events survive a loss of power. `"process"`: they
+        /// survive the death of the process.
         durability: Setting<Durability> = Durability::Power, Later, User;
         /// How many minutes after its end Posse archives a run; 0 is never.
         archive_after_minutes | "archiveAfterMinutes": Setting<u64> = lifecycle::usual_minutes()

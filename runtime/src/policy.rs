@@ -250,8 +250,8 @@ impl Policy {
             format!("; the user can permit it with --allow '{rule}'")
         });
         let reason = format!(
-            "not run: `{what}` could {meant} the rule `{rule}`{file} {verb}, and nobody can be \
-             asked here; do it in another way, or say what you could not do{next}"
+            "not run: `{what}` could {meant} the rule `{rule}`{file} {verb}, and no person can \
+             answer here; do it in another way, or say what you could not do{next}"
         );
         Ruling::Deny { by, reason }
     }
@@ -261,7 +261,7 @@ impl Policy {
             true => Ruling::Ask { by, rule },
             false => Ruling::Deny {
                 reason: format!(
-                    "this needs a person's approval ({by}), and nobody can be asked here; do \
+                    "this needs a person's approval ({by}), and no person can answer here; do \
                      without it, or say what you could not do"
                 ),
                 by,

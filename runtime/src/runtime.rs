@@ -204,13 +204,20 @@ impl Runtime {
         Ok(self.inner.store.workers().await?)
     }
 
+    /// Returns true if this process may take `row` from the queue.
+    pub fn may_take(&self, row: &RunRow) -> bool {
+        self.inner.supervisor.about().takes(row)
+    }
+
     /// Returns why no living worker takes `row`, which waits in the queue, if none does.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub async fn why_nobody_takes(&self, row: &RunRow) -> Result<Option<String>, Error> {
-        // A database of one machine binds runs to none.
-        if row.status != Status::Queued || self.config().scheduling.worker.host.is_empty() {
+        // A database of one machine binds runs to none, but a run may need a label.
+        let is_bound =
+            !self.config().scheduling.worker.host.is_empty() || !row.work.needs.is_empty();
+        if row.status != Status::Queued || !is_bound {
             return Ok(None);
         }
         let first = self.read(row.id, Seq::ZERO, 1).await?.pop().map(|record| record.event);

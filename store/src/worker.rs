@@ -47,10 +47,13 @@ pub struct Worker {
 }
 
 impl WorkerAbout {
-    /// Returns true if the worker takes `row`.
+    /// Returns true if the worker takes `row`. To end a cancelled run, it needs neither a label nor a
+    /// model.
     pub fn takes(&self, row: &RunRow) -> bool {
-        self.takes_from(&row.work.host, &row.work.needs, &row.about.agent)
-            && self.can_call(&row.about.model)
+        let ends = row.state.stopping;
+        let needs = if ends { "" } else { &row.work.needs };
+        self.takes_from(&row.work.host, needs, &row.about.agent)
+            && (ends || self.can_call(&row.about.model))
     }
 
     /// Returns true if the worker has what it needs to call `model`, as `vendor/name`.
@@ -84,14 +87,15 @@ impl WorkerAbout {
             let hosts = list(&[""], std::slice::from_ref(&self.host));
             condition.push_str(&format!(" AND host IN ({hosts})"));
         }
-        condition.push_str(&format!(" AND needs IN ({})", list(&[""], &self.labels)));
         if !self.agents.is_empty() {
             condition.push_str(&format!(" AND agent IN ({})", list(&[], &self.agents)));
         }
+        let mut able = format!("needs IN ({})", list(&[""], &self.labels));
         for vendor in &self.lacks {
             let start = format!("{}/", plain(vendor));
-            condition.push_str(&format!(" AND substr(model, 1, {}) <> '{start}'", start.len()));
+            able.push_str(&format!(" AND substr(model, 1, {}) <> '{start}'", start.len()));
         }
+        condition.push_str(&format!(" AND (stopping = 1 OR ({able}))"));
         condition
     }
 }
@@ -141,7 +145,8 @@ mod tests {
     #[test]
     fn no_name_ends_a_text_in_a_statement() {
         let about = WorkerAbout { host: "a') OR ('' = '".to_owned(), ..WorkerAbout::default() };
-        assert_eq!(about.condition(), " AND host IN ('', 'aOR') AND needs IN ('')");
+        let condition = " AND host IN ('', 'aOR') AND (stopping = 1 OR (needs IN ('')))";
+        assert_eq!(about.condition(), condition);
         assert!(is_worker_name("gpu-1.eu") && !is_worker_name("a b") && !is_worker_name(""));
     }
 }

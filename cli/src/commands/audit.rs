@@ -244,7 +244,8 @@ async fn verify(common: &Common, runtime: Option<&Runtime>) -> Result<Code, Fail
     match trust {
         Err(error) => return Err(error.into()),
         Ok(count) if !common.global.quiet && !common.global.json => {
-            print::note(format!("{count} decisions about trust checked"));
+            let decisions = format::count(count as u64, "decision");
+            print::note(format!("{decisions} about trust checked"));
         }
         Ok(_) => {}
     }

@@ -2,7 +2,9 @@
 
 use super::Common;
 use super::run::Asked;
+use super::worker::to_start;
 use crate::args::RunOptions;
+use crate::clean::clean_line;
 use crate::daemon::address::Address;
 use crate::daemon::client::{Daemon, Found, find};
 use crate::daemon::protocol::Ask;
@@ -18,6 +20,14 @@ enum Executor {
     Daemon(Daemon),
     /// A daemon that does not answer, with the error.
     Silent(String),
+    /// A worker that is not the daemon of this machine.
+    Worker,
+    /// No worker: why none takes the run, and the command that starts one.
+    Missing {
+        why: String,
+        start: String,
+    },
+    /// No daemon.
     Nobody,
 }
 
@@ -36,7 +46,9 @@ pub async fn run(common: &Common, options: &RunOptions) -> Result<Code, Failure>
     let Asked { folder, config, spec } = Asked::read(common, options)?;
     let agents = common.agents(&folder, &options.agent.agents)?;
     let address = Address::of(common)?;
-    let taker = match find(&address).await? {
+    let mut taker = match find(&address).await? {
+        // The daemon has no labels.
+        _ if !spec.needs.is_empty() => Executor::Nobody,
         Found::Daemon(daemon) => Executor::Daemon(daemon),
         Found::Silent { why, .. } => Executor::Silent(why),
         Found::Nobody => Executor::Nobody,
@@ -45,13 +57,13 @@ pub async fn run(common: &Common, options: &RunOptions) -> Result<Code, Failure>
         daemon.check_ready()?;
     }
     let runtime = common.runtime(&config, agents).await?;
-    let stored = store(&runtime, spec, &taker).await;
+    let stored = store(&runtime, spec, &mut taker).await;
     runtime.shutdown().await;
     tell(common, &address, &stored?, &taker)
 }
 
 /// Stores the run, unless the daemon cannot execute it.
-async fn store(runtime: &Runtime, spec: RunSpec, taker: &Executor) -> Result<Stored, Failure> {
+async fn store(runtime: &Runtime, spec: RunSpec, taker: &mut Executor) -> Result<Stored, Failure> {
     let selection = runtime.select(&spec).await?;
     if let Executor::Daemon(daemon) = taker {
         daemon.check_reach(&selection.model).await?;
@@ -63,6 +75,9 @@ async fn store(runtime: &Runtime, spec: RunSpec, taker: &Executor) -> Result<Sto
     }
     let run = match begun {
         StartResult::New(run) => {
+            if matches!(taker, Executor::Nobody) {
+                *taker = worker_for(runtime, run).await?;
+            }
             let (model, word) = (selection.model, "queued".to_owned());
             return Ok(Stored { run, model, word, found: false });
         }
@@ -76,6 +91,17 @@ async fn store(runtime: &Runtime, spec: RunSpec, taker: &Executor) -> Result<Sto
         word: family::word(&row, standing),
         found: true,
     })
+}
+
+/// Who executes `run` without a daemon.
+async fn worker_for(runtime: &Runtime, run: RunId) -> Result<Executor, Failure> {
+    let row = runtime.find(&run.to_string()).await?;
+    if let Some(why) = runtime.why_nobody_takes(&row).await? {
+        return Ok(Executor::Missing { why, start: to_start(&row) });
+    }
+    let workers = runtime.workers().await?;
+    let takes = workers.iter().any(|worker| worker.about.stays && worker.about.takes(&row));
+    Ok(if takes { Executor::Worker } else { Executor::Nobody })
 }
 
 fn tell(
@@ -129,6 +155,13 @@ fn lines(stored: &Stored, taker: &Executor) -> Vec<String> {
         Executor::Silent(why) => vec![
             format!("run {short} ({model}) is queued, but the daemon does not answer: {why}"),
             "  `posse daemon status` shows more".to_owned(),
+        ],
+        Executor::Worker => {
+            vec![format!("run {short} ({model}) is queued, and a worker executes it"), follow]
+        }
+        Executor::Missing { why, start } => vec![
+            format!("run {short} ({model}) is queued. It {}", clean_line(why, 600)),
+            format!("  to start one: `{start}`"),
         ],
         Executor::Nobody => vec![
             format!(

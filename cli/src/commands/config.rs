@@ -54,7 +54,7 @@ fn paths(common: &Common) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     let row = |(what, path): (&str, PathBuf)| {
-        let state = if path.exists() { "" } else { "does not exist" };
+        let state = if path.exists() { "exists" } else { "does not exist" };
         [what.to_owned(), state.to_owned(), clean_line(&path.display().to_string(), 400)]
     };
     let columns = [Column::text("WHAT"), Column::text("STATE").leaves(1), Column::text("PATH")];

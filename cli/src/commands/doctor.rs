@@ -28,8 +28,9 @@ const OPEN: [&str; 4] = [
     "Posse removes .git/commondir and .git/config.worktree only when the command has ended.",
     "Posse does not count memfd memory. If the machine runs out of memory, the kernel kills the command \
      first.",
-    "Commands can change files that your own tools run (Makefile, build.rs, package.json). They cannot \
-     change what git runs.",
+    "Commands can change files that your own tools run (Makefile, build.rs, package.json). Git itself runs \
+     no hook, filter, pager or monitor that an agent wrote. What your own hooks start in turn is \
+     protected only as far as Posse recognizes it.",
 ];
 /// The first version of Landlock that confines signals.
 const SCOPED: i64 = 6;

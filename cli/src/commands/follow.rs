@@ -1,6 +1,7 @@
 //! Follows runs until they end or are idle, or until a signal arrives.
 
 mod answering;
+mod queue;
 mod stopping;
 
 use super::Common;
@@ -81,6 +82,8 @@ pub struct FollowedRun {
     is_old: bool,
     /// True when the process of the run was gone at the last check. `None`: the command does not check.
     pub orphan: Option<bool>,
+    /// The person knows for which worker the queued run waits.
+    knows_worker: bool,
 }
 
 /// What reached an idle run.
@@ -127,8 +130,8 @@ impl FollowedRun {
 
     fn from(run: RunHandle, events: TreeEvents, shown: Seq) -> Self {
         let ahead = VecDeque::new();
-        let (claim, may_ask, is_old, orphan) = (None, false, false, None);
-        FollowedRun { run, events, shown, ahead, claim, may_ask, is_old, orphan }
+        let (claim, may_ask, is_old, orphan, knows_worker) = (None, false, false, None, false);
+        FollowedRun { run, events, shown, ahead, claim, may_ask, is_old, orphan, knows_worker }
     }
 
     /// True when the run or a subagent may have an open question.
@@ -451,7 +454,7 @@ impl Viewer {
                 }
                 _ = checks.tick() => {
                     self.look_who_executes(followee).await?;
-                    self.look_in_line(&run).await?;
+                    self.look_in_line(runtime, followee).await?;
                     continue;
                 }
             };
@@ -535,16 +538,6 @@ impl Viewer {
             Event::RunFinished(finished) => Ok(Some(finished.outcome.clone())),
             _ => Ok(None),
         }
-    }
-
-    /// Shows how many runs are before a run that waits for a slot.
-    async fn look_in_line(&mut self, run: &RunHandle) -> Result<(), Failure> {
-        if run.executed_here().is_none()
-            && let Some(place) = run.position().await?
-        {
-            self.screen.wait_in_line(place.saturating_sub(1));
-        }
-        Ok(())
     }
 
     /// Reports that another process has taken the run over, because this one did not respond for too

@@ -175,6 +175,14 @@ async fn take_up(
     rows.retain(|row| row.family.root != own);
     for head in runtime.heads(&rows).await?.into_iter().filter(|head| !head.state.paused) {
         let (short, about) = (head.id.short(), about(&head));
+        if !runtime.may_take(&head) {
+            // Another worker takes it, or it waits for one.
+            if let Some(why) = runtime.why_nobody_takes(&head).await? {
+                let why = clean_line(&why, 200);
+                viewer.screen.remark(&format!("run {short} {about} {why}"));
+            }
+            continue;
+        }
         let family = rows.iter().filter(|row| row.family.root == head.family.root);
         if family.clone().any(was_let_go) {
             viewer.screen.remark(&format!(

@@ -9,8 +9,8 @@ use crate::format;
 use crate::print;
 use crate::signals::Signals;
 use crate::table::{Column, Table};
-use posse::LiveCatalog;
 use posse::store::Worker;
+use posse::{LiveCatalog, RunRow};
 use serde_json::json;
 use std::time::Duration;
 
@@ -47,6 +47,14 @@ pub async fn run(common: &Common, options: &WorkerOptions) -> Result<Code, Failu
         _ = signals.next() => runtime.shutdown_within(Duration::ZERO).await,
     }
     Ok(Code::Done)
+}
+
+/// The command that starts a worker for `row`.
+pub fn to_start(row: &RunRow) -> String {
+    match row.work.needs.as_str() {
+        "" => "posse worker".to_owned(),
+        needs => format!("posse worker --label {needs}"),
+    }
 }
 
 /// Lists the workers that are alive.

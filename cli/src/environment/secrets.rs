@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// The parts of variable names that mark secrets.
 const MARKS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "WEBHOOK"];
+/// The variable that names the database. Its value may be an address with a password.
+pub const DATABASE: &str = "POSSE_DB";
 /// The most bytes of a file with a key.
 const FILE_BYTES: u64 = 64 << 10;
 
@@ -17,7 +19,7 @@ pub fn take() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (name, value) in std::env::vars_os() {
         if let (Some(name), Some(value)) = (name.to_str(), value.to_str())
-            && (is_secret(name) || name == "POSSE_DB" && value.contains("://"))
+            && (is_secret(name) || name == DATABASE && value.contains("://"))
             && !value.is_empty()
         {
             found.insert(name.to_owned(), value.to_owned());

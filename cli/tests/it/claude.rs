@@ -655,7 +655,7 @@ async fn inline_code_that_may_start_what_is_denied_is_refused_in_plain_words_unt
     refused.run(&["run", "go"]).await.expect(0);
     for part in [
         "could start `curl`, which the rule `Bash(curl:*)` of .claude/settings.json denies, and \
-         nobody can be asked here",
+         no person can answer here",
         "--allow 'Bash(python3 -c:*)'",
     ] {
         assert!(sent(&refused).contains(part), "{part}: {}", sent(&refused));

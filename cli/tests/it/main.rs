@@ -32,6 +32,7 @@ mod help;
 mod home;
 mod hostile;
 mod interrupted;
+mod labels;
 mod lists;
 mod mending;
 mod models;

@@ -116,7 +116,7 @@ async fn ordinary_commands_run_under_ordinary_rules_where_everything_else_is_ask
     world.run(&arguments).await.expect(0);
     let log = world.run(&["runs", "log", &world.only_run().await, "--json"]).await.expect(0).out;
     assert!(log.contains("the rule allow Bash(git status:*) and Bash(head:*)"), "{log}");
-    assert!(log.contains("nobody can be asked here"), "{log}");
+    assert!(log.contains("no person can answer here"), "{log}");
     assert!(!world.work().join("made").exists());
 }
 

@@ -60,6 +60,52 @@ async fn a_password_is_neither_shown_nor_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_address_in_the_environment_is_shown_without_its_password() {
+    let (world, database) = world(Script::always(Reply::text("The word is hunter2hunter2."))).await;
+    let plain = started(with(&world, &database, &["db", "status", "--json"])).end().await.expect(0);
+    let shown = plain.json()["database"].as_str().unwrap().to_owned();
+    assert!(shown.starts_with("postgres://posse@"), "{shown}");
+    let url = database.url().replace("user=posse", "user=posse&password=hunter2hunter2");
+    let posse = async |arguments: &[&str]| {
+        let mut command = world.command(arguments);
+        command.env("POSSE_DB", &url);
+        let exit = started(command).end().await.expect(0);
+        assert!(!format!("{}{}", exit.out, exit.err).contains("hunter2"), "{arguments:?}");
+        exit
+    };
+    posse(&["run", &format!("look into {url}")]).await;
+    let left = url.replace("hunter2hunter2", "[redacted]");
+    let kept =
+        format!("SELECT count(*) > 0 FROM posse.events WHERE position('{left}' IN body) > 0");
+    assert_eq!(database.text(&kept), "t", "only the password is left out");
+    assert_eq!(posse(&["db", "status", "--json"]).await.json()["database"], shown);
+    let config = posse(&["config"]).await;
+    assert!(config.out.contains("postgres://") && !config.out.contains("[redacted]"), "{config:?}");
+    let stored = database.text("SELECT count(*) FROM posse.events WHERE body LIKE '%hunter2%'");
+    assert_eq!(stored, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_background_run_names_the_worker_that_it_waits_for() {
+    let (world, database) = world(Script::always(Reply::text("It is done."))).await;
+    call_it(&world, "near");
+    let posse = async |arguments: &[&str]| started(with(&world, &database, arguments)).end().await;
+    let waits = posse(&["run", "--background", "one"]).await.expect(0);
+    let why = "It waits for a worker of the machine `near` that can call";
+    assert!(waits.err.contains(why) && waits.err.contains("`posse worker`"), "{}", waits.err);
+    assert!(!waits.err.contains("daemon"), "{}", waits.err);
+    let worker = started(with(&world, &database, &["worker"]));
+    worker.notes("executes runs").await;
+    let taken = posse(&["run", "--background", "two"]).await.expect(0);
+    assert!(taken.err.contains("is queued, and a worker executes it"), "{}", taken.err);
+    for run in [&waits, &taken] {
+        posse(&["runs", "watch", run.out.trim()]).await.expect(0);
+    }
+    rustix::process::kill_process(worker.id(), rustix::process::Signal::TERM).unwrap();
+    worker.end().await.expect(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_cannot_be_used_is_named_with_the_reason() {
     let (world, database) = world(Script::always(Reply::text("no"))).await;
     let missing = database.url().replace(database.name(), "nowhere");

@@ -219,7 +219,7 @@ fn widened(rule: &str, tool: &str, specifier: &str, tools: &[ToolFacts]) -> Opti
     is_read.then(|| Translated {
         warning: Some(format!(
             "`{rule}` is more than one simple command, which Posse cannot deny as such: it asks \
-             before every command like `{first} …`, and refuses it where nobody can be asked"
+             before every command like `{first} …`, and refuses it where no person can answer"
         )),
         ask: vec![wider],
         ..Translated::default()

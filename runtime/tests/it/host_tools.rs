@@ -184,11 +184,11 @@ async fn rules_are_about_what_the_calls_are_about() {
     .await;
     let expected = [
         "saved",
-        "nobody can be asked",
+        "no person can answer",
         "`Edit(notes/private/**)` denies",
         "deployed",
         "`deploy(staging eu)` denies",
-        "nobody can be asked",
+        "no person can answer",
     ];
     check(&place.results("general-purpose").await, &expected);
     assert!(place.work().join("notes/a.md").exists());

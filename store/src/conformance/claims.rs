@@ -192,6 +192,10 @@ pub(super) async fn a_worker_takes_what_it_can_have(subject: &dyn Subject) -> Ve
     {
         all.push((bound(&*store, host, needs).await?, host, needs));
     }
+    // Ending a cancelled run needs no label.
+    let cancelled = bound(&*store, "", "tpu").await?;
+    append(&*store, Append::by_anyone(cancelled, cancel())).await?;
+    all.push((cancelled, "", ""));
     let mut started = start()?;
     started.model = "other/model".to_owned();
     let events = Arc::new([started.into(), message("go")]);

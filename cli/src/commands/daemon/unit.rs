@@ -51,8 +51,8 @@ impl Unit {
         let keys = self.keys.display();
         format!(
             "{first}\n  systemctl --user daemon-reload\n  systemctl --user enable --now posse\n\
-             so that it starts with the machine and stays when you log out:\n  loginctl \
-             enable-linger\na service has not your shell's environment: put keys into {keys}"
+             to start it with the machine and keep it when you log out:\n  loginctl \
+             enable-linger\na service does not have your shell's environment: put API keys into {keys}"
         )
     }
 }

@@ -51,10 +51,12 @@ pub async fn run(common: &Common, runtime: &Runtime, wanted: &Targets) -> Result
     let mut stopped = 0;
     for receipt in &receipts {
         match stop(runtime, receipt).await {
-            Ok((outcome, all)) => tell(common, receipt, &outcome, &all)?,
+            Ok((outcome, all)) => {
+                stopped += receipt.told.len() as u64;
+                tell(common, receipt, &outcome, &all)?;
+            }
             Err(failure) => course.fail(&failure, nothing(receipt.run, None))?,
         }
-        stopped += receipt.told.len() as u64;
     }
     if receipts.len() > 1 && !common.global.quiet && !common.global.json {
         print::note(format!("{} stopped", format::count(stopped, "run")));

@@ -218,7 +218,7 @@ fn a_question_offers_a_rule_that_would_allow_the_call() {
 #[test]
 fn nobody_to_ask_is_a_refusal_that_says_so() {
     let Ruling::Deny { reason, .. } = Case::new().bash("make") else { panic!("not refused") };
-    assert!(reason.contains("nobody can be asked here"), "{reason}");
+    assert!(reason.contains("no person can answer here"), "{reason}");
     let case = Case::new().allow(&["Bash(cp:*)"]).attended();
     let Ruling::Ask { by, .. } = case.bash("cp a b") else { panic!("not asked") };
     assert!(by.contains("`Bash(cp:*)` does not allow it: it leaves open what `cp` writes"), "{by}");
@@ -279,7 +279,7 @@ fn a_refusal_of_what_may_be_meant_names_the_rule_its_file_and_what_to_do() {
     assert_eq!(
         reason,
         "not run: `python3 -c import os` could start `curl`, which the rule `Bash(curl:*)` of \
-         .claude/settings.json denies, and nobody can be asked here; do it in another way, or say \
+         .claude/settings.json denies, and no person can answer here; do it in another way, or say \
          what you could not do; the user can permit it with --allow \
          'Bash(python3 -c:*)'"
     );
