@@ -257,7 +257,7 @@ impl Runtime {
                 && row.state.stopping
                 && self.why_nobody_takes(&row).await?.is_some()
             {
-                self.inner.supervisor.adopt_to_end(&row);
+                self.inner.supervisor.adopt_to_end(row.id);
             }
         }
         Ok(())

@@ -23,6 +23,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, oneshot};
@@ -113,8 +114,8 @@ struct Shared {
     recovery: Scope,
     /// What this process says about itself, and which runs it takes.
     about: WorkerAbout,
-    /// What runs need that this process only ends: labels that it does not have.
-    stands_in: Mutex<Option<BTreeSet<String>>>,
+    /// This process also takes runs of other machines, which it only ends.
+    stands_in: AtomicBool,
     repositories: Repositories,
     /// Runs that this process executes whatever the scope, with the number of requests to do so.
     adopted: Mutex<BTreeMap<RunId, u64>>,
@@ -178,7 +179,7 @@ impl Supervisor {
                 tools: config.tools_of_host(),
                 ..config.scheduling.worker.clone()
             },
-            stands_in: Mutex::default(),
+            stands_in: AtomicBool::new(false),
             repositories,
             adopted: Mutex::default(),
             unexplored: Mutex::default(),
@@ -284,12 +285,12 @@ impl Supervisor {
         self.shared.nudge.notify_one();
     }
 
-    /// Adopts a run that was asked to stop and that no worker takes. This process ends it, whatever it needs.
-    pub(crate) fn adopt_to_end(&self, row: &RunRow) {
-        let needs = row.work.needs.clone();
-        self.shared.stands_in.lock().get_or_insert_default().insert(needs);
+    /// Adopts a run that was asked to stop and that no worker takes. This process ends it, on whatever machine it
+    /// worked.
+    pub(crate) fn adopt_to_end(&self, run: RunId) {
+        self.shared.stands_in.store(true, Ordering::Relaxed);
         self.shared.introduce();
-        self.adopt(row.id);
+        self.adopt(run);
     }
 
     /// Returns the runs that this process executes, or will execute when there is something to do.
@@ -583,9 +584,8 @@ impl Shared {
         let busy = self.active.count() as u64;
         let unreachable = self.repositories.unreachable();
         let mut about = WorkerAbout { busy, unreachable, ..self.about.clone() };
-        if let Some(needs) = &*self.stands_in.lock() {
-            about.labels.extend(needs.iter().filter(|it| !it.is_empty()).cloned());
-            (about.host, about.agents, about.lacks) = Default::default();
+        if self.stands_in.load(Ordering::Relaxed) {
+            (about.host, about.agents) = Default::default();
         }
         self.store.introduce(about);
     }

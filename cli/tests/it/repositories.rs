@@ -427,6 +427,9 @@ async fn a_run_that_no_living_worker_takes_can_be_cancelled() {
     };
     let url = url(&origin);
     let runs = [begin(&[]).await, begin(&["--repo", &url]).await];
+    // From now on, this is another machine.
+    let settings = world.home().join("config/posse/config.toml");
+    std::fs::write(settings, "host = \"far\"\n").unwrap();
     for run in &runs {
         posse(&["runs", "cancel", run]).await.expect(0);
         let shown = posse(&["runs", "show", run, "--json"]).await.expect(0).json();
