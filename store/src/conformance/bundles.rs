@@ -1,13 +1,14 @@
 //! Bundles of runs that work in a checkout.
 
 use super::sample::*;
-use super::{Fault, SOON, Subject, Verdict, ensure, ensure_refused};
+use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::{
     Append, Brought, Bundle, BundleAbout, Leftover, Leftovers, Ownership, Piece, RunCopy, RunRow,
     Store, StoreError,
 };
 use posse_protocol::{Changes, Event, Extra, Outcome, RunFinished, RunId};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Returns a bundle of this many bytes.
@@ -170,27 +171,23 @@ pub(super) async fn other_runs_go_on_while_a_bundle_is_stored(subject: &dyn Subj
     let other = create(store, "/w", Ownership::Mine).await?;
     let large = bundle("large", 8 << 20);
     let with = step(run, 1, vec![tool_started()], Ownership::Mine);
-    let storing = append(store, Append { bundle: Some(large.clone()), ..with });
-    let mut storing = std::pin::pin!(storing);
-    let mut steps = 0;
-    loop {
-        tokio::select! {
-            biased;
-            step = append(store, step(other, 1, vec![message("on")], Ownership::Mine)) => {
-                step?;
-                steps += 1;
-            }
-            stored = &mut storing => {
-                stored?;
-                break;
-            }
+    let is_stored_now = AtomicBool::new(false);
+    let storing = async {
+        let stored = append(store, Append { bundle: Some(large.clone()), ..with }).await;
+        is_stored_now.store(true, Ordering::SeqCst);
+        stored
+    };
+    let going_on = async {
+        let mut steps = 0;
+        while steps == 0 || !is_stored_now.load(Ordering::SeqCst) {
+            append(store, step(other, 1, vec![message("on")], Ownership::Mine)).await?;
+            steps += 1;
         }
-        // A store that stores at once needs a turn.
-        if steps % 8 == 0 && tokio::time::timeout(SOON / 100, &mut storing).await.is_ok() {
-            break;
-        }
-    }
-    ensure!(steps > 0, "the other run waited");
+        Ok::<u64, StoreError>(steps)
+    };
+    let (stored, steps) = tokio::join!(storing, going_on);
+    stored?;
+    let steps = steps?;
     ensure!(is_stored(store, run, &large).await?, "it is not what was stored");
     ensure!(row(store, other).await?.log.last_seq.0 == 2 + steps, "a step is missing");
     Ok(())

@@ -96,17 +96,16 @@ impl Reader {
         Ok((chain::check(run, after, limit, &tail, events), known))
     }
 
-    /// Returns events as they are stored. An erased run has none, even if some are not deleted yet, and
-    /// a run that arrives from another store has none yet.
+    /// Returns events as they are stored, and none of a hidden log.
     pub(super) async fn stored(
         &self,
         run: RunId,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Option<StoredEvent>>, StoreError> {
-        let tail = Text::new(sql::TAIL).text(run.to_string()).finish();
-        let asked = self.ask(&[tail, events(run, after.next().0, limit)]).await?;
-        if asked.rows(0).first().is_none_or(is_erased) {
+        let hidden = Text::new(sql::stage::LOG_HIDDEN).text(run.to_string()).finish();
+        let asked = self.ask(&[hidden, events(run, after.next().0, limit)]).await?;
+        if !asked.rows(0).is_empty() {
             return Ok(Vec::new());
         }
         Ok(asked.rows(1).iter().map(|row| event_row(run, row)).collect())

@@ -45,6 +45,8 @@ pub(crate) const BUNDLES_OF_NOBODY: &str = "SELECT run FROM bundles WHERE expire
 pub(crate) const LOG_HIDE: &str = "INSERT INTO hidden_logs (run, owner, expires, seq, hash) \
     VALUES ($1, '', 0, $2, '') ON CONFLICT (run) DO UPDATE SET expires = 0";
 
+/// Whether a log is hidden. Binds: run.
+pub(crate) const LOG_HIDDEN: &str = "SELECT run FROM hidden_logs WHERE run = $1";
 /// The next bundle to remove. Binds: now.
 pub(crate) const BUNDLE_EXPIRED: &str =
     "SELECT run, data FROM bundles WHERE expires < $1 ORDER BY expires LIMIT 1";

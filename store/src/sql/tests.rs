@@ -46,6 +46,7 @@ fn all() -> Vec<String> {
         stage::BUNDLE_SHOW,
         stage::BUNDLES_OF_NOBODY,
         stage::LOG_HIDE,
+        stage::LOG_HIDDEN,
         stage::BUNDLE_EXPIRED,
         stage::PARTS_REMOVE,
         stage::BUNDLES_REMOVE,

@@ -189,8 +189,7 @@ impl Reader {
         result
     }
 
-    /// Returns events as they are stored. An erased run has none, even if some are not deleted yet, and
-    /// a run that arrives from another store has none yet.
+    /// Returns events as they are stored, and none of a hidden log.
     pub(super) async fn stored(
         &self,
         run: RunId,
@@ -199,9 +198,8 @@ impl Reader {
     ) -> Result<Vec<Option<StoredEvent>>, StoreError> {
         let engine = |error| engine_error(error, &self.path);
         let mut snapshot = self.begin().await?;
-        let tail = sqlx::query(sql::TAIL).bind(run.to_string());
-        let tail = tail.fetch_optional(&mut *snapshot).await.map_err(engine)?;
-        if tail.as_ref().is_none_or(is_erased) {
+        let hidden = statement(sql::stage::LOG_HIDDEN).bind(run.to_string());
+        if hidden.fetch_optional(&mut *snapshot).await.map_err(engine)?.is_some() {
             return Ok(Vec::new());
         }
         let rows = sqlx::query(sql::EVENTS_FROM)
