@@ -31,7 +31,9 @@ pub(crate) enum Staging {
     /// Stores the next events of a log that arrives. Answers whether the log ends with them now.
     Events { run: RunId, events: Vec<StoredEvent> },
     /// Gives up a log that arrives.
-    Discard { run: RunId },
+    GiveUpLog { run: RunId },
+    /// Gives up a bundle that does not count.
+    GiveUpBundle { run: RunId, sha256: String },
     /// Removes some of what has expired. Answers whether there was any.
     Sweep,
 }
@@ -209,8 +211,12 @@ impl Work {
             Claims::ToStop => std::mem::take(&mut self.claims),
             Claims::None => Vec::new(),
         };
-        let is_urgent =
-            |staging: &Staging| matches!(staging, Staging::Part { reserve: Reserve::Use, .. });
+        // A removal makes room.
+        let is_urgent = |staging: &Staging| match staging {
+            Staging::Part { reserve, .. } => *reserve == Reserve::Use,
+            Staging::GiveUpBundle { .. } | Staging::Sweep => true,
+            Staging::Events { .. } | Staging::GiveUpLog { .. } => false,
+        };
         let (stagings, less) = self.stagings.into_iter().partition(|(it, _)| is_urgent(it));
         Work { appends: others, stagings: less, ..self }.refuse(&StoreError::Full);
         let only_to_stop = true;

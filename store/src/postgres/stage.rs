@@ -1,7 +1,7 @@
 //! Stages what an append or a copy shows: in small transactions on the connections for reading, so that
 //! the writer goes on meanwhile, and no lease runs out on a slow line.
 
-use super::link::read;
+use super::link::{Replies, read};
 use super::message::{Message, Text};
 use super::reader::Reader;
 use super::statements::{self as pg, Begin};
@@ -11,7 +11,17 @@ use crate::engine::{Bind, bind_event, bind_part, bundle_row, head_row, number, t
 use crate::stage::{KEPT_FOR_MS, TRIES};
 use crate::{Bundle, StoreError, StoredEvent, sql};
 use posse_protocol::{RunId, Seq};
+use sqlx::postgres::PgRow;
 use std::collections::HashSet;
+
+/// The replies, without those of the statements that begin the transaction.
+struct Written(Replies);
+
+impl Written {
+    fn rows(&self, statement: usize) -> &[PgRow] {
+        self.0.rows(Begin::WRITING + statement)
+    }
+}
 
 /// When a piece expires that is staged now.
 fn expires() -> String {
@@ -45,23 +55,46 @@ impl Reader {
             asked.rows(0).iter().filter_map(|row| number(row, 0).ok()).collect();
         for part in (1..=head.parts()).filter(|part| !stored.contains(part)) {
             let Some(row) = bundle.part(run, part) else { continue };
-            self.stage_part(run, &head.sha256, row).await?;
+            if let Err(error) = self.stage_part(run, &head.sha256, row).await {
+                let give_up = Text::new(sql::stage::BUNDLE_GIVE_UP).text(run.to_string());
+                // If this fails, it is removed when it expires.
+                let _ = self.write(|| vec![give_up.clone().text(head.sha256.clone())]).await;
+                return Err(error);
+            }
         }
         Ok(())
     }
 
-    async fn stage_part(&self, run: RunId, sha256: &str, row: BundleRow) -> Result<(), StoreError> {
+    /// Executes statements in a transaction of their own. They may be executed twice if a connection
+    /// is lost. Returns the rows of each.
+    async fn write(&self, statements: impl Fn() -> Vec<Text>) -> Result<Written, StoreError> {
         let message = || {
             let mut message = Message::default();
             message.begin(&self.begin.writing, Begin::WRITING);
-            let stage = Text::new(sql::stage::BUNDLE_STAGE).text(run.to_string());
-            message.add(stage.text(sha256.to_owned()).expression(&expires()));
-            let insert = Text::new(sql::stage::PART_INSERT);
-            message.add(bind_part(insert, run, sha256, row.clone()));
+            for statement in statements() {
+                message.add(statement);
+            }
             message.say("COMMIT");
             message
         };
-        read(&self.pool, &self.place, message).await.map(|_| ())
+        read(&self.pool, &self.place, message).await.map(Written)
+    }
+
+    async fn stage_part(
+        &self,
+        run: RunId,
+        sha256: &str,
+        row: BundleRow,
+    ) -> Result<(), StoreError> {
+        let statements = || {
+            let stage = Text::new(sql::stage::BUNDLE_STAGE).text(run.to_string());
+            let insert = Text::new(sql::stage::PART_INSERT);
+            vec![
+                stage.text(sha256.to_owned()).expression(&expires()),
+                bind_part(insert, run, sha256, row.clone()),
+            ]
+        };
+        self.write(statements).await.map(|_| ())
     }
 
     /// Stores the next events of a log that arrives. What an earlier attempt left is removed first.
@@ -76,14 +109,7 @@ impl Reader {
             if events.first().is_none_or(|event| event.seq > Seq(1)) || tries == TRIES {
                 return Err(StoreError::Unstaged(run));
             }
-            let message = || {
-                let mut message = Message::default();
-                message.begin(&self.begin.writing, Begin::WRITING);
-                message.add(Text::new(pg::LOG_GIVE_UP).text(run.to_string()));
-                message.say("COMMIT");
-                message
-            };
-            read(&self.pool, &self.place, message).await?;
+            self.write(|| vec![Text::new(pg::LOG_GIVE_UP).text(run.to_string())]).await?;
             self.remove_expired().await?;
         }
         Ok(())
@@ -98,26 +124,23 @@ impl Reader {
             let text = text.text(run.to_string()).text(owner()).number(to_sql(last.seq.0));
             text.text(last.hash.clone())
         };
-        let asked = Begin::WRITING + usize::from(first.seq == Seq(1)) + 2;
-        let message = || {
-            let mut message = Message::default();
-            message.begin(&self.begin.writing, Begin::WRITING);
+        let statements = || {
+            let mut statements = Vec::new();
             if first.seq == Seq(1) {
                 let begin = Text::new(pg::LOG_BEGIN).text(run.to_string()).text(owner());
-                message.add(begin.expression(&expires()));
+                statements.push(begin.expression(&expires()));
             }
             let go_on = Text::new(pg::LOG_GO_ON).number(to_sql(last.seq.0)).text(last.hash.clone());
             let go_on = go_on.expression(&expires()).text(run.to_string()).text(owner());
-            message.add(go_on.number(to_sql(first.seq.0 - 1)));
+            statements.push(go_on.number(to_sql(first.seq.0 - 1)));
             let insert = Text::new(&pg::insert_hidden(events.len()));
             let insert = events.iter().cloned().fold(insert, bind_event);
-            message.add(ends(insert).text(run.to_string()));
-            message.add(ends(Text::new(pg::LOG_ENDS)));
-            message.say("COMMIT");
-            message
+            statements.push(ends(insert).text(run.to_string()));
+            statements.push(ends(Text::new(pg::LOG_ENDS)));
+            statements
         };
-        let replies = read(&self.pool, &self.place, message).await?;
-        Ok(!replies.rows(asked).is_empty())
+        let asked = usize::from(first.seq == Seq(1)) + 2;
+        Ok(!self.write(statements).await?.rows(asked).is_empty())
     }
 
     /// Returns the checked bundle of a run. It is read a part at a time, since the answer to one message

@@ -30,6 +30,9 @@ pub(crate) const PART_INSERT: &str = "INSERT INTO bundle_parts (run, data, part,
 /// Binds: run.
 pub(crate) const BUNDLE_RETIRE: &str =
     "UPDATE bundles SET expires = 0 WHERE run = $1 AND expires IS NULL";
+/// Gives up a bundle that does not count. Binds: run, data.
+pub(crate) const BUNDLE_GIVE_UP: &str =
+    "UPDATE bundles SET expires = 0 WHERE run = $1 AND data = $2 AND expires IS NOT NULL";
 /// Makes a bundle count. Binds: run, data, body, hash.
 pub(crate) const BUNDLE_SHOW: &str = "INSERT INTO bundles (run, data, expires, body, hash) \
     VALUES ($1, $2, NULL, $3, $4) ON CONFLICT (run, data) DO UPDATE SET expires = NULL, \

@@ -43,6 +43,7 @@ fn all() -> Vec<String> {
         stage::BUNDLE_STAGE,
         stage::PART_INSERT,
         stage::BUNDLE_RETIRE,
+        stage::BUNDLE_GIVE_UP,
         stage::BUNDLE_SHOW,
         stage::BUNDLES_OF_NOBODY,
         stage::LOG_HIDE,

@@ -53,9 +53,20 @@ impl SqliteStore {
             let Some(row) = bundle.part(run, part) else { continue };
             let sha256 = head.sha256.clone();
             let staging = Staging::Part { run, sha256, row, reserve };
-            self.ask(|reply| Request::Stage { staging, reply }).await?;
+            if let Err(error) = self.ask(|reply| Request::Stage { staging, reply }).await {
+                self.give_up(run, head.sha256.clone()).await;
+                return Err(error);
+            }
         }
         Ok(())
+    }
+
+    /// Removes what was staged of a bundle that does not fit on the disk.
+    async fn give_up(&self, run: RunId, sha256: String) {
+        let staging = Staging::GiveUpBundle { run, sha256 };
+        // If this fails, it is removed when it expires.
+        let _ = self.ask(|reply| Request::Stage { staging, reply }).await;
+        self.sweep_soon();
     }
 
     /// Stores the next events of a log that arrives. What an earlier attempt left is removed first.
@@ -75,7 +86,7 @@ impl SqliteStore {
             if !begins || tries == TRIES {
                 return Err(StoreError::Unstaged(run));
             }
-            let staging = Staging::Discard { run };
+            let staging = Staging::GiveUpLog { run };
             self.ask(|reply| Request::Stage { staging, reply }).await?;
             self.sweep().await?;
         }

@@ -23,7 +23,11 @@ impl Transactor {
                 self.run(bind_part(insert, *run, sha256, row.clone())).await.map(|_| true)
             }
             Staging::Events { run, events } => self.stage_events(*run, events).await,
-            Staging::Discard { run } => {
+            Staging::GiveUpBundle { run, sha256 } => {
+                let give_up = sqlx::query(statements::BUNDLE_GIVE_UP).bind(run.to_string());
+                self.run(give_up.bind(sha256.clone())).await.map(|_| true)
+            }
+            Staging::GiveUpLog { run } => {
                 let give_up = sqlx::query("UPDATE hidden_logs SET expires = 0 WHERE run = ?");
                 self.run(give_up.bind(run.to_string())).await.map(|_| true)
             }
