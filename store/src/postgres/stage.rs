@@ -80,12 +80,7 @@ impl Reader {
         read(&self.pool, &self.place, message).await.map(Written)
     }
 
-    async fn stage_part(
-        &self,
-        run: RunId,
-        sha256: &str,
-        row: BundleRow,
-    ) -> Result<(), StoreError> {
+    async fn stage_part(&self, run: RunId, sha256: &str, row: BundleRow) -> Result<(), StoreError> {
         let statements = || {
             let stage = Text::new(sql::stage::BUNDLE_STAGE).text(run.to_string());
             let insert = Text::new(sql::stage::PART_INSERT);

@@ -8,6 +8,7 @@ use crate::engine::{Request, Staging};
 use crate::stage::TRIES;
 use crate::{Appended, Bundle, Reserve, StoreError, StoredEvent};
 use posse_protocol::{RunId, Seq};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use tokio::sync::{mpsc, oneshot};
 
@@ -49,7 +50,12 @@ impl SqliteStore {
         let sha256 = head.sha256.clone();
         let stored =
             self.look(move |reader| async move { reader.parts(run, sha256).await }).await?;
-        for part in (1..=head.parts()).filter(|part| !stored.contains(part)) {
+        let missing = (1..=head.parts()).filter(|part| !stored.contains(part));
+        let missing: Vec<u64> = missing.collect();
+        if missing.len() > 1 && !self.has_room_for(head.bytes) {
+            return Err(StoreError::Full);
+        }
+        for part in missing {
             let Some(row) = bundle.part(run, part) else { continue };
             let sha256 = head.sha256.clone();
             let staging = Staging::Part { run, sha256, row, reserve };
@@ -59,6 +65,15 @@ impl SqliteStore {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether the disk has room for a bundle in the write-ahead log and in the file. What is
+    /// stored makes the file larger for good, even if the rest does not fit.
+    fn has_room_for(&self, bytes: usize) -> bool {
+        let folder = Path::new(self.reader.path()).parent();
+        let space = folder.and_then(|folder| rustix::fs::statvfs(folder).ok());
+        let in_base64 = (bytes as u64).div_ceil(3).saturating_mul(4);
+        space.is_none_or(|it| it.f_bavail.saturating_mul(it.f_frsize) / 2 > in_base64)
     }
 
     /// Removes what was staged of a bundle that does not fit on the disk.
