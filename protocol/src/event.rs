@@ -15,6 +15,10 @@ pub use approvals::*;
 pub use calls::*;
 
 /// The version of the stored format that this build writes, and the newest that it reads.
+///
+/// Raise it when a build of before would misread what this one writes: a new kind of event, or a
+/// field that changes what others mean. A field that an older build may pass over needs no new
+/// version, because every struct keeps unknown fields.
 pub const SCHEMA_VERSION: u32 = 3;
 
 /// Makes the enum and its names from one table.

@@ -288,6 +288,11 @@ impl Runtime {
                 Err(error) => return Err(error.into()),
             }
         }
+        // Waits until the space is free: a command may end before the store has done it beside.
+        self.inner
+            .store
+            .leftovers(Leftovers { which: Leftover::Archived, ended_for, limit: 0 })
+            .await?;
         Ok(removed)
     }
 

@@ -4,7 +4,7 @@ mod scrub;
 
 pub use scrub::Scrub;
 
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, BundleHead};
 use crate::delivery::Notice;
 use crate::error::StoreError;
 use posse_protocol::{Event, RunId, Seq};
@@ -105,20 +105,25 @@ pub struct Draft {
     pub append: Append,
     /// The JSON of each event.
     pub bodies: Vec<Arc<str>>,
+    /// The bundle of the append, whose data must be stored before.
+    pub bundle: Option<BundleHead>,
 }
 
 impl Draft {
     /// Serializes the events of `append`, without the secrets that `scrub` finds.
     ///
     /// # Errors
-    /// When an event cannot be serialized, or consists of nothing but secrets.
+    /// When an event cannot be serialized, or consists of nothing but secrets, and when the bundle is
+    /// too large.
     pub fn new(append: Append, scrub: Option<&dyn Scrub>) -> Result<Self, StoreError> {
+        let check = |bundle: &Arc<Bundle>| bundle.check().map(|()| bundle.head());
+        let bundle = append.bundle.as_ref().map(check).transpose()?;
         let bodies = append.events.iter().map(written).collect::<Result<_, _>>()?;
         let (append, bodies) = match scrub {
             Some(scrub) => scrubbed(append, bodies, scrub)?,
             None => (append, bodies),
         };
-        Ok(Draft { append, bodies })
+        Ok(Draft { append, bodies, bundle })
     }
 }
 

@@ -1,19 +1,21 @@
 //! Bundles: the state of a run's checkout of a git repository, as git packs it. The owner of a run
 //! replaces it with an append, and it is removed with the log.
 //!
-//! An engine stores a bundle as rows of text: a head, and parts of the data in base64.
+//! An engine stores a bundle as rows of text: a head, and parts of the data in base64. The parts are
+//! staged before the append, each in a transaction of its own. The append stores the head, and only
+//! then the bundle counts.
 
 use crate::error::StoreError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use posse_protocol::{Extra, Kept, RunId, Seq, hex};
+use posse_protocol::{Extra, RunId, Seq, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How many bytes of the data one row has.
-const PART: usize = 384 << 10;
+/// How many bytes of the data one row has. In base64 they are 1 MiB.
+const PART: usize = 768 << 10;
 
 /// The state of a run's checkout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,9 +35,6 @@ pub struct BundleAbout {
     pub base: String,
     /// The branch in the bundle.
     pub branch: String,
-    /// Files of the checkout that are not in it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<Kept>,
     /// Why later changes are not in it, if there were any; they are only in the checkout.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub lacks: String,
@@ -47,12 +46,15 @@ pub struct BundleAbout {
     pub extra: Extra,
 }
 
-/// The first row.
-#[derive(Serialize, Deserialize)]
-struct Head {
-    about: BundleAbout,
-    bytes: usize,
-    sha256: String,
+/// A bundle without its data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BundleHead {
+    /// What it contains.
+    pub about: BundleAbout,
+    /// The length of the data.
+    pub bytes: usize,
+    /// The SHA-256 of the data, in hex.
+    pub sha256: String,
 }
 
 /// A row of a bundle.
@@ -80,18 +82,16 @@ impl Bundle {
         }
     }
 
-    /// Returns the rows to store for `run`.
-    pub(crate) fn rows(&self, run: RunId) -> impl Iterator<Item = BundleRow> {
-        let (bytes, sha256) = (self.data.len(), self.sha256());
-        let head = Head { about: self.about.clone(), bytes, sha256 };
-        // A struct of texts and numbers can always be written.
-        let head = serde_json::to_string(&head).unwrap_or_default();
-        let parts = self.data.chunks(PART).map(|part| STANDARD.encode(part));
-        std::iter::once(head).chain(parts).zip(0..).map(move |(body, part)| BundleRow {
-            part,
-            hash: seal(run, part, &body),
-            body,
-        })
+    /// Returns the bundle without its data.
+    pub fn head(&self) -> BundleHead {
+        BundleHead { about: self.about.clone(), bytes: self.data.len(), sha256: self.sha256() }
+    }
+
+    /// Returns a row of the data, for `run`. The first part is 1.
+    pub(crate) fn part(&self, run: RunId, part: u64) -> Option<BundleRow> {
+        let index = usize::try_from(part).ok()?.checked_sub(1)?;
+        let body = STANDARD.encode(self.data.chunks(PART).nth(index)?);
+        Some(BundleRow { part, hash: seal(run, part, &body), body })
     }
 
     /// Reads the rows of `run`, in order, and checks them. There is no bundle without rows.
@@ -106,7 +106,7 @@ impl Bundle {
                 return Err(damaged(&format!("part {part} was changed or is missing")));
             }
         }
-        let head: Head = serde_json::from_str(&first.body)
+        let head: BundleHead = serde_json::from_str(&first.body)
             .map_err(|_| damaged("what it contains cannot be read"))?;
         let mut data = Vec::with_capacity(head.bytes.min(Bundle::MOST));
         for row in parts {
@@ -118,6 +118,20 @@ impl Bundle {
             return Err(damaged("its parts do not make the whole"));
         }
         Ok(Some(bundle))
+    }
+}
+
+impl BundleHead {
+    /// How many rows of data it has.
+    pub(crate) fn parts(&self) -> u64 {
+        self.bytes.div_ceil(PART) as u64
+    }
+
+    /// Returns its row, for `run`.
+    pub(crate) fn row(&self, run: RunId) -> BundleRow {
+        // A struct of texts and numbers can always be written.
+        let body = serde_json::to_string(self).unwrap_or_default();
+        BundleRow { part: 0, hash: seal(run, 0, &body), body }
     }
 }
 
@@ -135,6 +149,14 @@ fn seal(run: RunId, part: u64, body: &str) -> String {
 mod tests {
     use super::*;
 
+    fn rows(bundle: &Bundle, run: RunId) -> Vec<BundleRow> {
+        let head = bundle.head();
+        let parts = (1..).map_while(|part| bundle.part(run, part));
+        let rows: Vec<BundleRow> = std::iter::once(head.row(run)).chain(parts).collect();
+        assert_eq!(rows.len() as u64, 1 + head.parts());
+        rows
+    }
+
     fn bundle(bytes: usize) -> Bundle {
         let data: Vec<u8> = (0..bytes).map(|at| (at * 7 % 251) as u8).collect();
         let about = BundleAbout { tip: "t".to_owned(), ..BundleAbout::default() };
@@ -146,7 +168,7 @@ mod tests {
         let run = RunId::new();
         for bytes in [0, 1, PART - 1, PART, PART + 1, 3 * PART + 7] {
             let bundle = bundle(bytes);
-            let rows: Vec<BundleRow> = bundle.rows(run).collect();
+            let rows = rows(&bundle, run);
             assert_eq!(rows.len(), 1 + bytes.div_ceil(PART), "{bytes}");
             assert_eq!(Bundle::read(run, &rows).unwrap(), Some(bundle), "{bytes}");
         }
@@ -156,7 +178,7 @@ mod tests {
     #[test]
     fn a_changed_a_missing_and_a_foreign_part_are_found() {
         let run = RunId::new();
-        let rows: Vec<BundleRow> = bundle(3 * PART).rows(run).collect();
+        let rows = rows(&bundle(3 * PART), run);
         for at in 0..rows.len() {
             let mut changed = rows.clone();
             let first = changed[at].body.remove(0);

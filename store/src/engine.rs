@@ -17,8 +17,8 @@ mod work;
 
 pub(crate) use cells::{Bind, BoundText, Cells, number, to_sql};
 pub(crate) use codec::{
-    bind_bundle, bind_call, bind_event, bind_moving, bind_nothing, bind_run, bundle_row, event_row,
-    is_erased, ledger_row, queued_row, run_row, spending_row, tail_row,
+    bind_call, bind_event, bind_head, bind_moving, bind_nothing, bind_part, bind_run, bundle_row,
+    event_row, head_row, is_erased, ledger_row, queued_row, run_row, spending_row, tail_row,
 };
 pub(crate) use deliveries::{
     Change, Changed, bind_condemned, bind_delivery, bind_saved, delivery_row, listed, listing,
@@ -31,4 +31,4 @@ pub(crate) use reads::{
     FOUND, LIST, as_they_stand, bind_leftovers, bind_selection, bind_spending, ending, follow,
     found, is_a_piece, name_days,
 };
-pub(crate) use work::{Answers, Claims, Reply, Request, Work};
+pub(crate) use work::{Answers, Claims, Reply, Request, Staging, Work};

@@ -74,6 +74,9 @@ pub enum StoreError {
     /// The events cannot follow at this position of a log.
     #[error("a log cannot have this at its place: {0}")]
     Misplaced(&'static str),
+    /// What was to be stored with the run was stored before, but is not there any more.
+    #[error("what was stored before for run {0} was removed meanwhile; try it again")]
+    Unstaged(RunId),
     /// The log was changed, or part of it is missing.
     #[error("the log of run {run} is damaged: {reason}")]
     Damaged {

@@ -32,6 +32,7 @@ mod selection;
 mod spending;
 mod sql;
 mod sqlite;
+mod stage;
 mod status;
 mod store;
 pub mod transaction;
@@ -40,7 +41,7 @@ mod worker;
 
 pub use append::{Append, Appended, Draft, Guard, Ownership, Reserve, Scrub};
 pub use budget::shares;
-pub use bundle::{Bundle, BundleAbout};
+pub use bundle::{Bundle, BundleAbout, BundleHead};
 pub use chain::{StoredEvent, Tail, check as check_log};
 pub use clock::{Clock, MachineClock};
 pub use copy::{Binding, Brought, RunCopy, seal_of};
@@ -61,6 +62,7 @@ pub use row::{
 };
 pub use spending::{By, LedgerRow, ModelCall, Spending, SpendingQuery, date};
 pub use sqlite::{Durability, Mended, Opening, Options, SqliteStore, rebuild, restore};
+pub use stage::Piece;
 pub use status::DatabaseStatus;
 pub use store::{Claims, Flaw, Inspection, Logs, Store};
 pub use transfer::{Transfer, transfer};

@@ -10,6 +10,7 @@ mod kinds;
 mod leftovers;
 mod schema;
 mod spending;
+pub(crate) mod stage;
 
 pub(crate) use kinds::{Kind, of_calls, of_events, of_runs};
 pub(crate) use leftovers::leftovers;
@@ -103,20 +104,6 @@ const CALL_COLUMNS: &str = "run, seq, at, root, agent, model, label, purpose, en
 #[cfg(test)]
 const CALL_WIDTH: usize = 18;
 
-/// Columns of `bundles`.
-const BUNDLE_COLUMNS: &str = "run, part, body, hash";
-/// Binds: run.
-pub(crate) const BUNDLE: &str = "SELECT part, body, hash FROM bundles WHERE run = $1 ORDER BY part";
-/// Binds: run, part, body, hash.
-pub(crate) const BUNDLE_INSERT: &str =
-    "INSERT INTO bundles (run, part, body, hash) VALUES ($1, $2, $3, $4)";
-/// Binds: run.
-pub(crate) const BUNDLE_DELETE: &str = "DELETE FROM bundles WHERE run = $1";
-/// Runs that have a bundle and no row, or no log any more.
-pub(crate) const BUNDLES_OF_NOBODY: &str = "SELECT DISTINCT run FROM bundles \
-    WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = bundles.run AND runs.erased = 0) \
-    ORDER BY run";
-
 pub(crate) const WORKERS: &str = "SELECT id, boot, lease_until, about FROM workers";
 pub(crate) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until, about) \
     VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO UPDATE SET boot = excluded.boot, \
@@ -143,7 +130,8 @@ pub(crate) const NEWEST: &str = "SELECT updated_at FROM runs ORDER BY id DESC LI
 pub(crate) const ERASE: &str = "DELETE FROM events WHERE run = $1";
 
 pub(crate) const ORPHANS: &str = "SELECT DISTINCT run FROM events \
-    WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = events.run) ORDER BY run";
+    WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = events.run) \
+    AND NOT EXISTS (SELECT run FROM hidden_logs WHERE hidden_logs.run = events.run) ORDER BY run";
 
 /// Runs in the ledger that have no row and no events. `ORPHANS` finds runs with events.
 pub(crate) const STRANGERS: &str = "SELECT DISTINCT run FROM model_calls \
@@ -206,11 +194,13 @@ pub(crate) fn deliveries(filter: &DeliveryFilter) -> String {
 }
 
 /// The tables that a rebuild of a database copies, with their columns.
-pub(crate) const MENDED_TABLES: [(&str, &str); 5] = [
+pub(crate) const MENDED_TABLES: [(&str, &str); 7] = [
     ("events", EVENT_COLUMNS),
     ("model_calls", CALL_COLUMNS),
     ("deliveries", delivery_columns!()),
-    ("bundles", BUNDLE_COLUMNS),
+    ("bundles", stage::BUNDLE_COLUMNS),
+    ("bundle_parts", stage::PART_COLUMNS),
+    ("hidden_logs", stage::HIDDEN_COLUMNS),
     ("runs", RUN_COLUMNS),
 ];
 

@@ -4,16 +4,17 @@ use crate::append::{Append, Appended};
 use crate::bundle::Bundle;
 use crate::chain::StoredEvent;
 use crate::copy::{Brought, RunCopy};
-use crate::delivery::{DeliveryFilter, Outbox};
+use crate::delivery::Outbox;
 use crate::error::StoreError;
 use crate::filter::Filter;
 use crate::leftover::Leftovers;
 use crate::queue::{Claimed, Look, Queue, Wanted};
 use crate::row::RunRow;
 use crate::spending::{LedgerRow, Spending, SpendingQuery};
+use crate::stage::Piece;
 use crate::worker::{Worker, WorkerAbout};
 use async_trait::async_trait;
-use posse_protocol::{Record, RunId, Seq, Status, WorkerId};
+use posse_protocol::{Record, RunId, Seq, WorkerId};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -27,40 +28,7 @@ pub trait Store: Logs + Claims + Inspection + Outbox {
     /// Completes earlier requests, gives up every claim, and closes. Later requests fail with
     /// [`StoreError::Closed`].
     async fn close(&self);
-
-    /// Returns a copy of a run, for [`Logs::bring`] of another store.
-    ///
-    /// # Errors
-    /// When the run is damaged, or a worker executes it.
-    async fn copy(&self, run: RunId) -> Result<RunCopy, StoreError> {
-        let own = Filter { id: Some(run), limit: 1, ..Filter::default() };
-        let row = self.list(&own).await?.pop().ok_or(StoreError::NotFound(run))?;
-        if row.status == Status::Running {
-            return Err(StoreError::NotOwner(run));
-        }
-        let mut events = Vec::new();
-        loop {
-            let after = Seq(events.len() as u64);
-            let page = self.stored(run, after, PAGE).await?;
-            let is_last = page.len() < PAGE;
-            events.extend(page);
-            if is_last {
-                break;
-            }
-        }
-        let costs = self.ledger(run).await?;
-        let of_run = DeliveryFilter { run: Some(run), limit: MOST, ..DeliveryFilter::default() };
-        let deliveries = self.deliveries(&of_run).await?;
-        let bundle = self.bundle(run).await?;
-        RunCopy::new(row, events, costs, deliveries)?.with_bundle(bundle)
-    }
 }
-
-/// How many events [`Store::copy`] reads at a time.
-const PAGE: usize = 1_000;
-
-/// The most deliveries of one run.
-const MOST: usize = 1_000_000_000;
 
 /// Appends to logs, reads them and watches them.
 #[async_trait]
@@ -93,10 +61,15 @@ pub trait Logs: Send + Sync {
         Ok(stored.into_iter().map(|event| event.map(|it| it.hash).unwrap_or_default()).collect())
     }
 
-    /// Stores a copy of a run from another store, all or nothing. The events keep their times and
-    /// hashes. If the run exists with another log, or its key belongs to another run, nothing
-    /// changes.
-    async fn bring(&self, copy: RunCopy) -> Result<Brought, StoreError>;
+    /// Stores something that nobody sees before an append or [`Logs::bring`] shows it, in small
+    /// transactions. If nothing shows it, it is removed after [`Piece::KEPT_FOR`]. An append stages its
+    /// bundle itself.
+    async fn stage(&self, run: RunId, piece: Piece) -> Result<(), StoreError>;
+
+    /// Shows copies of all runs of a tree from another store, all or nothing, whose logs and bundles
+    /// were staged. The events keep their times and hashes. If a run exists with another log, or its
+    /// key belongs to another run, nothing changes. The results are in the order of `tree`.
+    async fn bring(&self, tree: Vec<RunCopy>) -> Result<Vec<Brought>, StoreError>;
 
     /// Returns the last stored state of the run's checkout, and checks it against its hashes.
     async fn bundle(&self, run: RunId) -> Result<Option<Bundle>, StoreError>;
@@ -107,7 +80,8 @@ pub trait Logs: Send + Sync {
     fn watch(&self, run: RunId) -> watch::Receiver<Seq>;
 
     /// Removes the log of an ended run whose last event is `last`, with its bundle, and archives the
-    /// run. Its row and its costs stay.
+    /// run. Its row and its costs stay. From then on nobody can read the log. What is large is removed
+    /// from the disk soon after that; [`Inspection::leftovers`] does it too, and waits for it.
     async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError>;
 
     /// Returns the time, in milliseconds since 1970, of the clock that stamps appended events. Use
@@ -162,7 +136,8 @@ pub trait Inspection: Send + Sync {
     /// which lists show. Newest first, at most a thousand.
     async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError>;
 
-    /// Returns ended runs that can be archived, or whose logs can be removed; oldest end first.
+    /// Removes what of erased runs is still on the disk, and what was staged and has expired. Then
+    /// returns ended runs that can be archived, or whose logs can be removed; oldest end first.
     async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError>;
 
     /// Returns the costs of model calls, summed up as `query` says.

@@ -11,7 +11,7 @@
 use crate::admission::Admitted;
 use crate::append::{Append, Appended, Draft, Guard};
 use crate::budget::Accounts;
-use crate::bundle::Bundle;
+use crate::bundle::BundleHead;
 use crate::chain::StoredEvent;
 use crate::copy::{Brought, RunCopy};
 use crate::delivery::Delivery;
@@ -22,7 +22,6 @@ use crate::spending::ModelCall;
 use posse_protocol::{Event, RunId, Seq, Status, WorkerId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 
 pub use crate::budget::Rows;
 
@@ -73,7 +72,7 @@ impl Loading {
         loading
     }
 
-    /// Adds what is needed to store this copy.
+    /// Adds what is needed to show this copy.
     pub fn add_copy(&mut self, copy: &RunCopy) {
         self.alone.push(copy.row().id);
         self.keys.extend(copy.row().about.key.clone());
@@ -116,8 +115,11 @@ pub struct Changes {
     pub calls: Vec<ModelCall>,
     /// The deliveries to store.
     pub deliveries: Vec<Delivery>,
-    /// The bundles to store, each in place of the earlier one of its run.
-    pub bundles: BTreeMap<RunId, Arc<Bundle>>,
+    /// The bundles that count from now on, each in place of the earlier one of its run. Their data is
+    /// stored.
+    pub bundles: BTreeMap<RunId, BundleHead>,
+    /// The runs whose hidden logs are shown from now on.
+    pub shown: BTreeSet<RunId>,
     /// The runs whose rows changed since they were last written, and the changed columns. The
     /// engine clears this when it has written the rows.
     pub rows: BTreeMap<RunId, Columns>,
@@ -125,6 +127,10 @@ pub struct Changes {
     pub freed: bool,
     /// The known keys in use.
     keys: HashMap<String, RunId>,
+    /// The bundles whose data is stored, by their hashes.
+    data: HashSet<(RunId, String)>,
+    /// The ends of hidden logs that this worker brings.
+    hidden: HashMap<RunId, (Seq, String)>,
 }
 
 /// The result of a claim.
@@ -140,6 +146,23 @@ impl Changes {
     /// Records that `run` has a key of [`Loading::keys`].
     pub fn know_key(&mut self, key: String, run: RunId) {
         self.keys.insert(key, run);
+    }
+
+    /// Records that all data of a bundle of `run` is stored, and stays until the end of the
+    /// transaction.
+    pub fn know_data(&mut self, run: RunId, sha256: String) {
+        self.data.insert((run, sha256));
+    }
+
+    /// Records the end of a hidden log that this worker brings. Nobody else changes it until the end
+    /// of the transaction.
+    pub fn know_log(&mut self, run: RunId, last: Seq, hash: String) {
+        self.hidden.insert(run, (last, hash));
+    }
+
+    fn has_data(&self, run: RunId, bundle: &BundleHead) -> Result<(), StoreError> {
+        let is_there = bundle.bytes == 0 || self.data.contains(&(run, bundle.sha256.clone()));
+        is_there.then_some(()).ok_or(StoreError::Unstaged(run))
     }
 
     /// Decides on one batch as a whole. A refusal does not affect other batches.
@@ -175,11 +198,11 @@ impl Changes {
             }
             deliveries
                 .extend(append.outbox.iter().map(|it| it.delivery(row.id, row.log.last_seq, at)));
-            if let Some(bundle) = &append.bundle {
+            if let Some(bundle) = &draft.bundle {
                 if !matches!(append.guard, Guard::Create(_) | Guard::Owner { .. }) {
                     return Err(StoreError::Misplaced("a bundle of one who does not own the run"));
                 }
-                bundle.check()?;
+                self.has_data(append.run, bundle)?;
                 bundles.insert(append.run, bundle.clone());
             }
             let (first, last, epoch) = (before.next(), row.log.last_seq, row.work.epoch);
@@ -209,7 +232,7 @@ impl Changes {
     }
 
     /// Decides whether the log of `run`, which must end at `last`, may be removed. If it may, the
-    /// engine deletes the events and the bundle. A later append in the same transaction finds the
+    /// engine hides or deletes the events and the bundle. A later append in the same transaction finds the
     /// log removed.
     ///
     /// # Errors
@@ -222,31 +245,50 @@ impl Changes {
         Ok(())
     }
 
-    /// Decides whether to store a copy of a run.
+    /// Decides whether to show the copies of the runs of a tree, all or none. Their logs and bundles
+    /// are stored.
     ///
     /// # Errors
-    /// If the run exists with another log, or another run has its key. Nothing has changed then.
-    pub fn bring(&mut self, rows: &mut Rows, copy: &RunCopy) -> Result<Brought, StoreError> {
-        let (row, events, calls, deliveries) = copy.parts();
+    /// If a run exists with another log, another run has its key, or something of it is not stored.
+    /// Nothing has changed then.
+    pub fn bring(&mut self, rows: &mut Rows, tree: &[RunCopy]) -> Result<Vec<Brought>, StoreError> {
         let end = |row: &RunRow| (row.log.last_seq, row.log.last_hash.clone(), row.log.erased);
-        if let Some(present) = rows.get(&row.id) {
-            let is_same = end(present) == end(row);
-            return is_same.then_some(Brought::Present).ok_or(StoreError::Exists(row.id));
-        }
-        if let Some(key) = &row.about.key {
-            if let Some(run) = self.keys.get(key) {
-                return Err(StoreError::KeyTaken { key: key.clone(), run: *run });
+        let mut keys: HashMap<String, RunId> = HashMap::new();
+        let mut brought = Vec::with_capacity(tree.len());
+        for copy in tree {
+            let row = copy.row();
+            if let Some(present) = rows.get(&row.id) {
+                if end(present) != end(row) {
+                    return Err(StoreError::Exists(row.id));
+                }
+                brought.push(Brought::Present);
+                continue;
             }
-            self.keys.insert(key.clone(), row.id);
+            if let Some(key) = &row.about.key {
+                let taken = keys.insert(key.clone(), row.id);
+                if let Some(run) = taken.or_else(|| self.keys.get(key).copied()) {
+                    return Err(StoreError::KeyTaken { key: key.clone(), run });
+                }
+            }
+            let (last, hash, erased) = end(row);
+            if !erased && self.hidden.get(&row.id) != Some(&(last, hash)) {
+                return Err(StoreError::Unstaged(row.id));
+            }
+            copy.bundle().map_or(Ok(()), |bundle| self.has_data(row.id, bundle))?;
+            brought.push(Brought::Stored);
         }
-        self.events.extend_from_slice(events);
-        self.calls.extend_from_slice(calls);
-        self.deliveries.extend_from_slice(deliveries);
-        self.bundles.extend(copy.bundle().map(|bundle| (row.id, bundle.clone())));
-        self.freed |= row.work.runnable;
-        self.changed(row.id, Columns::All);
-        rows.insert(row.id, Box::new(row.clone()));
-        Ok(Brought::Stored)
+        for (copy, _) in tree.iter().zip(&brought).filter(|(_, it)| **it == Brought::Stored) {
+            let (row, calls, deliveries) = copy.parts();
+            self.calls.extend_from_slice(calls);
+            self.deliveries.extend_from_slice(deliveries);
+            self.bundles.extend(copy.bundle().map(|bundle| (row.id, bundle.clone())));
+            self.shown.insert(row.id);
+            self.freed |= row.work.runnable;
+            self.changed(row.id, Columns::All);
+            rows.insert(row.id, Box::new(row.clone()));
+        }
+        self.keys.extend(keys);
+        Ok(brought)
     }
 
     /// Claims at most `limit` of the runs in `found` for `worker`. Runs with a higher priority come

@@ -27,6 +27,10 @@ pub struct Transfer {
 /// other store has already are passed over, so it can be repeated. It leaves a whole tree if one of
 /// its runs is damaged or a worker executes it: a run that waits for another must not come without it.
 ///
+/// A tree appears in one transaction. Its logs and bundles are staged before, a little at a time; what
+/// is in memory are the rows, the costs and the deliveries of one tree. If it breaks off, nothing of
+/// the tree is seen, and what was staged expires.
+///
 /// # Errors
 /// When one of the stores fails. What was copied until then stays.
 pub async fn transfer(
@@ -57,12 +61,20 @@ async fn tree(
     done: &mut Transfer,
 ) -> Result<(), StoreError> {
     let runs = whole(from, root).await?;
-    let (mut copies, mut left, mut present) = (Vec::new(), Vec::new(), 0);
+    let (mut missing, mut left) = (Vec::new(), Vec::new());
     for row in &runs {
-        match read(from, to, row).await {
-            Ok(Some(copy)) => copies.push(copy),
-            Ok(None) => present += 1,
+        match is_missing(to, row).await {
+            Ok(true) => missing.push(row.id),
+            Ok(false) => {}
             Err(error) if is_about_run(&error) => left.push((row.id, error)),
+            Err(error) => return Err(error),
+        }
+    }
+    let mut copies = Vec::new();
+    for run in if left.is_empty() { &missing[..] } else { &[] } {
+        match RunCopy::stage(from, to, *run).await {
+            Ok(copy) => copies.push(copy),
+            Err(error) if is_about_run(&error) => left.push((*run, error)),
             Err(error) => return Err(error),
         }
     }
@@ -74,37 +86,37 @@ async fn tree(
         done.left.append(&mut left);
         return Ok(());
     }
-    done.present += present;
-    for mut copy in copies {
-        copy.bind(binding);
-        let (run, events) = (copy.row().id, copy.events() as u64);
-        match to.bring(copy).await {
-            Ok(Brought::Stored) => {
-                done.copied += 1;
-                done.events += events;
+    done.present += (runs.len() - copies.len()) as u64;
+    if copies.is_empty() {
+        return Ok(());
+    }
+    copies.iter_mut().for_each(|copy| copy.bind(binding));
+    let events: Vec<u64> = copies.iter().map(RunCopy::events).collect();
+    match to.bring(copies).await {
+        Ok(brought) => {
+            for (brought, events) in brought.into_iter().zip(events) {
+                let is_new = brought == Brought::Stored;
+                done.copied += u64::from(is_new);
+                done.events += if is_new { events } else { 0 };
+                done.present += u64::from(!is_new);
             }
-            Ok(Brought::Present) => done.present += 1,
-            Err(error) if is_about_run(&error) => done.left.push((run, error)),
-            Err(error) => return Err(error),
         }
+        Err(error) if is_about_run(&error) => done.left.push((root, error)),
+        Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// Returns a copy of a run, or nothing if the other store has it already.
-async fn read(
-    from: &dyn Store,
-    to: &dyn Store,
-    row: &RunRow,
-) -> Result<Option<RunCopy>, StoreError> {
+/// Returns true if the other store does not have the run. It may be copied then.
+async fn is_missing(to: &dyn Store, row: &RunRow) -> Result<bool, StoreError> {
     if row.status == Status::Running {
         return Err(StoreError::NotOwner(row.id));
     }
     let own = Filter { id: Some(row.id), limit: 1, ..Filter::default() };
     match to.list(&own).await?.pop() {
-        Some(there) if end(&there) == end(row) => Ok(None),
+        Some(there) if end(&there) == end(row) => Ok(false),
         Some(_) => Err(StoreError::Exists(row.id)),
-        None => from.copy(row.id).await.map(Some),
+        None => Ok(true),
     }
 }
 
@@ -144,5 +156,6 @@ fn is_about_run(error: &StoreError) -> bool {
             | StoreError::KeyTaken { .. }
             | StoreError::Newer(_)
             | StoreError::NotFound(_)
+            | StoreError::Unstaged(_)
     )
 }

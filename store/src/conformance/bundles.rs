@@ -2,9 +2,14 @@
 
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
-use crate::{Append, Brought, Bundle, BundleAbout, Ownership, Store, StoreError};
+use crate::{
+    Append, Brought, Bundle, BundleAbout, Leftover, Leftovers, Ownership, Piece, RunCopy, RunRow,
+    Store, StoreError,
+};
 use posse_protocol::{Changes, Event, Extra, Outcome, RunFinished, RunId};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Returns a bundle of this many bytes.
 fn bundle(tip: &str, bytes: usize) -> Arc<Bundle> {
@@ -93,18 +98,118 @@ pub(super) async fn a_bundle_is_removed_with_its_log(subject: &dyn Subject) -> V
     Ok(())
 }
 
+pub(super) async fn an_archived_run_keeps_its_bundle_until_its_log_is_removed(
+    subject: &dyn Subject,
+) -> Verdict {
+    let store = subject.open("bundles").await;
+    let store = &*store;
+    let (run, kept) = (create(store, "/w", Ownership::Mine).await?, bundle("kept", 2_000_000));
+    let end = step(run, 1, vec![finished_with(&kept)], Ownership::Waiting);
+    append(store, Append { bundle: Some(kept.clone()), ..end }).await?;
+    append(store, Append::by_anyone(run, archived())).await?;
+    ensure!(is_stored(store, run, &kept).await?, "archiving removed it");
+    let old = leftovers(store).await?;
+    ensure!(old.iter().any(|row| row.id == run), "its log is not left over: {old:?}");
+    for row in old {
+        store.erase(row.id, row.log.last_seq).await?;
+    }
+    ensure!(store.bundle(run).await?.is_none(), "it is left without its log");
+    ensure!(leftovers(store).await?.is_empty(), "its log is left over");
+    let flaws = store.flaws().await?;
+    ensure!(flaws.is_empty(), "{flaws:?}");
+    Ok(())
+}
+
+/// Returns the archived runs whose logs can be removed. Removes what has expired, too.
+async fn leftovers(store: &dyn Store) -> Result<Vec<RunRow>, StoreError> {
+    let (which, ended_for) = (Leftover::Archived, Duration::ZERO);
+    store.leftovers(Leftovers { which, ended_for, limit: 9 }).await
+}
+
+pub(super) async fn a_staged_bundle_is_seen_by_nobody_and_expires(
+    subject: &dyn Subject,
+) -> Verdict {
+    let (store, other) = (subject.open("bundles").await, subject.open("bundles").await);
+    let store = &*store;
+    let run = create(store, "/w", Ownership::Mine).await?;
+    let (first, second) = (bundle("one", 2_000_000), bundle("two", 1_900_000));
+    append(
+        store,
+        Append { bundle: Some(first.clone()), ..step(run, 1, Vec::new(), Ownership::Mine) },
+    )
+    .await?;
+    for run in [run, RunId::new()] {
+        // What is there already costs nothing.
+        for _ in 0..2 {
+            store.stage(run, Piece::Bundle(second.clone())).await?;
+        }
+    }
+    for store in [store, &*other] {
+        ensure!(is_stored(store, run, &first).await?, "it counts before its step");
+        let flaws = store.flaws().await?;
+        ensure!(flaws.is_empty(), "{flaws:?}");
+        let strays = (store.orphans().await?, store.strangers().await?);
+        ensure!(strays.0.is_empty() && strays.1.is_empty(), "{strays:?}");
+    }
+    subject.pass(Piece::KEPT_FOR + Duration::from_secs(1));
+    leftovers(store).await?;
+    ensure!(is_stored(store, run, &first).await?, "the one that counts is gone");
+    // A step stages its bundle again.
+    for (next, before) in [(&second, &first), (&first, &second)] {
+        let with = step(run, 1, Vec::new(), Ownership::Mine);
+        append(store, Append { bundle: Some(next.clone()), ..with }).await?;
+        leftovers(store).await?;
+        ensure!(is_stored(store, run, next).await?, "{before:?} was not replaced");
+    }
+    Ok(())
+}
+
+pub(super) async fn other_runs_go_on_while_a_bundle_is_stored(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("bundles").await;
+    let store = &*store;
+    let run = create(store, "/w", Ownership::Mine).await?;
+    let other = create(store, "/w", Ownership::Mine).await?;
+    let large = bundle("large", 8 << 20);
+    let with = step(run, 1, vec![tool_started()], Ownership::Mine);
+    let is_stored_now = AtomicBool::new(false);
+    let storing = async {
+        let stored = append(store, Append { bundle: Some(large.clone()), ..with }).await;
+        is_stored_now.store(true, Ordering::SeqCst);
+        stored
+    };
+    let going_on = async {
+        let mut steps = 0;
+        while steps == 0 || !is_stored_now.load(Ordering::SeqCst) {
+            append(store, step(other, 1, vec![message("on")], Ownership::Mine)).await?;
+            steps += 1;
+        }
+        Ok::<u64, StoreError>(steps)
+    };
+    let (stored, steps) = tokio::join!(storing, going_on);
+    stored?;
+    let steps = steps?;
+    ensure!(is_stored(store, run, &large).await?, "it is not what was stored");
+    ensure!(row(store, other).await?.log.last_seq.0 == 2 + steps, "a step is missing");
+    Ok(())
+}
+
 pub(super) async fn a_copy_of_a_run_has_its_bundle(subject: &dyn Subject) -> Verdict {
     let (from, to) = (subject.open("bundle-from").await, subject.open("bundle-to").await);
     let (from, to) = (&*from, &*to);
-    let (run, kept) = (create(from, "/w", Ownership::Mine).await?, bundle("kept", 900_000));
-    let end = step(run, 1, vec![finished_with(&kept)], Ownership::Waiting);
-    append(from, Append { bundle: Some(kept.clone()), ..end }).await?;
-    let copy = from.copy(run).await?;
-    let without = copy.clone().with_bundle(None);
-    ensure_refused!(without, StoreError::Damaged { .. });
-    let other = copy.clone().with_bundle(Some(Bundle::clone(&bundle("kept", 10))));
-    ensure_refused!(other, StoreError::Damaged { .. });
-    ensure!(to.bring(copy).await? == Brought::Stored, "the run was there already");
-    ensure!(is_stored(to, run, &kept).await?, "the copy has another one");
+    for bytes in [0, 2_900_000] {
+        let (run, kept) = (create(from, "/w", Ownership::Mine).await?, bundle("kept", bytes));
+        let end = step(run, 1, vec![finished_with(&kept)], Ownership::Waiting);
+        append(from, Append { bundle: Some(kept.clone()), ..end }).await?;
+        let copy = RunCopy::stage(from, to, run).await?;
+        ensure!(to.bundle(run).await?.is_none(), "it is seen before its run");
+        ensure!(to.bring(vec![copy]).await? == [Brought::Stored], "the run was there already");
+        ensure!(is_stored(to, run, &kept).await?, "the copy has another one");
+    }
+    for other in [None, Some(bundle("another", 10))] {
+        let run = create(from, "/w", Ownership::Mine).await?;
+        let end = step(run, 1, vec![finished_with(&bundle("kept", 9))], Ownership::Waiting);
+        append(from, Append { bundle: other, ..end }).await?;
+        ensure_refused!(RunCopy::stage(from, to, run).await, StoreError::Damaged { .. });
+    }
     Ok(())
 }

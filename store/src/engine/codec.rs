@@ -1,7 +1,7 @@
 //! Converts rows of the tables to and from types.
 
 use super::cells::{Bind, Cells, maybe_number, number, small, to_sql};
-use crate::bundle::BundleRow;
+use crate::bundle::{BundleHead, BundleRow};
 use crate::chain::{StoredEvent, Tail};
 use crate::queue::Queued;
 use crate::row::{
@@ -337,14 +337,26 @@ pub(crate) fn event_row(run: RunId, row: &impl Cells) -> Option<StoredEvent> {
     decode().ok()
 }
 
-/// Binds the values of [`crate::sql::BUNDLE_INSERT`].
-pub(crate) fn bind_bundle<B: Bind>(query: B, run: RunId, row: BundleRow) -> B {
-    query.text(run.to_string()).number(to_sql(row.part)).text(row.body).text(row.hash)
+/// Binds the values of [`crate::sql::stage::PART_INSERT`].
+pub(crate) fn bind_part<B: Bind>(query: B, run: RunId, sha256: &str, row: BundleRow) -> B {
+    let query = query.text(run.to_string()).text(sha256.to_owned()).number(to_sql(row.part));
+    query.text(row.body).text(row.hash)
+}
+
+/// Binds the values of [`crate::sql::stage::BUNDLE_SHOW`].
+pub(crate) fn bind_head<B: Bind>(query: B, run: RunId, head: &BundleHead) -> B {
+    let row = head.row(run);
+    query.text(run.to_string()).text(head.sha256.clone()).text(row.body).text(row.hash)
 }
 
 /// Decodes a row of a bundle.
 pub(crate) fn bundle_row(row: &impl Cells) -> Result<BundleRow, Error> {
     Ok(BundleRow { part: number(row, 0)?, body: row.text(1)?, hash: row.text(2)? })
+}
+
+/// Decodes the hash of the data of a bundle, and its head.
+pub(crate) fn head_row(row: &impl Cells) -> Result<(String, BundleRow), Error> {
+    Ok((row.text(0)?, BundleRow { part: 0, body: row.text(1)?, hash: row.text(2)? }))
 }
 
 /// Decodes the end of a log, and the damage if it is known to be damaged.

@@ -3,7 +3,8 @@
 use super::deliveries::{Change, Changed};
 use super::recent::Stored;
 use crate::append::{Append, Appended, Draft, Guard, Ownership, Reserve};
-use crate::{Brought, Claimed, RunCopy, StoreError, Wanted};
+use crate::bundle::BundleRow;
+use crate::{Brought, Claimed, RunCopy, StoreError, StoredEvent, Wanted};
 use posse_protocol::{RunId, Seq};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -18,8 +19,23 @@ pub(crate) enum Request {
     Renew { reply: Reply<()> },
     Damage { run: RunId, reason: String, reply: Reply<()> },
     Erase { run: RunId, last: Seq, reply: Reply<()> },
-    Bring { copy: Box<RunCopy>, reply: Reply<Brought> },
+    Bring { tree: Vec<RunCopy>, reply: Reply<Vec<Brought>> },
+    Stage { staging: Staging, reply: Reply<bool> },
     Close,
+}
+
+/// A small change that nobody sees, for an engine whose writer makes all changes.
+pub(crate) enum Staging {
+    /// Stores a part of the bundle with this hash.
+    Part { run: RunId, sha256: String, row: BundleRow, reserve: Reserve },
+    /// Stores the next events of a log that arrives. Answers whether the log ends with them now.
+    Events { run: RunId, events: Vec<StoredEvent> },
+    /// Gives up a log that arrives.
+    GiveUpLog { run: RunId },
+    /// Gives up a bundle that does not count.
+    GiveUpBundle { run: RunId, sha256: String },
+    /// Removes some of what has expired. Answers whether there was any.
+    Sweep,
 }
 
 /// The requests of one transaction. Requests that arrive at the same time have no order.
@@ -31,7 +47,8 @@ pub(crate) struct Work {
     pub(crate) renewals: Vec<Reply<()>>,
     pub(crate) damages: Vec<(RunId, String, Reply<()>)>,
     pub(crate) erasures: Vec<(RunId, Seq, Reply<()>)>,
-    pub(crate) copies: Vec<(Box<RunCopy>, Reply<Brought>)>,
+    pub(crate) trees: Vec<(Vec<RunCopy>, Reply<Vec<Brought>>)>,
+    pub(crate) stagings: Vec<(Staging, Reply<bool>)>,
     /// True if only runs that were asked to stop may be claimed.
     pub(crate) only_to_stop: bool,
 }
@@ -52,7 +69,8 @@ pub(crate) struct Answers {
     pub(crate) claimed: Vec<Vec<Claimed>>,
     pub(crate) deliveries: Vec<Changed>,
     pub(crate) erased: Vec<Result<(), StoreError>>,
-    pub(crate) brought: Vec<Result<Brought, StoreError>>,
+    pub(crate) brought: Vec<Result<Vec<Brought>, StoreError>>,
+    pub(crate) staged: Vec<bool>,
 }
 
 impl FromIterator<Request> for Work {
@@ -71,7 +89,8 @@ impl FromIterator<Request> for Work {
                 Request::Renew { reply } => work.renewals.push(reply),
                 Request::Damage { run, reason, reply } => work.damages.push((run, reason, reply)),
                 Request::Erase { run, last, reply } => work.erasures.push((run, last, reply)),
-                Request::Bring { copy, reply } => work.copies.push((copy, reply)),
+                Request::Bring { tree, reply } => work.trees.push((tree, reply)),
+                Request::Stage { staging, reply } => work.stagings.push((staging, reply)),
                 Request::Close => {}
             }
         }
@@ -94,14 +113,14 @@ impl Work {
                 outbox: Vec::new(),
                 bundle: None,
             };
-            (vec![Draft { append, bodies: Vec::new() }], oneshot::channel().0)
+            (vec![Draft { append, bodies: Vec::new(), bundle: None }], oneshot::channel().0)
         };
         Work { appends: claimed.into_iter().map(give_back).collect(), ..Work::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
         let marks = self.renewals.len() + self.damages.len() + self.erasures.len();
-        let marks = marks + self.copies.len();
+        let marks = marks + self.trees.len() + self.stagings.len();
         self.appends.len() + self.claims.len() + self.deliveries.len() + marks
     }
 
@@ -136,8 +155,11 @@ impl Work {
         for ((_, _, reply), result) in self.erasures.into_iter().zip(answers.erased) {
             let _ = reply.send(result);
         }
-        for ((_, reply), result) in self.copies.into_iter().zip(answers.brought) {
+        for ((_, reply), result) in self.trees.into_iter().zip(answers.brought) {
             let _ = reply.send(result);
+        }
+        for ((_, reply), staged) in self.stagings.into_iter().zip(answers.staged) {
+            let _ = reply.send(Ok(staged));
         }
         for reply in self.renewals.into_iter().chain(self.damages.into_iter().map(|it| it.2)) {
             let _ = reply.send(Ok(()));
@@ -161,7 +183,10 @@ impl Work {
         for (_, reply) in self.claims {
             let _ = reply.send(Err(error.clone()));
         }
-        for (_, reply) in self.copies {
+        for (_, reply) in self.trees {
+            let _ = reply.send(Err(error.clone()));
+        }
+        for (_, reply) in self.stagings {
             let _ = reply.send(Err(error.clone()));
         }
         for (_, reply) in self.deliveries {
@@ -186,8 +211,16 @@ impl Work {
             Claims::ToStop => std::mem::take(&mut self.claims),
             Claims::None => Vec::new(),
         };
-        Work { appends: others, ..self }.refuse(&StoreError::Full);
-        Work { appends: urgent, claims: kept, only_to_stop: true, ..Work::default() }
+        // A removal makes room.
+        let is_urgent = |staging: &Staging| match staging {
+            Staging::Part { reserve, .. } => *reserve == Reserve::Use,
+            Staging::GiveUpBundle { .. } | Staging::Sweep => true,
+            Staging::Events { .. } | Staging::GiveUpLog { .. } => false,
+        };
+        let (stagings, less) = self.stagings.into_iter().partition(|(it, _)| is_urgent(it));
+        Work { appends: others, stagings: less, ..self }.refuse(&StoreError::Full);
+        let only_to_stop = true;
+        Work { appends: urgent, stagings, claims: kept, only_to_stop, ..Work::default() }
     }
 
     /// Splits the work into single requests.
@@ -201,10 +234,13 @@ impl Work {
             self.deliveries.into_iter().map(|it| Work { deliveries: vec![it], ..Work::default() });
         let erasures =
             self.erasures.into_iter().map(|it| Work { erasures: vec![it], ..Work::default() });
-        let copies = self.copies.into_iter().map(|it| Work { copies: vec![it], ..Work::default() });
+        let trees = self.trees.into_iter().map(|it| Work { trees: vec![it], ..Work::default() });
+        let stagings =
+            self.stagings.into_iter().map(|it| Work { stagings: vec![it], ..Work::default() });
         let renewals = Work { renewals: self.renewals, ..Work::default() };
         let renewals = (!renewals.is_empty()).then_some(renewals);
-        let marks = renewals.into_iter().chain(damages).chain(erasures).chain(copies);
+        let marks =
+            renewals.into_iter().chain(damages).chain(erasures).chain(trees).chain(stagings);
         marks.chain(appends).chain(deliveries).chain(claims)
     }
 }

@@ -13,8 +13,8 @@ use crate::transaction::{Changes, Stamp};
 use crate::{
     Append, Appended, Brought, Bundle, Claimed, Claims, Clock, Delivery, DeliveryFilter,
     DeliveryState, Draft, Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look, MachineClock,
-    Outbox, Queue, Revival, RunCopy, RunRow, Scrub, Settled, Settlement, Spending, SpendingQuery,
-    Store, StoreError, StoredEvent, Tail, Wanted, Worker, WorkerAbout, check_log,
+    Outbox, Piece, Queue, Revival, RunCopy, RunRow, Scrub, Settled, Settlement, Spending,
+    SpendingQuery, Store, StoreError, StoredEvent, Tail, Wanted, Worker, WorkerAbout, check_log,
 };
 use async_trait::async_trait;
 use hub::Hub;
@@ -139,6 +139,11 @@ impl MemoryStore {
         Ok(state)
     }
 
+    /// When a piece expires that is staged now.
+    fn expires(&self) -> u64 {
+        self.clock().wall_ms() + Piece::KEPT_FOR.as_millis() as u64
+    }
+
     fn stands(&self, state: &State, row: &RunRow) -> RunRow {
         let steady_ms = self.clock().steady_ms();
         let lives = row.work.owner.is_some_and(|owner| state.lives(owner, self.worker, steady_ms));
@@ -184,6 +189,11 @@ impl Logs for MemoryStore {
         let stamp = Stamp { worker: self.worker, at: self.clock().wall_ms() };
         let mut changes = Changes::default();
         state.tell_keys(&drafts, &mut changes);
+        for draft in &drafts {
+            let (run, bundle) = (draft.append.run, &draft.append.bundle);
+            state.stage_bundle(run, bundle.clone(), self.expires());
+            state.tell_data(run, draft.bundle.as_ref(), &mut changes);
+        }
         let answers = changes.admit(&mut state.rows, &drafts, stamp)?;
         state.store(changes);
         Ok(answers)
@@ -216,15 +226,30 @@ impl Logs for MemoryStore {
         Ok(events.iter().take(limit).cloned().map(Some).collect())
     }
 
-    async fn bring(&self, copy: RunCopy) -> Result<Brought, StoreError> {
+    async fn stage(&self, run: RunId, piece: Piece) -> Result<(), StoreError> {
+        let mut state = self.change(Renew::IfUnknown)?;
+        let expires = self.expires();
+        match piece {
+            Piece::Bundle(bundle) => state.stage_bundle(run, Some(bundle), expires),
+            Piece::Events(events) => state.stage_events(run, events, self.worker, expires)?,
+        }
+        Ok(())
+    }
+
+    async fn bring(&self, tree: Vec<RunCopy>) -> Result<Vec<Brought>, StoreError> {
         let mut state = self.change(Renew::IfUnknown)?;
         let mut changes = Changes::default();
-        if let Some(key) = &copy.row().about.key
-            && let Some(run) = state.keys.get(key)
-        {
-            changes.know_key(key.clone(), *run);
+        for copy in &tree {
+            let run = copy.row().id;
+            if let Some(key) = &copy.row().about.key
+                && let Some(run) = state.keys.get(key)
+            {
+                changes.know_key(key.clone(), *run);
+            }
+            state.tell_data(run, copy.bundle(), &mut changes);
+            state.tell_log(run, self.worker, &mut changes);
         }
-        let brought = changes.bring(&mut state.rows, &copy)?;
+        let brought = changes.bring(&mut state.rows, &tree)?;
         state.store(changes);
         Ok(brought)
     }
@@ -334,7 +359,8 @@ impl Inspection for MemoryStore {
     }
 
     async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
-        let state = self.look()?;
+        let mut state = self.look()?;
+        state.remove_expired(self.clock().wall_ms());
         let found = look::leftovers(&state, wanted, self.clock().wall_ms());
         Ok(found.into_iter().map(|row| self.stands(&state, row)).collect())
     }

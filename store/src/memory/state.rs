@@ -3,10 +3,18 @@
 use super::hub::Hub;
 use super::is_known;
 use crate::transaction::{Changes, Loading, Rows};
-use crate::{Bundle, Delivery, Draft, ModelCall, RunRow, StoredEvent, WorkerAbout};
+use crate::{
+    Bundle, BundleHead, Delivery, Draft, ModelCall, RunRow, StoreError, StoredEvent, WorkerAbout,
+};
 use posse_protocol::{RunId, Seq, WorkerId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+
+struct HiddenLog {
+    owner: WorkerId,
+    expires: u64,
+    events: Vec<StoredEvent>,
+}
 
 #[derive(Default)]
 pub(super) struct State {
@@ -16,6 +24,10 @@ pub(super) struct State {
     pub(super) calls: Vec<ModelCall>,
     pub(super) deliveries: BTreeMap<String, Delivery>,
     pub(super) bundles: HashMap<RunId, Arc<Bundle>>,
+    /// Bundles that do not count yet, by their hashes, and when they expire.
+    staged: HashMap<(RunId, String), (Arc<Bundle>, u64)>,
+    /// Logs that arrive from another store.
+    hidden: HashMap<RunId, HiddenLog>,
     pub(super) keys: HashMap<String, RunId>,
     /// The end of the lease of each worker; `None` for a worker that died.
     workers: HashMap<WorkerId, Option<u64>>,
@@ -61,7 +73,15 @@ impl State {
             self.events.entry(event.run).or_default().push(event);
         }
         self.calls.extend(changes.calls);
-        self.bundles.extend(changes.bundles);
+        for run in changes.shown {
+            let log = self.hidden.remove(&run).map(|log| log.events);
+            self.events.insert(run, log.unwrap_or_default());
+        }
+        for (run, head) in changes.bundles {
+            let staged = self.staged.remove(&(run, head.sha256));
+            let data = staged.map_or_else(|| Arc::new([]) as Arc<[u8]>, |(it, _)| it.data.clone());
+            self.bundles.insert(run, Arc::new(Bundle { about: head.about, data }));
+        }
         for delivery in changes.deliveries {
             self.deliveries.entry(delivery.id.clone()).or_insert(delivery);
         }
@@ -72,6 +92,60 @@ impl State {
         if changes.freed {
             self.wake();
         }
+    }
+
+    pub(super) fn stage_bundle(&mut self, run: RunId, bundle: Option<Arc<Bundle>>, expires: u64) {
+        if let Some(bundle) = bundle {
+            self.staged.insert((run, bundle.sha256()), (bundle, expires));
+        }
+    }
+
+    /// Stages the next events of a log. The first event begins again.
+    pub(super) fn stage_events(
+        &mut self,
+        run: RunId,
+        events: Vec<StoredEvent>,
+        owner: WorkerId,
+        expires: u64,
+    ) -> Result<(), StoreError> {
+        if self.rows.contains_key(&run) {
+            return Err(StoreError::Exists(run));
+        }
+        let first = events.first().map_or(Seq(1), |event| event.seq);
+        if first == Seq(1) {
+            self.hidden.insert(run, HiddenLog { owner, expires, events });
+            return Ok(());
+        }
+        let log = self.hidden.get_mut(&run).filter(|log| {
+            log.owner == owner && log.events.last().is_some_and(|last| last.seq.next() == first)
+        });
+        let log = log.ok_or(StoreError::Unstaged(run))?;
+        log.events.extend(events);
+        log.expires = expires;
+        Ok(())
+    }
+
+    /// Tells `changes` whether the data of a bundle is there.
+    pub(super) fn tell_data(&self, run: RunId, bundle: Option<&BundleHead>, changes: &mut Changes) {
+        if let Some(head) = bundle
+            && self.staged.contains_key(&(run, head.sha256.clone()))
+        {
+            changes.know_data(run, head.sha256.clone());
+        }
+    }
+
+    /// Tells `changes` the end of a log that `owner` brings.
+    pub(super) fn tell_log(&self, run: RunId, owner: WorkerId, changes: &mut Changes) {
+        let log = self.hidden.get(&run).filter(|log| log.owner == owner);
+        if let Some(last) = log.and_then(|log| log.events.last()) {
+            changes.know_log(run, last.seq, last.hash.clone());
+        }
+    }
+
+    /// Removes what was staged and has expired.
+    pub(super) fn remove_expired(&mut self, now_ms: u64) {
+        self.staged.retain(|_, (_, expires)| *expires >= now_ms);
+        self.hidden.retain(|_, log| log.expires >= now_ms);
     }
 
     pub(super) fn wake(&self) {

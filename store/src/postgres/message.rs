@@ -14,6 +14,7 @@ use std::fmt::Write;
 const MARK: char = '\u{fdd0}';
 
 /// A statement into which values are inserted, in the order of its placeholders.
+#[derive(Clone)]
 pub(super) struct Text {
     template: String,
     /// The length of the template that was written.

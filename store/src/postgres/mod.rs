@@ -13,6 +13,7 @@ mod plans;
 mod queue;
 mod reader;
 mod removal;
+mod stage;
 mod statements;
 mod transactor;
 mod writer;
@@ -22,10 +23,11 @@ pub use options::{Notifications, PostgresOptions, ServerIdentity};
 use crate::append::Draft;
 use crate::delivery::{Delivery, DeliveryFilter, Outbox, Revival, Settled, Settlement};
 use crate::engine::{Change, Changed, Hub, Introduction, Lease, Reply, Request, listed};
+use crate::stage::TRIES;
 use crate::{
     Append, Appended, Brought, Bundle, Claimed, Claims, DatabaseStatus, Filter, Flaw, Inspection,
-    LedgerRow, Leftovers, Logs, Look, Queue, RunCopy, RunRow, Scrub, Spending, SpendingQuery,
-    Store, StoreError, StoredEvent, Wanted, Worker, WorkerAbout, sql,
+    LedgerRow, Leftovers, Logs, Look, Piece, Queue, RunCopy, RunRow, Scrub, Spending,
+    SpendingQuery, Store, StoreError, StoredEvent, Wanted, Worker, WorkerAbout, sql,
 };
 use async_trait::async_trait;
 use bell::Outside;
@@ -37,7 +39,7 @@ use sqlx::postgres::PgPoolOptions;
 use statements::Begin;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
@@ -68,6 +70,8 @@ pub struct PostgresStore {
     tasks: TaskTracker,
     closing: watch::Sender<bool>,
     scrub: Option<Arc<dyn Scrub>>,
+    /// True while a task removes what has expired.
+    removing: Arc<AtomicBool>,
 }
 
 impl PostgresStore {
@@ -129,7 +133,8 @@ impl PostgresStore {
         let freed = AtomicI64::new(0);
         let reader = Reader { pool, place, begin, presence, requests: requests.clone(), freed };
         let reader = Arc::new(reader);
-        Ok(PostgresStore { requests, reader, hub, tasks, closing, scrub: options.scrub })
+        let (scrub, removing) = (options.scrub, Arc::default());
+        Ok(PostgresStore { requests, reader, hub, tasks, closing, scrub, removing })
     }
 
     /// Returns facts about the database, and leaves it as it is.
@@ -173,6 +178,40 @@ impl PostgresStore {
         answer.await.map_err(closed)?
     }
 
+    /// Stages the bundles of a batch, and appends it.
+    async fn append_with_bundles(&self, batch: Vec<Draft>) -> Result<Vec<Appended>, StoreError> {
+        let batch: Arc<[Draft]> = batch.into();
+        let mut tries = 0;
+        loop {
+            let staged = batch.clone();
+            self.look(move |reader| async move { reader.stage_bundles(&staged).await }).await?;
+            let batch = batch.to_vec();
+            let appended = self.ask(|reply| Request::Append { batch, reply }).await;
+            tries += 1;
+            if tries == TRIES || !matches!(appended, Err(StoreError::Unstaged(_))) {
+                // The bundles before.
+                self.remove_soon();
+                return appended;
+            }
+        }
+    }
+
+    /// Begins to remove what has expired, if no task does that already. If this process ends
+    /// meanwhile, the next look for leftovers goes on.
+    fn remove_soon(&self) {
+        if self.removing.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (reader, removing) = (self.reader.clone(), self.removing.clone());
+        let work = async move {
+            // Errors show up where runs append.
+            let _ = reader.remove_expired().await;
+            removing.store(false, Ordering::SeqCst);
+        };
+        #[expect(clippy::disallowed_methods, reason = "ends with the pool; awaited by close")]
+        tokio::spawn(self.tasks.track_future(work));
+    }
+
     async fn change(&self, change: Change) -> Result<Changed, StoreError> {
         self.ask(|reply| Request::Deliveries { change, reply }).await
     }
@@ -198,8 +237,11 @@ impl Store for PostgresStore {
 impl Logs for PostgresStore {
     async fn append(&self, batch: Vec<Append>) -> Result<Vec<Appended>, StoreError> {
         let draft = |append| Draft::new(append, self.scrub.as_deref());
-        let batch = batch.into_iter().map(draft).collect::<Result<_, _>>()?;
-        self.ask(|reply| Request::Append { batch, reply }).await
+        let batch = batch.into_iter().map(draft).collect::<Result<Vec<_>, _>>()?;
+        match batch.iter().any(|draft| draft.bundle.is_some()) {
+            true => self.append_with_bundles(batch).await,
+            false => self.ask(|reply| Request::Append { batch, reply }).await,
+        }
     }
 
     async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError> {
@@ -219,9 +261,21 @@ impl Logs for PostgresStore {
         self.look(move |reader| async move { reader.stored(run, after, limit).await }).await
     }
 
-    async fn bring(&self, copy: RunCopy) -> Result<Brought, StoreError> {
-        let copy = Box::new(copy);
-        self.ask(|reply| Request::Bring { copy, reply }).await
+    async fn stage(&self, run: RunId, piece: Piece) -> Result<(), StoreError> {
+        self.look(move |reader| async move {
+            match piece {
+                Piece::Bundle(bundle) => {
+                    bundle.check()?;
+                    reader.stage_bundle(run, &bundle, &bundle.head()).await
+                }
+                Piece::Events(events) => reader.stage_events(run, &events).await,
+            }
+        })
+        .await
+    }
+
+    async fn bring(&self, tree: Vec<RunCopy>) -> Result<Vec<Brought>, StoreError> {
+        self.ask(|reply| Request::Bring { tree, reply }).await
     }
 
     async fn bundle(&self, run: RunId) -> Result<Option<Bundle>, StoreError> {
@@ -234,10 +288,8 @@ impl Logs for PostgresStore {
 
     async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError> {
         self.ask(|reply| Request::Erase { run, last, reply }).await?;
-        match last.0 > removal::AT_ONCE {
-            true => self.look(|reader| async move { reader.remove_marked().await }).await,
-            false => Ok(()),
-        }
+        self.remove_soon();
+        Ok(())
     }
 
     async fn now(&self) -> Result<u64, StoreError> {
@@ -315,8 +367,8 @@ impl Inspection for PostgresStore {
 
     async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
         self.look(move |reader| async move {
-            // What a process left that died while it removed a log.
-            reader.remove_marked().await?;
+            // Also what a process left that died meanwhile.
+            reader.remove_expired().await?;
             reader.leftovers(wanted).await
         })
         .await

@@ -7,12 +7,12 @@ use super::statements::{self as pg, Begin};
 use super::transactor::Presence;
 use crate::engine::{
     Bind, Cells, FOUND, LIST, Request, as_they_stand, bind_leftovers, bind_selection,
-    bind_spending, bundle_row, delivery_row, ending, event_row, follow, found, introduced,
-    is_a_piece, is_erased, ledger_row, listing, name_days, number, spending_row, tail_row, to_sql,
+    bind_spending, delivery_row, ending, event_row, follow, found, introduced, is_a_piece,
+    is_erased, ledger_row, listing, name_days, number, spending_row, tail_row, to_sql,
 };
 use crate::{
-    Bundle, Delivery, DeliveryFilter, Filter, Flaw, LedgerRow, Leftovers, RunRow, Spending,
-    SpendingQuery, StoreError, StoredEvent, Worker, chain, selection, sql,
+    Delivery, DeliveryFilter, Filter, Flaw, LedgerRow, Leftovers, RunRow, Spending, SpendingQuery,
+    StoreError, StoredEvent, Worker, chain, selection, sql,
 };
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use sqlx::postgres::PgPool;
@@ -48,7 +48,7 @@ impl Reader {
         read(&self.pool, &self.place, message).await.map(Asked)
     }
 
-    fn strange(&self, error: sqlx::Error) -> StoreError {
+    pub(super) fn strange(&self, error: sqlx::Error) -> StoreError {
         self.place.unusable(error.to_string())
     }
 
@@ -96,26 +96,19 @@ impl Reader {
         Ok((chain::check(run, after, limit, &tail, events), known))
     }
 
-    /// Returns events as they are stored. An erased run has none, even if some are not deleted yet.
+    /// Returns events as they are stored, and none of a hidden log.
     pub(super) async fn stored(
         &self,
         run: RunId,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Option<StoredEvent>>, StoreError> {
-        let tail = Text::new(sql::TAIL).text(run.to_string()).finish();
-        let asked = self.ask(&[tail, events(run, after.next().0, limit)]).await?;
-        if asked.rows(0).first().is_some_and(is_erased) {
+        let hidden = Text::new(sql::stage::LOG_HIDDEN).text(run.to_string()).finish();
+        let asked = self.ask(&[hidden, events(run, after.next().0, limit)]).await?;
+        if !asked.rows(0).is_empty() {
             return Ok(Vec::new());
         }
         Ok(asked.rows(1).iter().map(|row| event_row(run, row)).collect())
-    }
-
-    /// Returns the checked bundle of a run.
-    pub(super) async fn bundle(&self, run: RunId) -> Result<Option<Bundle>, StoreError> {
-        let asked = self.ask(&[Text::new(sql::BUNDLE).text(run.to_string()).finish()]).await?;
-        let rows = asked.rows(0).iter().map(bundle_row).collect::<Result<Vec<_>, _>>();
-        Bundle::read(run, &rows.map_err(|error| self.strange(error))?)
     }
 
     pub(super) async fn now(&self) -> Result<u64, StoreError> {
@@ -232,7 +225,8 @@ impl Reader {
     pub(super) async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {
         let all = DeliveryFilter::default();
         let listed = listing(Text::new(&sql::deliveries(&all)), &all, usize::MAX).finish();
-        let of_nobody = [sql::DELIVERIES_OF_NOBODY, sql::BUNDLES_OF_NOBODY].map(str::to_owned);
+        let of_nobody =
+            [sql::DELIVERIES_OF_NOBODY, sql::stage::BUNDLES_OF_NOBODY].map(str::to_owned);
         let [deliveries, bundles] = of_nobody;
         let asked = self.ask(&[listed, deliveries, bundles]).await?;
         let told = |it: &Delivery, reason: &str| Flaw {

@@ -1,6 +1,6 @@
 //! Statements that only PostgreSQL has: locks, the time of the server, transactions.
 
-use crate::sql::{RUN_COLUMNS, Shape, claimable, placeholders};
+use crate::sql::{RUN_COLUMNS, Shape, claimable, insert_events, placeholders};
 
 /// The class of the advisory locks of writing transactions. The number of the lock for migrations
 /// is derived from it. Other programs in the same database must not use it.
@@ -80,30 +80,77 @@ pub(super) const UNMARK_THE_DEAD: &str = "DELETE FROM commits \
 pub(super) const UNDER_WAY: &str = "SELECT CASE WHEN given.id > pg_current_xact_id() THEN 'unknown' \
     ELSE pg_xact_status(given.id) END FROM (SELECT CAST($1 AS xid8) AS id) AS given";
 
-/// Marks the events of a run for removal. The number is how far they are removed. Binds: run.
-pub(super) const MARK_ERASED: &str = "INSERT INTO marks (name, number) VALUES ('erased ' || $1, 0)";
-/// Whether events are marked for removal.
-pub(super) const MARKED_ERASED: &str =
-    "SELECT name FROM marks WHERE name >= 'erased ' AND name < 'erased!' LIMIT 1";
-/// Ends the removal of logs that are removed to their last event.
-pub(super) const UNMARK_ERASED: &str = "DELETE FROM marks \
-    WHERE name >= 'erased ' AND name < 'erased!' AND number > 0 AND NOT EXISTS (SELECT id FROM runs \
-    WHERE id = substr(marks.name, 8) AND last_seq > marks.number)";
+/// Locks a bundle, which may not count yet. Binds: run, data.
+pub(super) const BUNDLE_LOCK: &str =
+    "SELECT data FROM bundles WHERE run = $1 AND data = $2 FOR UPDATE";
+/// Shows a log that has arrived. Binds: run.
+pub(super) const LOG_SHOW: &str = "DELETE FROM hidden_logs WHERE run = $1";
+/// Begins a log that arrives. Binds: run, owner, expires.
+pub(super) const LOG_BEGIN: &str = "INSERT INTO hidden_logs (run, owner, expires, seq, hash) \
+    VALUES ($1, $2, $3, 0, '') ON CONFLICT (run) DO NOTHING";
+/// Continues a log that arrives. Binds: last event, its hash, expires, run, owner, the event before.
+pub(super) const LOG_GO_ON: &str = "UPDATE hidden_logs SET seq = $1, hash = $2, expires = $3 \
+    WHERE run = $4 AND owner = $5 AND seq = $6 AND expires > 0";
+/// Whether a log ends so. Binds: run, owner, last event, its hash.
+pub(super) const LOG_ENDS: &str = "SELECT run FROM hidden_logs \
+    WHERE run = $1 AND owner = $2 AND seq = $3 AND hash = $4 AND expires > 0";
+/// Gives up a log that arrives. Binds: run.
+pub(super) const LOG_GIVE_UP: &str = "UPDATE hidden_logs SET expires = 0 WHERE run = $1";
 
-/// Deletes the next `count` events of a marked run that no other process works on. Returns the number
-/// of such runs: 1 or 0.
+/// Locks logs that a worker brings. Binds: owner, runs.
+pub(super) fn lock_logs(count: usize) -> String {
+    let runs = placeholders(2, count);
+    format!(
+        "SELECT run, seq, hash FROM hidden_logs WHERE owner = $1 AND expires > 0 AND run IN {runs} \
+         ORDER BY run FOR UPDATE"
+    )
+}
+
+/// Inserts events of a run that is not shown, if [`LOG_ENDS`]. If the message is sent twice, they are
+/// there already. Binds: the events, run, owner, last event, its hash, and the run.
+pub(super) fn insert_hidden(count: usize) -> String {
+    format!(
+        "{} AND EXISTS ({LOG_ENDS}) AND NOT EXISTS (SELECT id FROM runs WHERE id = $5) \
+         ON CONFLICT (run, seq) DO NOTHING",
+        insert_events(count)
+    )
+}
+
+/// A point in time that an index can be searched for.
+const EXPIRED: &str = "expires < (SELECT posse_now())";
+
+/// Removes the last `count` events of an expired log that no other process works on. Returns the number
+/// of such logs: 1 or 0.
 pub(super) fn remove_events(count: u64) -> String {
     format!(
         "WITH chosen AS ( \
-             SELECT name, substr(name, 8) AS run, number FROM marks \
-             WHERE name >= 'erased ' AND name < 'erased!' ORDER BY name LIMIT 1 \
-             FOR UPDATE SKIP LOCKED \
+             SELECT run, seq FROM hidden_logs WHERE {EXPIRED} \
+             ORDER BY expires, run LIMIT 1 FOR UPDATE SKIP LOCKED \
          ), gone AS ( \
              DELETE FROM events USING chosen WHERE events.run = chosen.run \
-             AND events.seq > chosen.number AND events.seq <= chosen.number + {count} \
+             AND events.seq > chosen.seq - {count} AND NOT EXISTS ( \
+                 SELECT id FROM runs WHERE runs.id = chosen.run AND runs.erased = 0) \
          ), noted AS ( \
-             UPDATE marks SET number = chosen.number + {count} FROM chosen \
-             WHERE marks.name = chosen.name \
+             UPDATE hidden_logs SET expires = 0, seq = chosen.seq - {count}, hash = '' FROM chosen \
+             WHERE hidden_logs.run = chosen.run \
+         ) SELECT COUNT(*) FROM chosen"
+    )
+}
+
+/// Removes `count` parts of an expired bundle that no other process works on. Returns the number of
+/// such bundles: 1 or 0.
+pub(super) fn remove_parts(count: i64) -> String {
+    format!(
+        "WITH chosen AS ( \
+             SELECT run, data FROM bundles WHERE {EXPIRED} \
+             ORDER BY expires LIMIT 1 FOR UPDATE SKIP LOCKED \
+         ), next AS ( \
+             SELECT bundle_parts.run, bundle_parts.data, bundle_parts.part FROM bundle_parts \
+             JOIN chosen ON bundle_parts.run = chosen.run AND bundle_parts.data = chosen.data \
+             ORDER BY bundle_parts.part LIMIT {count} \
+         ), gone AS ( \
+             DELETE FROM bundle_parts USING next WHERE bundle_parts.run = next.run \
+             AND bundle_parts.data = next.data AND bundle_parts.part = next.part \
          ) SELECT COUNT(*) FROM chosen"
     )
 }

@@ -7,20 +7,21 @@
 mod claim;
 mod dead;
 mod deliver;
+mod staged;
 
 use super::link::{DatabaseName, Link, Replies, Trouble};
 use super::message::{Message, Text};
-use super::removal;
 use super::statements::{self as pg, Begin};
 use crate::StoreError;
 use crate::clock::Clock;
 use crate::engine::Introduction;
 use crate::engine::{
-    Answers, Bind, Cells, Lease, Work, bind_bundle, bind_call, bind_delivery, bind_event,
-    bind_moving, bind_run, run_row,
+    Answers, Bind, Cells, Lease, Work, bind_call, bind_delivery, bind_event, bind_head,
+    bind_moving, bind_run, run_row, to_sql,
 };
 use crate::row::{Columns, RunRow};
 use crate::sql;
+use crate::stage::EVENTS_AT_ONCE;
 use crate::transaction::{Changes, Loading, Rows, Stamp};
 use posse_protocol::{RunId, Seq, WorkerId};
 use sqlx::postgres::PgRow;
@@ -181,6 +182,7 @@ impl Transactor {
         let renewal = self.begin_writing(&mut begin, !work.renewals.is_empty());
         let locked = lock(&mut begin, &wanted);
         let keys = ask_for_keys(&mut begin, &loading);
+        let staged = staged::ask(&mut begin, work, self.presence.worker);
         let stamp = begin.say(pg::NOW_AND_WHO);
         if is_alone {
             begin.say("COMMIT");
@@ -209,6 +211,7 @@ impl Transactor {
         }
         let mut changes = Changes::default();
         know_keys(&mut changes, &replies, &keys);
+        staged.know(&mut changes, &replies);
         let stamp = Stamp { worker: self.presence.worker, at };
         let done = decide(work, changes, rows, stamp, &mut end);
         self.finish(end, &transaction).await?;
@@ -375,16 +378,18 @@ fn decide(
     for (run, last, _) in &work.erasures {
         let erased = changes.erase(&mut rows, *run, *last);
         if erased.is_ok() {
-            end.add(match last.0 > removal::AT_ONCE {
-                true => removal::mark(*run),
+            end.add(match last.0 > EVENTS_AT_ONCE {
+                true => {
+                    Text::new(sql::stage::LOG_HIDE).text(run.to_string()).number(to_sql(last.0))
+                }
                 false => Text::new(sql::ERASE).text(run.to_string()),
             });
-            end.add(Text::new(sql::BUNDLE_DELETE).text(run.to_string()));
+            end.add(Text::new(sql::stage::BUNDLE_RETIRE).text(run.to_string()));
         }
         done.answers.erased.push(erased);
     }
-    for (copy, _) in &work.copies {
-        done.answers.brought.push(changes.bring(&mut rows, copy));
+    for (tree, _) in &work.trees {
+        done.answers.brought.push(changes.bring(&mut rows, tree));
     }
     for (batch, _) in &work.appends {
         done.answers.appended.push(changes.admit(&mut rows, batch, stamp));
@@ -399,7 +404,8 @@ fn decide(
 fn loading(work: &Work) -> Loading {
     let drafts = work.appends.iter().flat_map(|(batch, _)| batch);
     let mut loading = Loading::of(drafts, work.erasures.iter().map(|it| it.0));
-    work.copies.iter().for_each(|(copy, _)| loading.add_copy(copy));
+    let copies = work.trees.iter().flat_map(|(tree, _)| tree);
+    copies.for_each(|copy| loading.add_copy(copy));
     loading
 }
 
@@ -473,11 +479,12 @@ fn write(message: &mut Message, changes: &mut Changes, rows: &Rows, stored: &Has
     for delivery in std::mem::take(&mut changes.deliveries) {
         message.add(bind_delivery(Text::new(sql::DELIVERY_INSERT), delivery));
     }
-    for (run, bundle) in std::mem::take(&mut changes.bundles) {
-        message.add(Text::new(sql::BUNDLE_DELETE).text(run.to_string()));
-        for row in bundle.rows(run) {
-            message.add(bind_bundle(Text::new(sql::BUNDLE_INSERT), run, row));
-        }
+    for run in std::mem::take(&mut changes.shown) {
+        message.add(Text::new(pg::LOG_SHOW).text(run.to_string()));
+    }
+    for (run, head) in std::mem::take(&mut changes.bundles) {
+        message.add(Text::new(sql::stage::BUNDLE_RETIRE).text(run.to_string()));
+        message.add(bind_head(Text::new(sql::stage::BUNDLE_SHOW), run, &head));
     }
 }
 

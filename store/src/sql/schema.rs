@@ -16,7 +16,12 @@ pub(crate) struct Schema {
 }
 
 /// The schema of this version.
-pub(crate) const SCHEMA: Schema = Schema { first: 9, tables: TABLES, migrations: &[BUNDLES] };
+///
+/// Until the first release, change `TABLES` and raise `first` by one: no database in use has an
+/// earlier schema, and those of development versions are refused with a message that says so.
+/// After it, never touch them again: add a migration for every change, which also raises the version.
+/// The form of events has a version of its own, [`posse_protocol::SCHEMA_VERSION`].
+pub(crate) const SCHEMA: Schema = Schema { first: 11, tables: TABLES, migrations: &[] };
 
 impl Schema {
     /// Returns the version after all migrations.
@@ -123,14 +128,22 @@ const TABLES: &str = "
     CREATE TABLE workers (
         id TEXT PRIMARY KEY NOT NULL, boot TEXT NOT NULL, lease_until BIGINT NOT NULL,
         about TEXT NOT NULL
-    )
-";
-
-const BUNDLES: &str = "
+    );
     CREATE TABLE bundles (
-        run TEXT NOT NULL, part BIGINT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL,
-        PRIMARY KEY (run, part)
-    )
+        run TEXT NOT NULL, data TEXT NOT NULL, expires BIGINT, body TEXT NOT NULL,
+        hash TEXT NOT NULL, PRIMARY KEY (run, data)
+    );
+    CREATE UNIQUE INDEX bundles_that_count ON bundles (run) WHERE expires IS NULL;
+    CREATE INDEX bundles_to_remove ON bundles (expires) WHERE expires IS NOT NULL;
+    CREATE TABLE bundle_parts (
+        run TEXT NOT NULL, data TEXT NOT NULL, part BIGINT NOT NULL, body TEXT NOT NULL,
+        hash TEXT NOT NULL, PRIMARY KEY (run, data, part)
+    );
+    CREATE TABLE hidden_logs (
+        run TEXT PRIMARY KEY NOT NULL, owner TEXT NOT NULL, expires BIGINT NOT NULL,
+        seq BIGINT NOT NULL, hash TEXT NOT NULL
+    );
+    CREATE INDEX hidden_logs_to_remove ON hidden_logs (expires)
 ";
 
 /// The schema of a later release, for tests.

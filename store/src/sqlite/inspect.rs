@@ -110,6 +110,7 @@ async fn changed_deliveries(pool: &SqlitePool) -> Result<Vec<Flaw>, sqlx::Error>
 
 /// Returns bundles of runs that do not exist or have no log.
 async fn stray_bundles(pool: &SqlitePool) -> Result<Vec<Flaw>, sqlx::Error> {
-    let runs = sqlx::query_scalar::<_, String>(sql::BUNDLES_OF_NOBODY).fetch_all(pool).await?;
+    let runs =
+        sqlx::query_scalar::<_, String>(sql::stage::BUNDLES_OF_NOBODY).fetch_all(pool).await?;
     Ok(runs.iter().map(|run| Flaw::of_bundle(run)).collect())
 }

@@ -15,6 +15,7 @@ mod presence;
 mod queue;
 mod reader;
 mod reserve;
+mod stage;
 mod text;
 mod transactor;
 mod wal;
@@ -27,8 +28,8 @@ use crate::engine::{Hub, Reply, Request};
 use crate::sql::SCHEMA;
 use crate::{
     Append, Appended, Brought, Bundle, Claimed, Claims, DatabaseStatus, Filter, Flaw, Inspection,
-    LedgerRow, Leftovers, Logs, Look, Queue, RunCopy, RunRow, Spending, SpendingQuery, Store,
-    StoreError, StoredEvent, Wanted, Worker, WorkerAbout,
+    LedgerRow, Leftovers, Logs, Look, Piece, Queue, Reserve, RunCopy, RunRow, Spending,
+    SpendingQuery, Store, StoreError, StoredEvent, Wanted, Worker, WorkerAbout,
 };
 use async_trait::async_trait;
 use calendar::Calendar;
@@ -44,6 +45,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -105,6 +107,8 @@ pub struct SqliteStore {
     place: DatabaseFiles,
     /// What the database had lost when it was opened. The store can then only be read.
     lost: Option<String>,
+    /// True while a task removes what has expired.
+    sweeping: Arc<AtomicBool>,
 }
 
 /// A database that is being opened. Dropping this cancels it.
@@ -205,7 +209,8 @@ impl SqliteStore {
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         tasks.close();
         let reader = Arc::new(reader);
-        Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost: None })
+        let sweeping = Arc::default();
+        Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost: None, sweeping })
     }
 
     /// Returns facts about the database file at `path`, and leaves it as it is.
@@ -255,7 +260,8 @@ impl SqliteStore {
         tokio::spawn(tasks.track_future(writer::refuse(inbox, refusal)));
         tasks.close();
         let (scrub, lost) = (options.scrub, Some(lost.to_owned()));
-        Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost })
+        let sweeping = Arc::default();
+        Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost, sweeping })
     }
 
     /// Returns a store that can only be read, with the reader that `reader` creates. It refuses all
@@ -271,7 +277,16 @@ impl SqliteStore {
         tokio::spawn(tasks.track_future(writer::refuse(inbox, why)));
         tasks.close();
         let reader = Arc::new(reader(requests.clone()));
-        SqliteStore { requests, reader, hub: Arc::default(), tasks, scrub: None, place, lost: None }
+        SqliteStore {
+            requests,
+            reader,
+            hub: Arc::default(),
+            tasks,
+            scrub: None,
+            place,
+            lost: None,
+            sweeping: Arc::default(),
+        }
     }
 
     /// Opens or creates the database in a task of its own.
@@ -318,8 +333,11 @@ impl SqliteStore {
 impl Logs for SqliteStore {
     async fn append(&self, batch: Vec<Append>) -> Result<Vec<Appended>, StoreError> {
         let draft = |append| Draft::new(append, self.scrub.as_deref());
-        let batch = batch.into_iter().map(draft).collect::<Result<_, _>>()?;
-        self.ask(|reply| Request::Append { batch, reply }).await
+        let batch = batch.into_iter().map(draft).collect::<Result<Vec<_>, _>>()?;
+        match batch.iter().any(|draft| draft.bundle.is_some()) {
+            true => self.append_with_bundles(batch).await,
+            false => self.ask(|reply| Request::Append { batch, reply }).await,
+        }
     }
 
     async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError> {
@@ -339,9 +357,18 @@ impl Logs for SqliteStore {
         self.look(move |reader| async move { reader.stored(run, after, limit).await }).await
     }
 
-    async fn bring(&self, copy: RunCopy) -> Result<Brought, StoreError> {
-        let copy = Box::new(copy);
-        self.ask(|reply| Request::Bring { copy, reply }).await
+    async fn stage(&self, run: RunId, piece: Piece) -> Result<(), StoreError> {
+        match piece {
+            Piece::Bundle(bundle) => {
+                bundle.check()?;
+                self.stage_bundle(run, &bundle, &bundle.head(), Reserve::Leave).await
+            }
+            Piece::Events(events) => self.stage_events(run, events).await,
+        }
+    }
+
+    async fn bring(&self, tree: Vec<RunCopy>) -> Result<Vec<Brought>, StoreError> {
+        self.ask(|reply| Request::Bring { tree, reply }).await
     }
 
     async fn bundle(&self, run: RunId) -> Result<Option<Bundle>, StoreError> {
@@ -353,7 +380,9 @@ impl Logs for SqliteStore {
     }
 
     async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError> {
-        self.ask(|reply| Request::Erase { run, last, reply }).await
+        self.ask(|reply| Request::Erase { run, last, reply }).await?;
+        self.sweep_soon();
+        Ok(())
     }
 
     async fn now(&self) -> Result<u64, StoreError> {
@@ -441,6 +470,8 @@ impl Inspection for SqliteStore {
     }
 
     async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
+        // A database that is full or can only be read still has leftovers.
+        let _ = self.sweep().await;
         self.look(move |reader| async move { reader.leftovers(wanted).await }).await
     }
 

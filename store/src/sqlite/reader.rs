@@ -9,7 +9,7 @@ use super::text::bare;
 use crate::engine::introduced;
 use crate::engine::{
     self, FOUND, LIST, Request, as_they_stand, bind_leftovers, bind_selection, bind_spending,
-    bundle_row, event_row, follow, found, is_a_piece, is_erased, ledger_row, name_days,
+    bundle_row, event_row, follow, found, head_row, is_a_piece, is_erased, ledger_row, name_days,
     spending_row, tail_row, to_sql,
 };
 use crate::selection;
@@ -189,20 +189,27 @@ impl Reader {
         result
     }
 
-    /// Returns events as they are stored.
+    /// Returns events as they are stored, and none of a hidden log.
     pub(super) async fn stored(
         &self,
         run: RunId,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Option<StoredEvent>>, StoreError> {
+        let engine = |error| engine_error(error, &self.path);
+        let mut snapshot = self.begin().await?;
+        let hidden = statement(sql::stage::LOG_HIDDEN).bind(run.to_string());
+        if hidden.fetch_optional(&mut *snapshot).await.map_err(engine)?.is_some() {
+            return Ok(Vec::new());
+        }
         let rows = sqlx::query(sql::EVENTS_FROM)
             .bind(run.to_string())
             .bind(to_sql(after.next().0))
             .bind(to_sql(limit as u64))
-            .fetch_all(&self.pool)
+            .fetch_all(&mut *snapshot)
             .await
-            .map_err(|error| engine_error(error, &self.path))?;
+            .map_err(engine)?;
+        snapshot.rollback().await.map_err(engine)?;
         Ok(rows.iter().map(|row| event_row(run, row)).collect())
     }
 
@@ -319,10 +326,39 @@ impl Reader {
 
     /// Returns the checked bundle of a run.
     pub(super) async fn bundle(&self, run: RunId) -> Result<Option<Bundle>, StoreError> {
-        let statement = statement(sql::BUNDLE).bind(run.to_string());
-        let rows = statement.fetch_all(&self.pool).await;
-        let rows = rows.and_then(|rows| rows.iter().map(bundle_row).collect::<Result<Vec<_>, _>>());
-        Bundle::read(run, &rows.map_err(|error| engine_error(error, &self.path))?)
+        let engine = |error| engine_error(error, &self.path);
+        let mut snapshot = self.begin().await?;
+        let head = statement(sql::stage::BUNDLE).bind(run.to_string());
+        let head = head.fetch_optional(&mut *snapshot).await.map_err(engine)?;
+        let Some(head) = head else { return Ok(None) };
+        let (sha256, head) = head_row(&head).map_err(engine)?;
+        let parts = statement(sql::stage::PARTS).bind(run.to_string()).bind(sha256);
+        let parts = parts.bind(0_i64).bind(i64::MAX).fetch_all(&mut *snapshot).await;
+        let parts = parts.map_err(engine)?;
+        snapshot.rollback().await.map_err(engine)?;
+        let rows = std::iter::once(Ok(head)).chain(parts.iter().map(bundle_row));
+        let rows = rows.collect::<Result<Vec<_>, _>>().map_err(engine)?;
+        Bundle::read(run, &rows)
+    }
+
+    /// Returns the numbers of the stored parts of a bundle.
+    pub(super) async fn parts(
+        &self,
+        run: RunId,
+        sha256: String,
+    ) -> Result<HashSet<u64>, StoreError> {
+        let parts = sqlx::query_scalar::<_, i64>(AssertSqlSafe(bare(sql::stage::STORED_PARTS)));
+        let parts = parts.bind(run.to_string()).bind(sha256).fetch_all(&self.pool).await;
+        let parts = parts.map_err(|error| engine_error(error, &self.path))?;
+        Ok(parts.into_iter().filter_map(|part| u64::try_from(part).ok()).collect())
+    }
+
+    /// Returns whether something is to be removed.
+    pub(super) async fn has_expired(&self) -> Result<bool, StoreError> {
+        let now = to_sql(self.now_ms());
+        let found = statement(sql::stage::EXPIRED).bind(now).bind(now);
+        let found = found.fetch_optional(&self.pool).await;
+        found.map(|row| row.is_some()).map_err(|error| engine_error(error, &self.path))
     }
 
     pub(super) async fn strangers(&self) -> Result<Vec<String>, StoreError> {

@@ -4,19 +4,21 @@
 //! Rows of runs are cached between transactions. `PRAGMA data_version`, read inside the
 //! transaction, tells whether another process has written. If so, the cache is cleared.
 
+mod stage;
 mod write;
 
 use super::checkpoint;
-use super::codec::worker_row;
+use super::codec::{Statement, worker_row};
 use super::deliveries;
 use super::engine_error;
 use super::files::DatabaseFiles;
 use super::migrate::Connected;
 use super::presence::Presence;
 use super::text::{Texts, Then, bare};
-use crate::engine::{Answers, Work, bind_bundle, run_row, to_sql};
+use crate::engine::{Answers, Work, bind_head, run_row, to_sql};
 use crate::row::{NO_PROGRESS, RunRow};
 use crate::sql::{self, Shape};
+use crate::stage::EVENTS_AT_ONCE;
 use crate::transaction::{Changes, Loading, Rows, Stamp};
 use crate::{Claimed, StoreError, Wanted};
 use posse_protocol::{RunId, SCHEMA_VERSION, Seq, WorkerId};
@@ -128,13 +130,17 @@ impl Transactor {
         for (run, reason, _) in &work.damages {
             self.mark_damaged(*run, reason).await?;
         }
+        for (staging, _) in &work.stagings {
+            let staged = self.stage(staging).await?;
+            group.answers.staged.push(staged);
+        }
         self.load(work, group).await?;
         for (run, last, _) in &work.erasures {
             let result = self.erase(*run, *last, group).await?;
             group.answers.erased.push(result);
         }
-        for (copy, _) in &work.copies {
-            let result = group.changes.bring(&mut self.rows, copy);
+        for (tree, _) in &work.trees {
+            let result = group.changes.bring(&mut self.rows, tree);
             group.answers.brought.push(result);
         }
         for (batch, _) in &work.appends {
@@ -144,7 +150,7 @@ impl Transactor {
             group.answers.appended.push(result);
         }
         self.deliver(work, group).await?;
-        self.replace_bundles(group).await?;
+        self.show_staged(group).await?;
         if work.claims.is_empty() {
             about_to_commit();
             return self.write(group, Then::Commit).await;
@@ -174,17 +180,16 @@ impl Transactor {
         Ok(())
     }
 
-    /// Stores the new bundles, each in place of the earlier one of its run.
-    async fn replace_bundles(&mut self, group: &mut Group) -> Result<(), StoreError> {
-        for (run, bundle) in std::mem::take(&mut group.changes.bundles) {
-            let delete = sqlx::query(sql::BUNDLE_DELETE).bind(run.to_string());
-            let deleted = delete.execute(&mut self.connection).await;
-            deleted.map_err(|error| self.engine(error))?;
-            for row in bundle.rows(run) {
-                let insert = bind_bundle(sqlx::query(sql::BUNDLE_INSERT), run, row);
-                let inserted = insert.execute(&mut self.connection).await;
-                inserted.map_err(|error| self.engine(error))?;
-            }
+    /// Shows the bundles that count now, each in place of the earlier one of its run, and the logs that
+    /// have arrived.
+    async fn show_staged(&mut self, group: &mut Group) -> Result<(), StoreError> {
+        for run in std::mem::take(&mut group.changes.shown) {
+            self.run(sqlx::query("DELETE FROM hidden_logs WHERE run = ?").bind(run.to_string()))
+                .await?;
+        }
+        for (run, head) in std::mem::take(&mut group.changes.bundles) {
+            self.run(sqlx::query(sql::stage::BUNDLE_RETIRE).bind(run.to_string())).await?;
+            self.run(bind_head(sqlx::query(sql::stage::BUNDLE_SHOW), run, &head)).await?;
         }
         Ok(())
     }
@@ -250,7 +255,8 @@ impl Transactor {
     async fn load(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
         let drafts = work.appends.iter().flat_map(|(batch, _)| batch);
         let mut loading = Loading::of(drafts, work.erasures.iter().map(|(run, _, _)| *run));
-        work.copies.iter().for_each(|(copy, _)| loading.add_copy(copy));
+        let copies = || work.trees.iter().flat_map(|(tree, _)| tree);
+        copies().for_each(|copy| loading.add_copy(copy));
         loop {
             let missing = loading.next(&self.rows);
             if missing.is_empty() {
@@ -268,7 +274,7 @@ impl Transactor {
                 group.changes.know_key(key, run);
             }
         }
-        Ok(())
+        self.load_staged(work, &mut group.changes).await
     }
 
     /// Selects rows for all texts in `wanted`, with as many statements as needed.
@@ -300,10 +306,13 @@ impl Transactor {
         if let Err(refusal) = group.changes.erase(&mut self.rows, run, last) {
             return Ok(Err(refusal));
         }
-        for statement in [sql::ERASE, sql::BUNDLE_DELETE] {
-            let query = sqlx::query(statement).bind(run.to_string());
-            query.execute(&mut self.connection).await.map_err(|error| self.engine(error))?;
-        }
+        let name = run.to_string();
+        self.run(match last.0 > EVENTS_AT_ONCE {
+            true => sqlx::query(sql::stage::LOG_HIDE).bind(name).bind(to_sql(last.0)),
+            false => sqlx::query(sql::ERASE).bind(name),
+        })
+        .await?;
+        self.run(sqlx::query(sql::stage::BUNDLE_RETIRE).bind(run.to_string())).await?;
         fail::fail_point!("store.erase.deleted");
         Ok(Ok(()))
     }
@@ -504,6 +513,12 @@ impl Transactor {
         self.delete_worker(self.presence.worker).await?;
         self.execute(sql::DISOWN).await?;
         self.execute("COMMIT").await
+    }
+
+    /// Executes a statement. Returns the number of changed rows.
+    async fn run(&mut self, statement: Statement<'_>) -> Result<u64, StoreError> {
+        let result = statement.execute(&mut self.connection).await;
+        result.map(|done| done.rows_affected()).map_err(|error| self.engine(error))
     }
 
     async fn execute(&mut self, statement: &'static str) -> Result<(), StoreError> {

@@ -283,7 +283,7 @@ async fn a_newer_schema_is_refused_untouched() {
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'posse'";
     let before = database.text(tables);
     match PostgresStore::open(PostgresOptions::new(database.url())).await {
-        Err(StoreError::NewerDatabase { path, found: 99, known: 10 }) => {
+        Err(StoreError::NewerDatabase { path, found: 99, known: 11 }) => {
             assert!(path.starts_with("postgres://posse@/"), "{path}");
         }
         Err(error) => panic!("{error}"),
@@ -292,7 +292,7 @@ async fn a_newer_schema_is_refused_untouched() {
     assert_eq!(database.text(tables), before);
     assert_eq!(database.text("SELECT max(number)::text FROM posse.marks"), "99");
     assert_eq!(database.text("SELECT count(*)::text FROM posse.workers"), "0");
-    database.execute("UPDATE posse.marks SET number = 10 WHERE name = 'schema'");
+    database.execute("UPDATE posse.marks SET number = 11 WHERE name = 'schema'");
     assert_eq!(read(&*open(&database).await, run).await.unwrap(), 2);
 }
 
@@ -300,11 +300,11 @@ async fn a_newer_schema_is_refused_untouched() {
 async fn a_schema_of_a_development_version_is_refused_untouched() {
     let database = database().await;
     open(&database).await.close().await;
-    for version in 1..9 {
+    for version in 1..11 {
         database
             .execute(&format!("UPDATE posse.marks SET number = {version} WHERE name = 'schema'"));
         match PostgresStore::open(PostgresOptions::new(database.url())).await {
-            Err(StoreError::UnreleasedDatabase { found, first: 9, .. }) => {
+            Err(StoreError::UnreleasedDatabase { found, first: 11, .. }) => {
                 assert_eq!(found, version)
             }
             other => panic!("{:?}", other.err()),

@@ -4,7 +4,8 @@ use crate::process::{FOLDER, arguments_of_child, folder_of_child};
 use crate::sample::*;
 use posse_protocol::{RunId, Status};
 use posse_store::{
-    Append, Claims, Logs, Options, Ownership, Reserve, SqliteStore, Store, StoreError, Wanted,
+    Append, Bundle, BundleAbout, Claims, Logs, Options, Ownership, Reserve, SqliteStore, Store,
+    StoreError, Wanted,
 };
 use posse_testkit::skipped;
 use sqlx::Row;
@@ -66,7 +67,33 @@ async fn child_on_a_small_disk() {
     for filled in [Kept::Reserve, Kept::Nothing] {
         a_log_that_was_left_fills_the_disk(&folder.join("left"), filled).await;
     }
+    a_bundle_does_not_fit(&folder.join("bundle")).await;
     println!("all points passed");
+}
+
+/// Returns an append of a message and a bundle of this many bytes by the owner of `run`.
+fn with_bundle(run: RunId, bytes: usize) -> Append {
+    // Bytes that cannot be stored in fewer.
+    let data: Vec<u8> = (0..bytes).map(|at| (at * at / 7 % 251) as u8).collect();
+    let bundle = Some(Arc::new(Bundle { about: BundleAbout::default(), data: data.into() }));
+    Append { bundle, ..step(run, 1, message("with a bundle")) }
+}
+
+async fn a_bundle_does_not_fit(folder: &Path) {
+    std::fs::create_dir(folder).unwrap();
+    let store = open(folder).await.unwrap();
+    let run = create(&store, 2, Ownership::Mine).await;
+    for bytes in [20 << 20, 4 << 20] {
+        let refused = store.append(vec![with_bundle(run, bytes)]).await;
+        assert!(matches!(refused, Err(StoreError::Full)), "{refused:?}");
+        // It took no room from others.
+        store.append(vec![step(run, 1, message("a step"))]).await.unwrap();
+        store.append(vec![with_bundle(run, 300_000)]).await.unwrap();
+    }
+    assert_eq!(store.bundle(run).await.unwrap().unwrap().data.len(), 300_000);
+    store.close().await;
+    is_sound(folder).await;
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// Takes all space of a folder except `left` bytes, until it is dropped.

@@ -3,6 +3,7 @@
 
 mod aging;
 mod budgets;
+mod bundles;
 mod checkpoint;
 mod cluster;
 mod conformance;

@@ -17,7 +17,9 @@ use sqlx::{AssertSqlSafe, Error, Row};
 
 /// Rebuilds all runs of the new database, in a transaction.
 pub(super) async fn mend(new: &mut SqliteConnection, mended: &mut Mended) -> Result<(), Error> {
-    let ids = "SELECT id FROM runs UNION SELECT DISTINCT run FROM events ORDER BY 1";
+    // Events of hidden logs make no run: it has not arrived yet.
+    let ids = "SELECT id FROM runs UNION SELECT DISTINCT run FROM events \
+        WHERE run NOT IN (SELECT run FROM hidden_logs) ORDER BY 1";
     let ids = sqlx::query(ids).fetch_all(&mut *new).await?;
     // Other names do not belong to runs. `verify` reports them.
     let ids = ids.iter().filter_map(|row| row.try_get::<String, _>(0).ok()?.parse::<RunId>().ok());

@@ -1,0 +1,152 @@
+//! Small changes that nobody sees: what is staged, and what is removed at last.
+
+use super::Transactor;
+use crate::StoreError;
+use crate::bundle::BundleHead;
+use crate::engine::{Staging, Work, bind_event, bind_part, to_sql};
+use crate::sql::{self, stage as statements};
+use crate::sqlite::text::bare;
+use crate::stage::{EVENTS_AT_ONCE, KEPT_FOR_MS, PARTS_AT_ONCE};
+use crate::transaction::Changes;
+use crate::{RunCopy, StoredEvent};
+use posse_protocol::{RunId, Seq};
+use sqlx::{AssertSqlSafe, Row};
+
+impl Transactor {
+    /// Performs a request to stage or to remove something.
+    pub(super) async fn stage(&mut self, staging: &Staging) -> Result<bool, StoreError> {
+        match staging {
+            Staging::Part { run, sha256, row, .. } => {
+                let stage = sqlx::query(statements::BUNDLE_STAGE).bind(run.to_string());
+                self.run(stage.bind(sha256.clone()).bind(self.expires())).await?;
+                let insert = sqlx::query(statements::PART_INSERT);
+                self.run(bind_part(insert, *run, sha256, row.clone())).await.map(|_| true)
+            }
+            Staging::Events { run, events } => self.stage_events(*run, events).await,
+            Staging::GiveUpBundle { run, sha256 } => {
+                let give_up = sqlx::query(statements::BUNDLE_GIVE_UP).bind(run.to_string());
+                self.run(give_up.bind(sha256.clone())).await.map(|_| true)
+            }
+            Staging::GiveUpLog { run } => {
+                let give_up = sqlx::query("UPDATE hidden_logs SET expires = 0 WHERE run = ?");
+                self.run(give_up.bind(run.to_string())).await.map(|_| true)
+            }
+            Staging::Sweep => {
+                let swept = self.sweep_log().await?;
+                Ok(self.sweep_bundle().await? || swept)
+            }
+        }
+    }
+
+    /// When a piece expires that is staged now.
+    fn expires(&self) -> i64 {
+        to_sql(self.now_ms()).saturating_add(KEPT_FOR_MS)
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.presence.clock().wall_ms()
+    }
+
+    /// Stores the next events of a log that this worker brings. The first event begins it. Returns
+    /// false if the log does not end before them: somebody else brings it, or it was given up.
+    async fn stage_events(
+        &mut self,
+        run: RunId,
+        events: &[StoredEvent],
+    ) -> Result<bool, StoreError> {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(true) };
+        let known = sqlx::query("SELECT id FROM runs WHERE id = ?").bind(run.to_string());
+        let known = known.fetch_optional(&mut self.connection).await;
+        if known.map_err(|error| self.engine(error))?.is_some() {
+            return Ok(false);
+        }
+        let (name, owner) = (run.to_string(), self.presence.worker.to_string());
+        let expires = self.expires();
+        if first.seq == Seq(1) {
+            let begin = sqlx::query(
+                "INSERT INTO hidden_logs (run, owner, expires, seq, hash) VALUES (?, ?, ?, 0, '') \
+                 ON CONFLICT (run) DO NOTHING",
+            );
+            self.run(begin.bind(name.clone()).bind(owner.clone()).bind(expires)).await?;
+        }
+        let go_on = sqlx::query(
+            "UPDATE hidden_logs SET seq = ?, hash = ?, expires = ? \
+             WHERE run = ? AND owner = ? AND seq = ? AND expires > 0",
+        );
+        let go_on = go_on.bind(to_sql(last.seq.0)).bind(last.hash.clone()).bind(expires);
+        let go_on = go_on.bind(name).bind(owner).bind(to_sql(first.seq.0 - 1));
+        if self.run(go_on).await? == 0 {
+            return Ok(false);
+        }
+        for event in events {
+            let insert = sqlx::query(AssertSqlSafe(bare(&sql::insert_events(1))));
+            self.run(bind_event(insert, event.clone())).await?;
+        }
+        Ok(true)
+    }
+
+    /// Removes the last events of a hidden log. Returns false if there is none to remove.
+    async fn sweep_log(&mut self) -> Result<bool, StoreError> {
+        let next = sqlx::query(statements::LOG_EXPIRED).bind(to_sql(self.now_ms()));
+        let next = next.fetch_optional(&mut self.connection).await;
+        let Some(next) = next.map_err(|error| self.engine(error))? else { return Ok(false) };
+        let read = || Ok((next.try_get::<String, _>(0)?, next.try_get::<i64, _>(1)?));
+        let (run, last) = read().map_err(|error| self.engine(error))?;
+        let left = last.saturating_sub(to_sql(EVENTS_AT_ONCE));
+        let remove = sqlx::query(statements::EVENTS_REMOVE).bind(run.clone()).bind(left);
+        self.run(remove.bind(run.clone())).await?;
+        self.run(sqlx::query(statements::LOG_SHORTEN).bind(left).bind(run)).await?;
+        self.run(sqlx::query(statements::LOGS_REMOVE)).await?;
+        Ok(true)
+    }
+
+    /// Removes some parts of an expired bundle. Returns false if there is none to remove.
+    async fn sweep_bundle(&mut self) -> Result<bool, StoreError> {
+        let now = to_sql(self.now_ms());
+        let next = sqlx::query(statements::BUNDLE_EXPIRED).bind(now);
+        let next = next.fetch_optional(&mut self.connection).await;
+        let Some(next) = next.map_err(|error| self.engine(error))? else { return Ok(false) };
+        let read = || Ok((next.try_get::<String, _>(0)?, next.try_get::<String, _>(1)?));
+        let (run, data) = read().map_err(|error| self.engine(error))?;
+        let remove = sqlx::query(statements::PARTS_REMOVE).bind(run.clone()).bind(data.clone());
+        self.run(remove.bind(run).bind(data).bind(PARTS_AT_ONCE)).await?;
+        self.run(sqlx::query(statements::BUNDLES_REMOVE).bind(now)).await.map(|_| true)
+    }
+
+    /// Tells `changes` what of these requests is staged.
+    pub(super) async fn load_staged(
+        &mut self,
+        work: &Work,
+        changes: &mut Changes,
+    ) -> Result<(), StoreError> {
+        let drafts = work.appends.iter().flat_map(|(batch, _)| batch);
+        let bundles = drafts.filter_map(|it| Some((it.append.run, it.bundle.as_ref()?)));
+        let copies = || work.trees.iter().flat_map(|(tree, _)| tree);
+        let copied = copies().filter_map(|it| Some((it.row().id, it.bundle()?)));
+        for (run, head) in bundles.chain(copied) {
+            if self.has_data(run, head).await? {
+                changes.know_data(run, head.sha256.clone());
+            }
+        }
+        for run in copies().map(|copy: &RunCopy| copy.row().id) {
+            let log = sqlx::query(
+                "SELECT seq, hash FROM hidden_logs WHERE run = ? AND owner = ? AND expires > 0",
+            );
+            let log = log.bind(run.to_string()).bind(self.presence.worker.to_string());
+            let log = log.fetch_optional(&mut self.connection).await;
+            if let Some(log) = log.map_err(|error| self.engine(error))? {
+                let read = || Ok((log.try_get::<i64, _>(0)?, log.try_get::<String, _>(1)?));
+                let (seq, hash) = read().map_err(|error| self.engine(error))?;
+                changes.know_log(run, Seq(u64::try_from(seq).unwrap_or(0)), hash);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether all data of a bundle is stored.
+    async fn has_data(&mut self, run: RunId, head: &BundleHead) -> Result<bool, StoreError> {
+        let count = sqlx::query_scalar::<_, i64>(statements::COUNT_PARTS).bind(run.to_string());
+        let count = count.bind(head.sha256.clone()).fetch_one(&mut self.connection).await;
+        Ok(count.map_err(|error| self.engine(error))? == to_sql(head.parts()))
+    }
+}
