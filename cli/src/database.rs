@@ -1,6 +1,6 @@
 //! The database that holds the runs: a file, or a database on a PostgreSQL server.
 
-use crate::environment::Environment;
+use crate::environment::{Environment, is_address};
 use crate::exit::Failure;
 use crate::print;
 use posse::Error;
@@ -143,21 +143,6 @@ impl fmt::Display for Database {
     }
 }
 
-/// What must never be shown of the address of a server: its password, or all of an address that Posse
-/// does not understand.
-pub fn secret_of(address: &str) -> Option<String> {
-    let secret = match is_address(address) {
-        true => PostgresOptions::new(address).written_password().map(str::to_owned),
-        false => Some(address.to_owned()),
-    };
-    secret.filter(|secret| !secret.is_empty())
-}
-
-/// True for the address of a server.
-fn is_address(text: &str) -> bool {
-    ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
-}
-
 /// True for a text that is probably meant as the address of a server: `mysql://h`, `postgres:/h`, `postgres//h`,
 /// `host=h password=p`, `user:password@h`.
 fn is_like_address(text: &str) -> bool {
@@ -217,15 +202,6 @@ pub fn short_name(database: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_secret_of_an_address_is_its_password() {
-        assert_eq!(secret_of("postgres://u:PW@h/db").as_deref(), Some("PW"));
-        assert_eq!(secret_of("postgresql://u@h/db?password=PW").as_deref(), Some("PW"));
-        assert_eq!(secret_of("postgres://u@h/db"), None);
-        assert_eq!(secret_of("postgres://u:@h/db"), None);
-        assert_eq!(secret_of("mysql://u:PW@h/db").as_deref(), Some("mysql://u:PW@h/db"));
-    }
 
     #[test]
     fn what_looks_like_an_address_is_no_file() {

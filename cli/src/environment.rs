@@ -4,7 +4,9 @@
 
 mod secrets;
 
-use crate::{database, print};
+pub use secrets::is_address;
+
+use crate::print;
 use parking_lot::Mutex;
 use posse::config::Config;
 use posse::launch::{self, Environment as ProcessEnvironment};
@@ -105,7 +107,7 @@ impl Environment {
     /// The secrets that were used so far, which must never be shown.
     pub fn secrets(&self) -> Vec<String> {
         let variables = self.secrets.iter().filter_map(|(name, value)| match name.as_str() {
-            secrets::DATABASE => database::secret_of(value),
+            secrets::DATABASE => secrets::secret_of(value),
             _ => Some(value.clone()),
         });
         variables.chain(self.found.lock().iter().cloned()).collect()

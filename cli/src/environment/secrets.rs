@@ -2,6 +2,7 @@
 //! could see them.
 
 use linux_keyutils::{KeyRing, KeyRingIdentifier};
+use posse::store::PostgresOptions;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -80,6 +81,24 @@ pub fn is_secret(name: &str) -> bool {
     MARKS.iter().any(|mark| name.contains(mark)) && !names_path
 }
 
+/// What must never be shown of the address of a server: its password, or all of an address that Posse
+/// does not understand.
+pub fn secret_of(address: &str) -> Option<String> {
+    let options = PostgresOptions::new(address);
+    let secret = match options.written_password() {
+        _ if !is_address(address) => Some(address),
+        // What cannot be read may contain a password.
+        None => options.place().is_err().then_some(address),
+        password => password,
+    };
+    secret.filter(|secret| !secret.is_empty()).map(str::to_owned)
+}
+
+/// True for the address of a server.
+pub fn is_address(text: &str) -> bool {
+    ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
+}
+
 /// Overwrites the values in the memory where the kernel put them at the start of this program.
 /// Later reads of such a variable in this process get an empty value.
 fn blot(found: &BTreeMap<String, String>) -> std::io::Result<()> {
@@ -115,5 +134,20 @@ fn range() -> std::io::Result<Option<(u64, u64)>> {
             Ok(Some((*start, *end)))
         }
         _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_secret_of_an_address_is_its_password() {
+        assert_eq!(secret_of("postgres://u:PW@h/db").as_deref(), Some("PW"));
+        assert_eq!(secret_of("postgresql://u@h/db?password=PW").as_deref(), Some("PW"));
+        assert_eq!(secret_of("postgres://u@h/db"), None);
+        assert_eq!(secret_of("postgres://u:@h/db"), None);
+        assert_eq!(secret_of("postgres://u:P/W@h/db").as_deref(), Some("postgres://u:P/W@h/db"));
+        assert_eq!(secret_of("mysql://u:PW@h/db").as_deref(), Some("mysql://u:PW@h/db"));
     }
 }
