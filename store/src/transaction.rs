@@ -278,9 +278,9 @@ impl Changes {
             brought.push(Brought::Stored);
         }
         for (copy, _) in tree.iter().zip(&brought).filter(|(_, it)| **it == Brought::Stored) {
-            let (row, calls, deliveries) = copy.parts();
-            self.calls.extend_from_slice(calls);
-            self.deliveries.extend_from_slice(deliveries);
+            let row = copy.row();
+            self.calls.extend_from_slice(&copy.calls);
+            self.deliveries.extend_from_slice(&copy.deliveries);
             self.bundles.extend(copy.bundle().map(|bundle| (row.id, bundle.clone())));
             self.shown.insert(row.id);
             self.freed |= row.work.runnable;
