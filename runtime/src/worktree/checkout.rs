@@ -201,7 +201,7 @@ impl Repositories {
         let (around, launcher) = (self.around()?, self.launcher()?);
         let worktree = &local.worktree;
         let folder = Path::new(&worktree.folder);
-        self.worktrees.sweep_away(folder).await.map_err(told)?;
+        self.sweep_away(local.run, folder).await.map_err(told)?;
         forget(worktree).map_err(told)?;
         unlock(worktree);
         let git = Git::writing(launcher, worktree, around);
@@ -271,9 +271,9 @@ impl Repositories {
 
     /// Removes the folder of a checkout. What its copy knows of it goes with the next checkout there.
     pub(crate) async fn sweep_away(&self, run: RunId, folder: &Path) -> std::io::Result<()> {
-        self.worktrees.sweep_away(folder).await?;
+        // First: without it, nobody takes what is left of the folder for a checkout.
         let _ = std::fs::remove_file(self.mark_of(run));
-        Ok(())
+        self.worktrees.sweep_away(folder).await
     }
 
     /// Brings the branch of a bundle into the repository of the user around `folder`, under the name
