@@ -123,6 +123,7 @@ impl From<posse::Error> for Failure {
             | Error::InvalidInput(_)
             | Error::Model(_)
             | Error::Workspace { .. }
+            | Error::Repository(posse::RepositoryError::Missing(_))
             | Error::Ambiguous(_) => Failure::usage(message),
             Error::Store(posse::store::StoreError::NotFound(_)) => {
                 Failure::usage(message).hint("`posse runs list` shows the runs there are")

@@ -98,7 +98,7 @@ pub use builder::Builder;
 pub use built_in::built_in_models;
 pub use config::Lifecycle;
 pub use control::{Asked, ControlledRun, Extent, Receipt};
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, RepositoryError};
 pub use feed::Update;
 pub use handle::{Events, RunHandle};
 pub use home::Home;

@@ -100,8 +100,10 @@ pub(crate) fn is_commit(text: &str) -> bool {
 /// True for an address as [`Address::read`] returns it. One from a copied database could be something else, such as an
 /// option of git.
 pub(crate) fn is_address(url: &str) -> bool {
-    let is_known = ["https://", "ssh://", "file://"].iter().any(|scheme| url.starts_with(scheme));
-    is_known || (!url.starts_with('-') && !url.contains("::") && of_ssh(url).is_some())
+    match url.split_once("://") {
+        Some((scheme, _)) => matches!(scheme, "https" | "ssh" | "file"),
+        None => !url.starts_with('-') && !url.contains("::") && of_ssh(url).is_some(),
+    }
 }
 
 /// Reads `user@host:path`.

@@ -5,7 +5,7 @@ use super::git::Git;
 use super::owner::Owner;
 use super::repository::Repositories;
 use super::{BRANCHES, commit_all, described, forget, left, stuck};
-use crate::error::{RepositoryError, quoted};
+use crate::error::{Error, RepositoryError, quoted};
 use parking_lot::Mutex;
 use posse_protocol::{Changes, Extra, Kept, RepositorySite, RunId, Seq, Worktree};
 use posse_store::{Bundle, BundleAbout};
@@ -288,24 +288,22 @@ impl Repositories {
         bundle: &Bundle,
         folder: &str,
         branch: &str,
-    ) -> Result<Brought, RepositoryError> {
-        let planned = self.worktrees.plan(run, folder).await.map_err(told)?.0;
+    ) -> Result<Brought, Error> {
+        let planned = self.worktrees.plan(run, folder).await?.0;
         let git = Git::writing(self.launcher()?, &planned, self.around()?);
         let name = format!("refs/heads/{branch}");
         let is_name = git.run(&["check-ref-format", &name]).await.is_ok();
         if !is_name || branch.starts_with('-') {
-            return Err(RepositoryError::Local(format!(
-                "`{branch}` cannot be the name of a branch"
-            )));
+            return Err(Error::InvalidInput(format!("`{branch}` cannot be the name of a branch")));
         }
         let tip = &bundle.about.tip;
         let known = git.line(&["rev-parse", "--verify", "--quiet", &name]).await;
         match known {
             Ok(known) if known == *tip => return Ok(Brought::Present),
             Ok(known) => {
-                return Err(RepositoryError::Local(format!(
-                    "the branch `{branch}` exists and is at another commit, {}; name another \
-                     branch with --branch",
+                return Err(Error::InvalidInput(format!(
+                    "the branch `{branch}` exists and is at another commit, {}; give the new branch \
+                     another name",
                     &known[..known.len().min(12)]
                 )));
             }
@@ -313,7 +311,7 @@ impl Repositories {
         }
         let base = format!("{}^{{commit}}", bundle.about.base);
         if git.run(&["cat-file", "-e", &base]).await.is_err() {
-            return Err(RepositoryError::Local(format!(
+            return Err(Error::InvalidInput(format!(
                 "the repository of {folder} lacks the commit {} on which the run began; fetch it \
                  first, with `git fetch`",
                 bundle.about.base
