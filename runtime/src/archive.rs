@@ -133,10 +133,13 @@ impl Sweeper {
             match checkout_left(&*self.store, &self.repositories, &self.host, run).await {
                 // The log may have been removed. Its age says that nobody misses the files.
                 Ok(left) if left.as_ref().is_none_or(|left| left.is_over) => {
-                    // If this fails, a later sweep tries again.
-                    let _ = self.repositories.sweep_away(run, &folder).await;
+                    // If it stays, a later sweep tries again.
+                    self.repositories.sweep_away(run, &folder).await;
                 }
-                _ => drop(self.kept.insert(run)),
+                Ok(_) | Err(StoreError::Damaged { .. } | StoreError::Newer(_)) => {
+                    self.kept.insert(run);
+                }
+                Err(error) => return Err(error),
             }
         }
         self.repositories.tidy().await;

@@ -247,20 +247,15 @@ impl Runtime {
         }
     }
 
-    /// Ends those of `runs` that were asked to stop, wait in the queue, and that no living worker takes.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn end_stranded(&self, runs: &[RunId]) -> Result<(), Error> {
+    /// Ends those of `runs` that were asked to stop, wait in the queue, and that no living worker takes. Passes over
+    /// runs that cannot be read.
+    pub async fn end_stranded(&self, runs: &[RunId]) {
         for run in runs {
-            if let Some(row) = self.row(*run).await?
-                && row.state.stopping
-                && self.why_nobody_takes(&row).await?.is_some()
-            {
+            let Ok(Some(row)) = self.row(*run).await else { continue };
+            if row.state.stopping && matches!(self.why_nobody_takes(&row).await, Ok(Some(_))) {
                 self.inner.supervisor.adopt_to_end(row.id);
             }
         }
-        Ok(())
     }
 
     /// Asks `run` to stop. Returns false if it has already ended.

@@ -22,6 +22,7 @@ use crate::stall::{self, Pulse, Stall};
 use crate::supervisor::{Again, Assignment, Execute, Left};
 use crate::tool_facts::{DELEGATING, looks_here, tools_of};
 use crate::toolset::RunFolders;
+use crate::worktree::{STILL_IN, stuck};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
@@ -242,7 +243,12 @@ impl Executor {
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
         };
-        if self.runtime.lacking_tool(&started.grant).is_some() && !is_stopped(journal).await {
+        let is_elsewhere = self.runtime.is_elsewhere(&started.grant);
+        if is_elsewhere && is_stopped(journal).await {
+            return Next::Leave(self.end_elsewhere(run, journal, &started).await);
+        }
+        let lacks = is_elsewhere || self.runtime.lacking_tool(&started.grant).is_some();
+        if lacks && !is_stopped(journal).await {
             return match journal.hand_over(Vec::new(), None, Ownership::Queued).await {
                 Err(error @ StoreError::Unusable { .. }) => Next::Later(Some(error.to_string())),
                 _ => Next::Leave(Left::ToOthers(Again::Never)),
@@ -442,6 +448,16 @@ impl Executor {
         };
         // A run that is not reached now is cancelled by its caller, or when it is next claimed.
         let _ = self.runtime.cancel_below(run, &by, SubagentScope::All).await;
+    }
+
+    /// Ends a run of another machine, which was asked to stop.
+    async fn end_elsewhere(&self, run: RunId, journal: &RunJournal, started: &RunStarted) -> Left {
+        let host = started.grant.site.host();
+        if let Some(worktree) = &started.grant.worktree {
+            let problem = format!("it was ended elsewhere{STILL_IN}{host}:{}", worktree.folder);
+            journal.works_nowhere(Some(stuck(worktree, problem)));
+        }
+        self.fail(run, journal, "its machine is gone").await
     }
 
     /// Ends a run that cannot be executed here, and keeps its partial result.

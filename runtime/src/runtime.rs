@@ -276,6 +276,12 @@ impl Runtime {
         tools_of_hosts(grant).into_iter().find(is_lacking).filter(|_| !about.host.is_empty())
     }
 
+    /// True for a run that is bound to another machine.
+    pub(crate) fn is_elsewhere(&self, grant: &Grant) -> bool {
+        let (own, host) = (&self.config().scheduling.worker.host, grant.site.host());
+        !own.is_empty() && !host.is_empty() && host != own
+    }
+
     /// Returns all agents.
     pub fn agents(&self) -> Arc<AgentCatalog> {
         self.inner.config.definitions.agents.current()

@@ -114,8 +114,8 @@ struct Shared {
     recovery: Scope,
     /// What this process says about itself, and which runs it takes.
     about: WorkerAbout,
-    /// This process also takes runs of other machines, which it only ends.
-    stands_in: AtomicBool,
+    /// This process also claims runs of other machines, if they were asked to stop: it ends them.
+    ends_others: AtomicBool,
     repositories: Repositories,
     /// Runs that this process executes whatever the scope, with the number of requests to do so.
     adopted: Mutex<BTreeMap<RunId, u64>>,
@@ -179,7 +179,7 @@ impl Supervisor {
                 tools: config.tools_of_host(),
                 ..config.scheduling.worker.clone()
             },
-            stands_in: AtomicBool::new(false),
+            ends_others: AtomicBool::new(false),
             repositories,
             adopted: Mutex::default(),
             unexplored: Mutex::default(),
@@ -260,18 +260,7 @@ impl Supervisor {
     /// Lends the slot of `row` to other runs, until the caller drops the returned value. This
     /// process executes `row`, which waits for those runs.
     pub(crate) fn lend_slot(&self, row: &RunRow) -> Lent {
-        let run = Queued {
-            id: row.id,
-            root: row.family.root,
-            parent: row.family.parent,
-            abreast: row.work.abreast,
-            agent: row.about.agent.clone(),
-            model: row.about.model.clone(),
-            workspace: row.about.workspace.clone(),
-            priority: row.work.priority,
-            ready_at: row.work.ready_at,
-            deaths: row.deaths_in_a_row(),
-        };
+        let run = Queued::from(row);
         Lent::new(run, self.shared.clone())
     }
 
@@ -288,7 +277,7 @@ impl Supervisor {
     /// Adopts a run that was asked to stop and that no worker takes. This process ends it, on whatever machine it
     /// worked.
     pub(crate) fn adopt_to_end(&self, run: RunId) {
-        self.shared.stands_in.store(true, Ordering::Relaxed);
+        self.shared.ends_others.store(true, Ordering::Relaxed);
         self.shared.introduce();
         self.adopt(run);
     }
@@ -535,10 +524,10 @@ impl Shared {
             };
             match left {
                 Left::Ended => {
-                    shared.line().had(run);
+                    shared.line().executed(run);
                     shared.forget(run, asked).await;
                 }
-                Left::AtRest => shared.line().had(run),
+                Left::AtRest => shared.line().executed(run),
                 Left::ToOthers(again) => shared.leave_to_others(run, again).await,
             }
             drop(executor);
@@ -584,7 +573,7 @@ impl Shared {
         let busy = self.active.count() as u64;
         let unreachable = self.repositories.unreachable();
         let mut about = WorkerAbout { busy, unreachable, ..self.about.clone() };
-        if self.stands_in.load(Ordering::Relaxed) {
+        if self.ends_others.load(Ordering::Relaxed) {
             (about.host, about.agents) = Default::default();
         }
         self.store.introduce(about);
@@ -651,5 +640,6 @@ fn entrant(id: RunId, events: &[Event]) -> Option<Queued> {
         priority: started.priority,
         ready_at: u64::MAX,
         deaths: 0,
+        stopping: false,
     })
 }

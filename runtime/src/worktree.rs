@@ -29,6 +29,9 @@ use std::time::Duration;
 /// The prefix of the branches of runs.
 const BRANCHES: &str = "posse/";
 
+/// Says in the problem of changes where they are.
+pub(crate) const STILL_IN: &str = "; it still is in ";
+
 /// The extension of the folder of a worktree that is being removed.
 const REMOVED: &str = "removed";
 
@@ -176,7 +179,7 @@ impl Worktrees {
     /// Like `take`, but reports a failure as a problem in the result.
     pub(crate) async fn changes(&self, worktree: &Worktree) -> Option<Changes> {
         self.take(worktree).await.unwrap_or_else(|error| {
-            Some(stuck(worktree, format!("{error}; it still is in {}", worktree.folder)))
+            Some(stuck(worktree, format!("{error}{STILL_IN}{}", worktree.folder)))
         })
     }
 

@@ -27,6 +27,8 @@ pub struct Queued {
     pub ready_at: u64,
     /// How many processes in a row died while they executed it.
     pub deaths: u32,
+    /// Someone asked it to stop.
+    pub stopping: bool,
 }
 
 /// Which runs of the queue to return.
@@ -64,6 +66,7 @@ impl From<&RunRow> for Queued {
             ready_at: row.work.ready_at,
             abreast: row.work.abreast,
             deaths: row.deaths_in_a_row(),
+            stopping: row.state.stopping,
         }
     }
 }

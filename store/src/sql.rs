@@ -87,7 +87,7 @@ const RUN_WIDTH: usize = 59;
 
 /// The columns of a run that waits for a slot.
 const QUEUED_COLUMNS: &str = "id, root, parent, agent, model, workspace, priority, ready_at, abreast, deaths, \
-     tool_calls, calls_at_death";
+     tool_calls, calls_at_death, stopping";
 
 /// The run has something to do, and no owner.
 const READY: &str = "runnable = 1 AND owner IS NULL AND paused = 0";

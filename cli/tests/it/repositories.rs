@@ -296,6 +296,15 @@ async fn a_worker_that_cannot_fetch_leaves_the_run_to_others_and_says_why() {
         told.out.contains("can fetch its repository") && told.out.contains("far: ")
     };
     eventually("the reason", says_why).await;
+    // A worker that has tried and left a run still ends it.
+    let other = posse(&near, &begin).await.expect(0).json();
+    let other = other["run"].as_str().unwrap().to_owned();
+    let has_tried = async || {
+        let told = posse(&near, &["runs", "show", &other]).await.expect(0);
+        told.out.contains("can fetch its repository")
+    };
+    eventually("the other is tried", has_tried).await;
+    posse(&near, &["runs", "cancel", &other]).await.expect(0);
     std::fs::rename(&hidden, &origin).unwrap();
     let here = started(with(&near, &database, &["worker", "--label", "x"]));
     posse(&near, &["runs", "watch", &run]).await.expect(0);

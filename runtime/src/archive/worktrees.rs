@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::runtime::Runtime;
-use crate::worktree::{Repositories, is_taken};
+use crate::worktree::{Repositories, STILL_IN, is_taken};
 use posse_protocol::{Changes, Event, RepositorySite, RunId, RunStarted, Seq, Worktree};
 use posse_store::{Filter, Store, StoreError};
 use std::path::PathBuf;
@@ -70,8 +70,7 @@ impl Runtime {
                 // What a log that cannot be read says about its checkout is unknown.
                 Err(StoreError::Damaged { .. } | StoreError::Newer(_)) => {
                     if sweep == Sweep::Discard {
-                        let removed = repositories.sweep_away(run, &remnant.folder).await;
-                        remnant.removed = removed.is_ok();
+                        remnant.removed = repositories.sweep_away(run, &remnant.folder).await;
                     }
                     remnants.push(remnant);
                     continue;
@@ -82,8 +81,7 @@ impl Runtime {
                 let may = sweep == Sweep::Discard || left.is_over;
                 remnant.changes = left.changes;
                 let local = repositories.local(run, &left.site);
-                let gone = async || repositories.remove(&local, std::iter::empty()).await.is_ok();
-                remnant.removed = may && gone().await;
+                remnant.removed = may && repositories.remove(&local).await.is_ok();
             } else {
                 match self.worktree_of(run).await? {
                     Some(worktree) => {
@@ -92,7 +90,7 @@ impl Runtime {
                         remnant.removed = may && worktrees.remove(&worktree).await.is_ok();
                     }
                     // The repository of this worktree is unknown.
-                    None => remnant.removed = worktrees.sweep_away(&remnant.folder).await.is_ok(),
+                    None => remnant.removed = repositories.sweep_away(run, &remnant.folder).await,
                 }
             }
             remnants.push(remnant);
@@ -137,7 +135,9 @@ pub(super) async fn checkout_left(
     let here = if host.is_empty() { folder } else { format!("{host}:{folder}") };
     let is_elsewhere = |changes: &Changes| {
         let kept = changes.kept.as_ref().is_none_or(|kept| kept.folder != here);
-        kept && !changes.problem.ends_with(&here)
+        let place = changes.problem.rsplit_once(STILL_IN).map(|(_, place)| place);
+        let is_stored = changes.problem.is_empty() || !changes.bundle.is_empty();
+        kept && (is_stored || place.is_some_and(|place| place != here))
     };
     let is_over = is_taken(changes.as_ref()) || changes.as_ref().is_some_and(is_elsewhere);
     Ok(Some(CheckoutLeft { site: site.clone(), changes, is_over }))

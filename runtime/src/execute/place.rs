@@ -81,7 +81,14 @@ impl Executor {
         if let Made::New { lacks } = made
             && has_worked
         {
-            news.push(moved(checkout, &lacks));
+            let end = records.iter().rev().find_map(|it| match &it.event {
+                Event::RunFinished(finished) => Some(finished.changes.as_ref()),
+                _ => None,
+            });
+            // What the end of a run that goes on could not store.
+            let problem = end.flatten().map(|changes| changes.problem.as_str());
+            let lacks = if lacks.is_empty() { problem.unwrap_or_default() } else { &lacks };
+            news.push(moved(checkout, lacks));
         }
         if started.grant.delegation.is_some() {
             let taken = self.take_over(run, checkout, pulse).await.map_err(unusable)?;
@@ -252,7 +259,8 @@ async fn take(
         why => format!(" Later changes of it are LOST, since they could not be stored ({why})."),
     };
     let told = match checkout.merge(child.id, site, bundle).await {
-        Ok(Merge::Taken(0)) if lacks.is_empty() => return None,
+        // A process that died may have taken them over, and not told of it.
+        Ok(Merge::Taken(0)) => format!("{who} are in your working folder already."),
         Ok(Merge::Taken(1)) => format!("{who} are in your working folder now: 1 file."),
         Ok(Merge::Taken(files)) => {
             format!("{who} are in your working folder now: {files} files.")

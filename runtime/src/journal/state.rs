@@ -1,7 +1,7 @@
 //! The state of a checkout, which is stored with the steps of its run.
 
 use super::RunJournal;
-use crate::worktree::{self, Checkout, Repositories, Share};
+use crate::worktree::{self, Checkout, Repositories, STILL_IN, Share};
 use posse_protocol::{Event, Sender, Seq};
 use posse_store::{Ownership, StoreError};
 use std::collections::HashSet;
@@ -56,19 +56,19 @@ impl RunJournal {
         if matches!(stored, Err(StoreError::Full)) && is_end && state.bundle.is_some() {
             // The end itself has reserved space.
             (state.bundle, is_taken) = (None, false);
+            let problem = "the store has no space for it".to_owned();
             if let Some(Event::RunFinished(finished)) = events.last_mut() {
-                let place = checkout.place();
-                let problem = format!("the store has no space for it; it still is in {place}");
+                let problem = format!("{problem}{STILL_IN}{}", checkout.place());
                 finished.changes =
                     Some(Box::new(worktree::stuck(&checkout.local().worktree, problem)));
             }
+            state.problem = Some(problem);
             stored = self.pass(events, last, then, None).await;
         }
         let first = stored?;
         if is_end && is_taken {
             // If this fails, `posse runs clean` finds the checkout.
-            let merged = checkout.merged().await;
-            let _ = repositories.remove(checkout.local(), merged.into_iter()).await;
+            let _ = repositories.remove_own(&checkout).await;
             return Ok(first);
         }
         if let Some(bundle) = state.bundle.clone() {

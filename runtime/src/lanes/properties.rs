@@ -29,6 +29,7 @@ fn run(root: u64, number: u64, agent: usize, model: usize, priority: i32) -> Que
         priority,
         ready_at: number,
         deaths: 0,
+        stopping: false,
     }
 }
 

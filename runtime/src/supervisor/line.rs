@@ -39,14 +39,17 @@ pub(super) struct Line {
 struct Passing {
     /// How often it has tried.
     tries: u32,
-    /// When it tries again, if it does.
-    until: Option<Instant>,
+    /// When it tries again.
+    until: Instant,
 }
 
 /// How long this process waits after it could not execute a run, and then three times as long each time.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// The longest wait. What a run lacks here may come back at any time.
+/// How long it waits if it will hardly ever have what a run needs.
+const NEVER: Duration = Duration::from_secs(24 * 3_600);
+
+/// The longest wait otherwise. What a run lacks here may come back at any time.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 /// The query that is due.
@@ -99,26 +102,28 @@ impl Line {
     }
 
     pub(super) fn offer(&mut self, run: Queued) {
-        let is_left = |passing: &Passing| passing.until.is_none_or(|until| Instant::now() < until);
-        if !self.of_others.get(&run.id).is_some_and(is_left) {
+        let is_left = |passing: &Passing| Instant::now() < passing.until;
+        // Ending a run that was asked to stop needs nothing that may be missing here.
+        if run.stopping || !self.of_others.get(&run.id).is_some_and(is_left) {
             self.lanes.offer(run);
         }
     }
 
     /// Notes that this process cannot execute `run`.
     pub(super) fn leave_to_others(&mut self, run: RunId, again: Again) {
+        let now = Instant::now();
         // Others may have executed the runs that this process has not tried for a while.
-        self.of_others.retain(|_, passing| {
-            passing.until.is_none_or(|until| Instant::now() < until + 2 * LONGEST_WAIT)
-        });
+        self.of_others.retain(|_, passing| now < passing.until + 2 * LONGEST_WAIT);
         let tries = self.of_others.get(&run).map_or(0, |passing| passing.tries);
-        let wait = WAIT.saturating_mul(3_u32.saturating_pow(tries)).min(LONGEST_WAIT);
-        let until = (again == Again::Later).then(|| Instant::now() + wait);
-        self.of_others.insert(run, Passing { tries: tries + 1, until });
+        let wait = match again {
+            Again::Later => WAIT.saturating_mul(3_u32.saturating_pow(tries)).min(LONGEST_WAIT),
+            Again::Never => NEVER,
+        };
+        self.of_others.insert(run, Passing { tries: tries + 1, until: now + wait });
     }
 
     /// Notes that this process has executed `run`.
-    pub(super) fn had(&mut self, run: RunId) {
+    pub(super) fn executed(&mut self, run: RunId) {
         self.of_others.remove(&run);
     }
 

@@ -4,7 +4,7 @@
 use super::git::Git;
 use super::owner::Owner;
 use super::repository::Repositories;
-use super::{BRANCHES, commit_all, described, forget, left, stuck};
+use super::{BRANCHES, STILL_IN, commit_all, described, forget, left, stuck};
 use crate::error::{Error, RepositoryError, quoted};
 use parking_lot::Mutex;
 use posse_protocol::{Changes, Extra, Kept, RepositorySite, RunId, Seq, Worktree};
@@ -24,6 +24,10 @@ const SMALL: usize = 4 << 20;
 
 /// How often a larger state is stored with a step.
 const SELDOM: Duration = Duration::from_secs(60);
+
+/// How often a process asks for a checkout that another one still has, and how long it waits in between.
+const ASKED: u32 = 20;
+const BREAK: Duration = Duration::from_millis(50);
 
 /// How many files that do not fit are named.
 const NAMED: usize = 5;
@@ -45,14 +49,15 @@ impl LocalCheckout {
         if about.tip == self.worktree.base && about.lacks.is_empty() {
             return None;
         }
-        let why = match about.lacks.as_str() {
-            "" => String::new(),
-            lacks => format!(", but not the latest changes: {lacks}"),
+        let (why, bundle) = match about.lacks.as_str() {
+            "" => (String::new(), bundle.sha256()),
+            // Where they are is not known here.
+            lacks => (format!(", but not the latest changes: {lacks}"), String::new()),
         };
         let problem = format!(
             "the run ended where its checkout could not be made; its branch is stored{why}"
         );
-        let (commit, bundle) = (about.tip.clone(), bundle.sha256());
+        let commit = about.tip.clone();
         Some(Changes { commit, bundle, ..stuck(&self.worktree, problem) })
     }
 }
@@ -67,7 +72,7 @@ pub(crate) struct Checkout {
     /// What the store has. Who holds this lock may use git in the checkout.
     stored: tokio::sync::Mutex<Stored>,
     /// Until this process leaves the checkout.
-    owner: Mutex<Option<Owner>>,
+    owner: Mutex<Option<(Owner, u64)>>,
     /// The children whose changes were looked at, with the ends of their logs.
     looked: Mutex<HashMap<RunId, Seq>>,
 }
@@ -155,8 +160,8 @@ impl Repositories {
             None => local.worktree.base.clone(),
         };
         let lacks = bundle.as_ref().map(|it| it.about.lacks.clone()).unwrap_or_default();
-        let mark = self.mark_of(local.run);
-        let former = Owner::former(&mark, epoch).filter(|_| is_complete(&local.worktree));
+        let mut owner = self.own(&local).await?;
+        let former = owner.former(epoch).filter(|_| is_complete(&local.worktree));
         let made = match former {
             Some(former) => {
                 unlock(&local.worktree);
@@ -166,13 +171,14 @@ impl Repositories {
                 }
             }
             None => {
+                owner.begin().map_err(told)?;
                 let made = self.make(&local, bundle.as_ref(), &tip).await;
                 self.note(&local.url, &made);
                 made?;
                 Made::New { lacks }
             }
         };
-        let owner = Owner::enter(&mark, epoch).map_err(told)?;
+        owner.enter(epoch).map_err(told)?;
         let merged = bundle.as_ref().map(|it| it.about.merged.clone()).unwrap_or_default();
         let stored = Stored { tip, bundle: bundle.map(Arc::new), merged, large: None };
         let checkout = Checkout {
@@ -180,10 +186,25 @@ impl Repositories {
             local,
             host,
             stored: tokio::sync::Mutex::new(stored),
-            owner: Mutex::new(Some(owner)),
+            owner: Mutex::new(Some((owner, epoch))),
             looked: Mutex::default(),
         };
         Ok((Arc::new(checkout), made))
+    }
+
+    /// Returns the right to use the checkout of a run. An owner that has just left may still have it.
+    async fn own(&self, local: &LocalCheckout) -> Result<Owner, RepositoryError> {
+        self.around()?;
+        for _ in 0..ASKED {
+            if let Some(owner) = Owner::claim(&self.mark_of(local.run)).map_err(told)? {
+                return Ok(owner);
+            }
+            tokio::time::sleep(BREAK).await;
+        }
+        Err(RepositoryError::Local(format!(
+            "another process on this machine still has the checkout {}",
+            local.worktree.folder
+        )))
     }
 
     /// Returns the file that says which owner of a run has its checkout.
@@ -201,7 +222,7 @@ impl Repositories {
         let (around, launcher) = (self.around()?, self.launcher()?);
         let worktree = &local.worktree;
         let folder = Path::new(&worktree.folder);
-        self.sweep_away(local.run, folder).await.map_err(told)?;
+        self.worktrees.sweep_away(folder).await.map_err(told)?;
         forget(worktree).map_err(told)?;
         unlock(worktree);
         let git = Git::writing(launcher, worktree, around);
@@ -249,31 +270,53 @@ impl Repositories {
         tokio::task::spawn_blocking(making).await.map_err(told)?.map_err(told)
     }
 
-    /// Removes a checkout and its branch, and the branches of children whose changes were `merged`.
-    pub(crate) async fn remove(
+    /// Removes a checkout that no process uses, and its branch.
+    ///
+    /// # Errors
+    /// When a process uses it, or git fails.
+    pub(crate) async fn remove(&self, local: &LocalCheckout) -> Result<(), RepositoryError> {
+        let owner = self.own(local).await?;
+        self.remove_owned(local, owner, Vec::new()).await
+    }
+
+    /// Removes the checkout of this process and its branch, and the branches of children whose changes it took over.
+    pub(crate) async fn remove_own(&self, checkout: &Checkout) -> Result<(), RepositoryError> {
+        let merged = checkout.stored.lock().await.merged.keys().copied().collect();
+        let Some((owner, _)) = checkout.owner.lock().take() else { return Ok(()) };
+        self.remove_owned(&checkout.local, owner, merged).await
+    }
+
+    async fn remove_owned(
         &self,
         local: &LocalCheckout,
-        merged: impl Iterator<Item = RunId>,
+        owner: Owner,
+        merged: Vec<RunId>,
     ) -> Result<(), RepositoryError> {
         let worktree = &local.worktree;
-        self.sweep_away(local.run, Path::new(&worktree.folder)).await.map_err(told)?;
+        self.worktrees.sweep_away(Path::new(&worktree.folder)).await.map_err(told)?;
         if !Path::new(&worktree.data).exists() {
+            owner.remove();
             return Ok(());
         }
         forget(worktree).map_err(told)?;
         let git = Git::writing(self.launcher()?, worktree, self.around()?);
-        for run in merged.chain([local.run]) {
+        for run in merged.into_iter().chain([local.run]) {
             let branch = format!("refs/heads/{}", branch_of(run));
             git.run(&["update-ref", "-d", &branch]).await.map_err(RepositoryError::Local)?;
         }
+        owner.remove();
         Ok(())
     }
 
-    /// Removes the folder of a checkout. What its copy knows of it goes with the next checkout there.
-    pub(crate) async fn sweep_away(&self, run: RunId, folder: &Path) -> std::io::Result<()> {
-        // First: without it, nobody takes what is left of the folder for a checkout.
-        let _ = std::fs::remove_file(self.mark_of(run));
-        self.worktrees.sweep_away(folder).await
+    /// Removes the folder of a checkout that no process uses. Returns false if it stays. What its copy knows of it goes
+    /// with the next checkout there.
+    pub(crate) async fn sweep_away(&self, run: RunId, folder: &Path) -> bool {
+        let Ok(Some(owner)) = Owner::claim(&self.mark_of(run)) else { return false };
+        let is_gone = self.worktrees.sweep_away(folder).await.is_ok();
+        if is_gone {
+            owner.remove();
+        }
+        is_gone
     }
 
     /// Brings the branch of a bundle into the repository of the user around `folder`, under the name
@@ -428,6 +471,7 @@ impl Checkout {
         child: RunId,
     ) -> Result<(String, Option<Arc<Bundle>>), RepositoryError> {
         let _alone = self.stored.lock().await;
+        unlock(self.worktree());
         let tip = self.snapshot(&self.inside()?).await?;
         if tip == self.local.commit {
             return Ok((tip, None));
@@ -441,6 +485,7 @@ impl Checkout {
     /// Returns the present state, if it differs from the stored one and can be stored now.
     pub(crate) async fn state(&self, share: Share) -> NewState {
         let mut stored = self.stored.lock().await;
+        unlock(self.worktree());
         let is_soon = stored.large.is_some_and(|at| at.elapsed() < SELDOM);
         let most = if share == Share::Step && is_soon { SMALL } else { Bundle::MOST };
         let now = async {
@@ -490,15 +535,15 @@ impl Checkout {
 
     /// Leaves the checkout to the next owner of the run.
     pub(crate) fn leave(&self, state: &NewState) {
-        if let Some(owner) = self.owner.lock().take() {
-            owner.leave(state.problem.is_none());
+        if let Some((owner, epoch)) = self.owner.lock().take() {
+            owner.leave(epoch, state.problem.is_none());
         }
     }
 
     /// Describes the changes of a run that ends with `state`; `None` if nothing was changed.
     pub(crate) async fn changes(&self, state: &NewState) -> Option<Changes> {
         let place = self.place();
-        let problem = |why: &str| stuck(self.worktree(), format!("{why}; it still is in {place}"));
+        let problem = |why: &str| stuck(self.worktree(), format!("{why}{STILL_IN}{place}"));
         if let Some(why) = &state.problem {
             return Some(problem(why));
         }
@@ -540,11 +585,6 @@ impl Checkout {
         self.stored.lock().await.merged.get(&child).is_some_and(|known| known == tip)
     }
 
-    /// The runs whose changes were taken over, or refused.
-    pub(crate) async fn merged(&self) -> Vec<RunId> {
-        self.stored.lock().await.merged.keys().copied().collect()
-    }
-
     /// True when [`Checkout::look_at`] was called for `child` with this end of its log.
     pub(crate) fn has_looked_at(&self, child: RunId, last: Seq) -> bool {
         self.looked.lock().get(&child) == Some(&last)
@@ -569,6 +609,7 @@ impl Checkout {
         self.repositories.fetched(&site.url, &site.commit).await?;
         let from = site.base();
         let mut stored = self.stored.lock().await;
+        unlock(self.worktree());
         let (outside, inside) = (self.outside()?, self.inside()?);
         self.repositories.unpack(&outside, self.local.run, bundle).await?;
         let tip = &bundle.about.tip;

@@ -1,21 +1,23 @@
 //! Which owner of a run has its checkout on this machine.
 //!
-//! The epochs of the owners of a run have no gaps. So the next owner on this machine knows that no other machine had
-//! the run in between, and that nothing in the checkout is older than what the store has.
+//! A file beside the checkout is locked while a process makes, uses or removes the checkout. The epochs of the owners of
+//! a run have no gaps. So the next owner on this machine knows that no other machine had the run in between, and that
+//! nothing in the checkout is older than what the store has.
 
 use rustix::fs::{FlockOperation, flock};
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// What an owner adds when it leaves the checkout and the store has all of it.
 const STORED: &str = "stored";
 
-/// The file that says so, which is locked while its owner has the checkout.
+/// The right to use the checkout of a run, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Owner {
     file: File,
-    epoch: u64,
+    mark: PathBuf,
 }
 
 /// The owner before.
@@ -25,13 +27,27 @@ pub(super) struct Former {
 }
 
 impl Owner {
-    /// Returns the former owner if it had the run right before `epoch`, or in it, and has ended. After a restart of
-    /// the machine there is none: files may have been lost that were not written to the disk.
-    pub(super) fn former(mark: &Path, epoch: u64) -> Option<Former> {
-        let file = File::open(mark).ok()?;
-        // A process that is only paused goes on later, and changes files then.
-        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-        let text = std::fs::read_to_string(mark).ok()?;
+    /// Returns the right, or `None` while another process has it. That process may only be paused, and would go on
+    /// with the same files later.
+    pub(super) fn claim(mark: &Path) -> io::Result<Option<Owner>> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(mark)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            locked => locked?,
+        }
+        // The owner before may have removed the file meanwhile.
+        let is_there =
+            mark.metadata().is_ok_and(|it| file.metadata().is_ok_and(|own| it.ino() == own.ino()));
+        Ok(is_there.then(|| Owner { file, mark: mark.to_owned() }))
+    }
+
+    /// Returns the former owner if it had the run right before `epoch`, or in it. After a restart of the machine there
+    /// is none: files may have been lost that were not written to the disk.
+    pub(super) fn former(&mut self, epoch: u64) -> Option<Former> {
+        let mut text = String::new();
+        self.file.seek(SeekFrom::Start(0)).ok()?;
+        (&self.file).take(LONGEST).read_to_string(&mut text).ok()?;
         let mut words = text.split_whitespace();
         let before: u64 = words.next()?.parse().ok()?;
         let is_next = before == epoch || before.checked_add(1) == Some(epoch);
@@ -40,34 +56,40 @@ impl Owner {
         (is_next && is_same_boot).then_some(Former { has_stored_all })
     }
 
-    /// Notes that the owner with this epoch has the checkout now.
-    pub(super) fn enter(mark: &Path, epoch: u64) -> io::Result<Owner> {
-        // A former owner may still have the old file open.
-        match std::fs::remove_file(mark) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut owner = Owner { file: File::create_new(mark)?, epoch };
-        flock(&owner.file, FlockOperation::NonBlockingLockExclusive)?;
-        owner.write("")?;
-        Ok(owner)
+    /// Notes that the checkout is not complete.
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        self.file.set_len(0)
     }
 
-    /// Leaves the checkout to the next owner.
-    pub(super) fn leave(mut self, has_stored_all: bool) {
+    /// Notes that the owner with this epoch has the complete checkout.
+    pub(super) fn enter(&mut self, epoch: u64) -> io::Result<()> {
+        self.write(epoch, "")
+    }
+
+    /// Leaves the checkout of this epoch to the next owner.
+    pub(super) fn leave(mut self, epoch: u64, has_stored_all: bool) {
         if has_stored_all {
             // If this fails, the next owner stores the state once more.
-            let _ = self.write(STORED);
+            let _ = self.write(epoch, STORED);
         }
     }
 
-    fn write(&mut self, more: &str) -> io::Result<()> {
+    /// Gives up the right after the checkout was removed.
+    pub(super) fn remove(self) {
+        // A file that stays says of a checkout that is gone who had it.
+        let _ = std::fs::remove_file(&self.mark);
+    }
+
+    fn write(&mut self, epoch: u64, more: &str) -> io::Result<()> {
         let Some(boot) = boot() else { return Ok(()) };
-        self.file.seek(SeekFrom::Start(0))?;
         self.file.set_len(0)?;
-        writeln!(self.file, "{} {} {more}", self.epoch, boot.trim())
+        self.file.seek(SeekFrom::Start(0))?;
+        writeln!(self.file, "{epoch} {} {more}", boot.trim())
     }
 }
+
+/// The most bytes of the file that are read.
+const LONGEST: u64 = 1_000;
 
 /// Identifies the time since the machine was started.
 fn boot() -> Option<String> {
@@ -80,26 +102,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_next_owner_finds_the_former_one_and_only_when_that_has_ended() {
+    fn only_the_next_owner_finds_the_former_one_and_only_when_that_has_gone() {
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("mark");
-        let stored = |epoch| Owner::former(&mark, epoch).map(|former| former.has_stored_all);
+        let claim = || Owner::claim(&mark).unwrap();
+        let stored = |epoch| claim()?.former(epoch).map(|former| former.has_stored_all);
         assert_eq!(stored(1), None);
-        let first = Owner::enter(&mark, 4).unwrap();
-        assert_eq!(stored(5), None, "it is still here");
+        let mut first = claim().unwrap();
+        first.enter(4).unwrap();
+        assert!(claim().is_none(), "it is still here");
         drop(first);
-        assert_eq!(
-            [stored(3), stored(4), stored(5), stored(6)],
-            [None, Some(false), Some(false), None]
-        );
-        Owner::enter(&mark, 5).unwrap().leave(true);
+        let known = [stored(3), stored(4), stored(5), stored(6)];
+        assert_eq!(known, [None, Some(false), Some(false), None]);
+        claim().unwrap().leave(5, true);
         assert_eq!(stored(6), Some(true));
-        // A former owner that goes on late does not speak for the new one.
-        let late = Owner::enter(&mark, 6).unwrap();
-        drop(Owner::enter(&mark, 7).unwrap());
-        late.leave(true);
-        assert_eq!(stored(8), Some(false));
+        // It dies while it makes the checkout anew.
+        claim().unwrap().begin().unwrap();
+        assert_eq!(stored(6), None);
         std::fs::write(&mark, "7 another-boot stored\n").unwrap();
         assert_eq!(stored(8), None);
+        claim().unwrap().remove();
+        assert!(!mark.exists());
     }
 }

@@ -223,6 +223,7 @@ pub(crate) fn queued_row(row: &impl Cells) -> Option<Queued> {
             number(row, 10).unwrap_or(0),
             number(row, 11).unwrap_or(0),
         ),
+        stopping: number(row, 12).is_ok_and(|it| it != 0),
     })
 }
 

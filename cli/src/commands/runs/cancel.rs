@@ -73,12 +73,14 @@ pub async fn cancel(runtime: &Runtime, run: RunId) -> Result<(Outcome, Receipt),
 
 /// Waits until all reached runs are idle, with a time limit for each.
 pub async fn wait(runtime: &Runtime, receipt: &Receipt) -> Result<(), Failure> {
-    let all: Vec<RunId> = receipt.told.iter().map(|told| told.run).collect();
+    let mut stranded: Vec<RunId> = receipt.told.iter().map(|told| told.run).collect();
     for told in &receipt.told {
         let handle = runtime.handle(told.run);
         // A worker takes a run within a moment. If none does, this process ends it.
         if tokio::time::timeout(MOMENT, handle.at_rest()).await.is_err() {
-            runtime.end_stranded(&all).await?;
+            // All of them at once, and then each that is late.
+            runtime.end_stranded(&std::mem::take(&mut stranded)).await;
+            runtime.end_stranded(&[told.run]).await;
         }
         match tokio::time::timeout(PATIENCE, handle.at_rest()).await {
             Ok(rests) => rests?,
