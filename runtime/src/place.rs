@@ -151,9 +151,16 @@ impl Runtime {
         };
         let bundle = self.inner.store.bundle(run).await?;
         let is_new = |bundle: &Bundle| bundle.about.tip != site.base();
+        let lacks = bundle.as_ref().map(|bundle| bundle.about.lacks.clone());
         let Some(bundle) = bundle.filter(is_new) else {
-            let why = format!("run {} has changed nothing, as far as it is stored", run.short());
-            return Err(Error::InvalidInput(why));
+            let run = run.short();
+            return Err(Error::InvalidInput(match lacks.filter(|lacks| !lacks.is_empty()) {
+                Some(why) => format!(
+                    "nothing that run {run} has changed could be stored: {why}; it is in the \
+                     checkout of the run"
+                ),
+                None => format!("run {run} has changed nothing, as far as it is stored"),
+            }));
         };
         let branch = branch.map_or_else(|| branch_of(run), str::to_owned);
         let folder = folder.display().to_string();

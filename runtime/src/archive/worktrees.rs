@@ -130,8 +130,14 @@ pub(super) async fn checkout_left(
         _ => None,
     });
     let changes = end.flatten();
+    let local = repositories.local(run, site);
+    // The run went on elsewhere, without what could not be stored here.
+    if let Some(only_there) = repositories.only_there(&local) {
+        let (site, changes) = (site.clone(), Some(only_there));
+        return Ok(Some(CheckoutLeft { site, changes, is_over: false }));
+    }
     // What could not be stored is on the machine that the end names.
-    let folder = repositories.local(run, site).worktree.folder;
+    let folder = local.worktree.folder;
     let here = if host.is_empty() { folder } else { format!("{host}:{folder}") };
     let is_elsewhere = |changes: &Changes| {
         let kept = changes.kept.as_ref().is_none_or(|kept| kept.folder != here);

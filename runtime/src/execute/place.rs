@@ -52,7 +52,12 @@ impl Executor {
                 Ok(()) => Ok(()),
                 Err(error) => {
                     let why = format!("the empty folder of the run cannot be made: {error}");
-                    Err(Next::Leave(self.fail(run, journal, &why).await))
+                    journal.tell_held(&why);
+                    // Another machine may be able to make it.
+                    Err(match self.config().scheduling.worker.host.is_empty() {
+                        true => Next::Leave(self.fail(run, journal, &why).await),
+                        false => self.give_back(journal).await,
+                    })
                 }
             };
         };
@@ -152,16 +157,18 @@ impl Executor {
             tries += 1;
             match host.is_empty() {
                 // Other workers may reach it.
-                false => {
-                    let left = journal.hand_over(Vec::new(), None, Ownership::Queued).await;
-                    return Err(match left {
-                        Err(error @ StoreError::Unusable { .. }) => unusable(error),
-                        _ => Next::Leave(Left::ToOthers(Again::Later)),
-                    });
-                }
+                false => return Err(self.give_back(journal).await),
                 true if tries >= TRIES => return Err(unmade(&error).await),
                 true => tokio::time::sleep(WAIT).await,
             }
+        }
+    }
+
+    /// Gives a run back to the queue, for other workers.
+    async fn give_back(&self, journal: &RunJournal) -> Next {
+        match journal.hand_over(Vec::new(), None, Ownership::Queued).await {
+            Err(error @ StoreError::Unusable { .. }) => unusable(error),
+            _ => Next::Leave(Left::ToOthers(Again::Later)),
         }
     }
 

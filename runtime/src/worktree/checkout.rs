@@ -4,7 +4,7 @@
 use super::git::Git;
 use super::owner::Owner;
 use super::repository::Repositories;
-use super::{BRANCHES, STILL_IN, commit_all, described, forget, left, stuck};
+use super::{BRANCHES, STILL_IN, WorktreeError, commit_all, described, forget, left, stuck};
 use crate::error::{Error, RepositoryError, quoted};
 use parking_lot::Mutex;
 use posse_protocol::{Changes, Extra, Kept, RepositorySite, RunId, Seq, Worktree};
@@ -308,6 +308,15 @@ impl Repositories {
         Ok(())
     }
 
+    /// Returns changes of a checkout that no process uses, if they are only there.
+    pub(crate) fn only_there(&self, local: &LocalCheckout) -> Option<Changes> {
+        let owner = Owner::claim(&self.mark_of(local.run));
+        let is_lacking = owner.ok().flatten().is_some_and(|mut owner| owner.is_lacking());
+        let place = &local.worktree.folder;
+        let problem = || format!("the store lacks the latest of it{STILL_IN}{place}");
+        is_lacking.then(|| stuck(&local.worktree, problem()))
+    }
+
     /// Removes the folder of a checkout that no process uses. Returns false if it stays. What its copy knows of it goes
     /// with the next checkout there.
     pub(crate) async fn sweep_away(&self, run: RunId, folder: &Path) -> bool {
@@ -332,7 +341,14 @@ impl Repositories {
         folder: &str,
         branch: &str,
     ) -> Result<Brought, Error> {
-        let planned = self.worktrees.plan(run, folder).await?.0;
+        let planned = self.worktrees.plan(run, folder).await.map_err(|error| match error {
+            WorktreeError::NoRepository { folder, reason } => Error::InvalidInput(format!(
+                "{folder} is not in a git repository with files and a commit: {reason}; go to a \
+                 clone of the repository of the run"
+            )),
+            error => error.into(),
+        })?;
+        let planned = planned.0;
         let git = Git::writing(self.launcher()?, &planned, self.around()?);
         let name = format!("refs/heads/{branch}");
         let is_name = git.run(&["check-ref-format", &name]).await.is_ok();
@@ -509,6 +525,7 @@ impl Checkout {
             }
             Err(error) => error,
         };
+        self.note(true);
         // The stored state stays, and says what it lacks.
         let lacks = problem.to_string();
         let bundle = match &stored.bundle {
@@ -529,8 +546,19 @@ impl Checkout {
     /// Notes that the store has this state now.
     pub(crate) async fn is_stored(&self, bundle: Arc<Bundle>) {
         let mut stored = self.stored.lock().await;
+        if bundle.about.lacks.is_empty() {
+            self.note(false);
+        }
         stored.tip.clone_from(&bundle.about.tip);
         stored.bundle = Some(bundle);
+    }
+
+    /// Notes beside the checkout whether the store lacks finished changes.
+    fn note(&self, is_lacking: bool) {
+        if let Some((owner, epoch)) = &mut *self.owner.lock() {
+            // If this fails, the disk is full, and the end of the run says so.
+            let _ = owner.note(*epoch, is_lacking);
+        }
     }
 
     /// Leaves the checkout to the next owner of the run.

@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 /// What an owner adds when it leaves the checkout and the store has all of it.
 const STORED: &str = "stored";
 
+/// What an owner adds while the store lacks finished changes.
+const LACKS: &str = "lacks";
+
 /// The right to use the checkout of a run, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Owner {
@@ -45,9 +48,7 @@ impl Owner {
     /// Returns the former owner if it had the run right before `epoch`, or in it. After a restart of the machine there
     /// is none: files may have been lost that were not written to the disk.
     pub(super) fn former(&mut self, epoch: u64) -> Option<Former> {
-        let mut text = String::new();
-        self.file.seek(SeekFrom::Start(0)).ok()?;
-        (&self.file).take(LONGEST).read_to_string(&mut text).ok()?;
+        let text = self.text()?;
         let mut words = text.split_whitespace();
         let before: u64 = words.next()?.parse().ok()?;
         let is_next = before == epoch || before.checked_add(1) == Some(epoch);
@@ -64,6 +65,23 @@ impl Owner {
     /// Notes that the owner with this epoch has the complete checkout.
     pub(super) fn enter(&mut self, epoch: u64) -> io::Result<()> {
         self.write(epoch, "")
+    }
+
+    /// Notes whether the store lacks finished changes of this epoch.
+    pub(super) fn note(&mut self, epoch: u64, is_lacking: bool) -> io::Result<()> {
+        self.write(epoch, if is_lacking { LACKS } else { "" })
+    }
+
+    /// True when the last owner knew that the store lacks finished changes. Then they are only in the checkout.
+    pub(super) fn is_lacking(&mut self) -> bool {
+        self.text().is_some_and(|text| text.split_whitespace().nth(2) == Some(LACKS))
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let mut text = String::new();
+        self.file.seek(SeekFrom::Start(0)).ok()?;
+        (&self.file).take(LONGEST).read_to_string(&mut text).ok()?;
+        Some(text)
     }
 
     /// Leaves the checkout of this epoch to the next owner.
@@ -116,6 +134,12 @@ mod tests {
         assert_eq!(known, [None, Some(false), Some(false), None]);
         claim().unwrap().leave(5, true);
         assert_eq!(stored(6), Some(true));
+        let mut lacking = claim().unwrap();
+        lacking.note(6, true).unwrap();
+        assert!(lacking.is_lacking() && lacking.former(7).is_some_and(|it| !it.has_stored_all));
+        lacking.note(6, false).unwrap();
+        assert!(!lacking.is_lacking());
+        drop(lacking);
         // It dies while it makes the checkout anew.
         claim().unwrap().begin().unwrap();
         assert_eq!(stored(6), None);
