@@ -187,6 +187,14 @@ impl Places<'_> {
 
     /// Files that a script runs: programs, scripts, and files that it passes to an interpreter.
     pub(super) fn run_by_script(&self, text: &str) -> Vec<PathBuf> {
+        let first = text.lines().next().unwrap_or_default();
+        let Some(command) = first.strip_prefix("#!") else { return self.run_by_text(text) };
+        // The kernel runs what the first line names.
+        let named = self.run_by_text(command).into_iter().chain(self.run_by_text(text));
+        named.collect::<BTreeSet<PathBuf>>().into_iter().collect()
+    }
+
+    fn run_by_text(&self, text: &str) -> Vec<PathBuf> {
         // The grammar of another language is not known here.
         let first = text.lines().next().unwrap_or_default();
         if first.starts_with("#!") && !first.contains("sh") && !text.contains('\0') {
@@ -535,6 +543,10 @@ mod tests {
                 "#!/usr/bin/env python3\nimport subprocess\nsubprocess.run([\"scripts/plain\"])",
                 vec!["plain"],
             ),
+            ("#!scripts/plain\n", vec!["plain"]),
+            ("#! scripts/plain -a\nx", vec!["plain"]),
+            ("#!/usr/bin/env scripts/b.sh\nx", vec!["b.sh"]),
+            ("#!/bin/sh scripts/plain\nx", vec!["plain"]),
             ("python3 - <<P\nsubprocess.run([\"./scripts/plain\"])\nP", vec!["plain"]),
             ("node scripts/run; node scripts/mod", vec!["mod/index.js", "run.js"]),
             ("ts-node -P scripts/data.json scripts/a.py", vec!["a.py", "data.json"]),
