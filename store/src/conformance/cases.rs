@@ -27,6 +27,7 @@ macro_rules! conformance_cases {
                 a_tree_is_copied_whole_or_not_at_all
                 a_run_without_its_log_is_copied_with_its_costs
                 a_copy_that_breaks_off_is_seen_by_nobody
+                a_copy_that_comes_late_hides_nothing
                 what_was_copied_in_part_expires;
             bundles:
                 a_bundle_is_stored_with_its_step

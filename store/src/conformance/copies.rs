@@ -163,6 +163,25 @@ pub(super) async fn a_copy_that_breaks_off_is_seen_by_nobody(subject: &dyn Subje
     Ok(())
 }
 
+pub(super) async fn a_copy_that_comes_late_hides_nothing(subject: &dyn Subject) -> Verdict {
+    let (from, to) = (subject.open("slow-from").await, subject.open("slow-to").await);
+    let (late, from, to) = (subject.open("slow-to").await, &*from, &*to);
+    let tree = large_tree(from).await?;
+    let done = transfer(from, to, &Binding::To(String::new()), |_| {}).await?;
+    ensure!(done.copied == 2, "copied {done:?}");
+    // Another transfer saw before that they are missing.
+    for run in tree {
+        let staged = RunCopy::stage(from, &*late, run).await;
+        ensure_refused!(staged, StoreError::Unstaged(_) | StoreError::Exists(_));
+        is_same(from, to, run).await?;
+        let hashes = (from.hashes(run, Seq::ZERO, 9_999).await?, to.hashes(run, Seq::ZERO, 9_999));
+        ensure!(hashes.0 == hashes.1.await?, "events are hidden");
+    }
+    let flaws = to.flaws().await?;
+    ensure!(flaws.is_empty(), "{flaws:?}");
+    Ok(())
+}
+
 pub(super) async fn what_was_copied_in_part_expires(subject: &dyn Subject) -> Verdict {
     let (from, to) = (subject.open("late-from").await, subject.open("late-to").await);
     let (from, to) = (&*from, &*to);

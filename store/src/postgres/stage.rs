@@ -123,7 +123,9 @@ impl Reader {
             let mut statements = Vec::new();
             if first.seq == Seq(1) {
                 let begin = Text::new(pg::LOG_BEGIN).text(run.to_string()).text(owner());
-                statements.push(begin.expression(&expires()));
+                statements.push(begin.expression(&expires()).text(run.to_string()));
+                let undo = Text::new(pg::LOG_TOO_LATE).text(run.to_string()).text(owner());
+                statements.push(undo.text(run.to_string()));
             }
             let go_on = Text::new(pg::LOG_GO_ON).number(to_sql(last.seq.0)).text(last.hash.clone());
             let go_on = go_on.expression(&expires()).text(run.to_string()).text(owner());
@@ -134,8 +136,8 @@ impl Reader {
             statements.push(ends(Text::new(pg::LOG_ENDS)));
             statements
         };
-        let asked = usize::from(first.seq == Seq(1)) + 2;
-        Ok(!self.write(statements).await?.rows(asked).is_empty())
+        let before = if first.seq == Seq(1) { 2 } else { 0 };
+        Ok(!self.write(statements).await?.rows(before + 2).is_empty())
     }
 
     /// Returns the checked bundle of a run. It is read a part at a time, since the answer to one message

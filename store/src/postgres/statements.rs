@@ -85,9 +85,14 @@ pub(super) const BUNDLE_LOCK: &str =
     "SELECT data FROM bundles WHERE run = $1 AND data = $2 FOR UPDATE";
 /// Shows a log that has arrived. Binds: run.
 pub(super) const LOG_SHOW: &str = "DELETE FROM hidden_logs WHERE run = $1";
-/// Begins a log that arrives. Binds: run, owner, expires.
+/// Begins a log that arrives, unless the run is there. Binds: run, owner, expires, and the run.
 pub(super) const LOG_BEGIN: &str = "INSERT INTO hidden_logs (run, owner, expires, seq, hash) \
-    VALUES ($1, $2, $3, 0, '') ON CONFLICT (run) DO NOTHING";
+    SELECT $1, $2, $3, 0, '' WHERE NOT EXISTS (SELECT id FROM runs WHERE id = $4) \
+    ON CONFLICT (run) DO NOTHING";
+/// Undoes [`LOG_BEGIN`] if the run was shown while it waited for the transaction that showed it. Binds:
+/// run, owner, and the run.
+pub(super) const LOG_TOO_LATE: &str = "DELETE FROM hidden_logs WHERE run = $1 AND owner = $2 \
+    AND EXISTS (SELECT id FROM runs WHERE id = $3)";
 /// Continues a log that arrives. Binds: last event, its hash, expires, run, owner, the event before.
 pub(super) const LOG_GO_ON: &str = "UPDATE hidden_logs SET seq = $1, hash = $2, expires = $3 \
     WHERE run = $4 AND owner = $5 AND seq = $6 AND expires > 0";
