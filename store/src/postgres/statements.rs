@@ -124,41 +124,38 @@ pub(super) fn insert_hidden(count: usize) -> String {
 /// A point in time that an index can be searched for.
 const EXPIRED: &str = "expires < (SELECT posse_now())";
 
-/// Removes the last `count` events of an expired log that no other process works on. Returns the number
-/// of such logs: 1 or 0.
-pub(super) fn remove_events(count: u64) -> String {
+/// Chooses and locks an expired log that no other process works on, for the rest of the transaction:
+/// [`LOG`], and [`LEFT`] after the removal of its last `count` events. Returns it, if there is one.
+pub(super) fn choose_log(count: u64) -> String {
     format!(
-        "WITH chosen AS ( \
+        "SELECT set_config('posse.log', run, TRUE), \
+         set_config('posse.left', CAST(seq - {count} AS TEXT), TRUE) FROM ( \
              SELECT run, seq FROM hidden_logs WHERE {EXPIRED} \
-             ORDER BY expires, run LIMIT 1 FOR UPDATE SKIP LOCKED \
-         ), gone AS ( \
-             DELETE FROM events USING chosen WHERE events.run = chosen.run \
-             AND events.seq > chosen.seq - {count} AND NOT EXISTS ( \
-                 SELECT id FROM runs WHERE runs.id = chosen.run AND runs.erased = 0) \
-         ), noted AS ( \
-             UPDATE hidden_logs SET expires = 0, seq = chosen.seq - {count}, hash = '' FROM chosen \
-             WHERE hidden_logs.run = chosen.run \
-         ) SELECT COUNT(*) FROM chosen"
+             ORDER BY expires LIMIT 1 FOR UPDATE SKIP LOCKED \
+         ) AS chosen"
     )
 }
 
-/// Removes `count` parts of an expired bundle that no other process works on. Returns the number of
-/// such bundles: 1 or 0.
-pub(super) fn remove_parts(count: i64) -> String {
+/// Chooses and locks an expired bundle that no other process works on, for the rest of the
+/// transaction: [`BUNDLE`] and [`DATA`]. Returns it, if there is one.
+pub(super) fn choose_bundle() -> String {
     format!(
-        "WITH chosen AS ( \
+        "SELECT set_config('posse.bundle', run, TRUE), set_config('posse.data', data, TRUE) FROM ( \
              SELECT run, data FROM bundles WHERE {EXPIRED} \
              ORDER BY expires LIMIT 1 FOR UPDATE SKIP LOCKED \
-         ), next AS ( \
-             SELECT bundle_parts.run, bundle_parts.data, bundle_parts.part FROM bundle_parts \
-             JOIN chosen ON bundle_parts.run = chosen.run AND bundle_parts.data = chosen.data \
-             ORDER BY bundle_parts.part LIMIT {count} \
-         ), gone AS ( \
-             DELETE FROM bundle_parts USING next WHERE bundle_parts.run = next.run \
-             AND bundle_parts.data = next.data AND bundle_parts.part = next.part \
-         ) SELECT COUNT(*) FROM chosen"
+         ) AS chosen"
     )
 }
+
+/// The run of the chosen log. No run has the name of none.
+pub(super) const LOG: &str = "(SELECT current_setting('posse.log', TRUE))";
+/// The event of the chosen log before those to remove. It is NULL if there is no such log.
+pub(super) const LEFT: &str =
+    "(SELECT CAST(NULLIF(current_setting('posse.left', TRUE), '') AS BIGINT))";
+/// The run of the chosen bundle.
+pub(super) const BUNDLE: &str = "(SELECT current_setting('posse.bundle', TRUE))";
+/// The hash of the data of the chosen bundle.
+pub(super) const DATA: &str = "(SELECT current_setting('posse.data', TRUE))";
 
 /// Returns 1 if the worker had no row, else 0. Binds: id, milliseconds, what it says about itself.
 pub(super) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until, about) \

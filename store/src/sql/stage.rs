@@ -56,21 +56,22 @@ pub(crate) const BUNDLE_EXPIRED: &str =
 /// Removes some parts of a bundle. Binds: run, data, and both again, how many.
 pub(crate) const PARTS_REMOVE: &str = "DELETE FROM bundle_parts WHERE run = $1 AND data = $2 \
     AND part IN (SELECT part FROM bundle_parts WHERE run = $3 AND data = $4 ORDER BY part LIMIT $5)";
-/// Removes bundles without parts. Binds: now.
-pub(crate) const BUNDLES_REMOVE: &str = "DELETE FROM bundles WHERE expires < $1 \
-    AND NOT EXISTS (SELECT part FROM bundle_parts \
+/// Removes a bundle that does not count, if it has no parts any more. Binds: run, data.
+pub(crate) const BUNDLE_REMOVE: &str = "DELETE FROM bundles WHERE run = $1 AND data = $2 \
+    AND expires IS NOT NULL AND NOT EXISTS (SELECT part FROM bundle_parts \
         WHERE bundle_parts.run = bundles.run AND bundle_parts.data = bundles.data)";
 /// The next log to remove. Binds: now.
 pub(crate) const LOG_EXPIRED: &str =
-    "SELECT run, seq FROM hidden_logs WHERE expires < $1 ORDER BY expires, run LIMIT 1";
+    "SELECT run, seq FROM hidden_logs WHERE expires < $1 ORDER BY expires LIMIT 1";
 /// Removes the last events of a hidden log. Binds: run, the event before the first, and the run.
 pub(crate) const EVENTS_REMOVE: &str = "DELETE FROM events WHERE run = $1 AND seq > $2 \
     AND NOT EXISTS (SELECT id FROM runs WHERE id = $3 AND erased = 0)";
 /// Notes that the last events were removed. Binds: the last event that is left, run.
 pub(crate) const LOG_SHORTEN: &str =
     "UPDATE hidden_logs SET expires = 0, seq = $1, hash = '' WHERE run = $2";
-/// Forgets hidden logs without events.
-pub(crate) const LOGS_REMOVE: &str = "DELETE FROM hidden_logs WHERE expires = 0 AND seq <= 0";
+/// Forgets a hidden log without events. Binds: run.
+pub(crate) const LOG_REMOVE: &str =
+    "DELETE FROM hidden_logs WHERE run = $1 AND expires = 0 AND seq <= 0";
 
 /// Whether something is to be removed. Binds: now, now.
 pub(crate) const EXPIRED: &str = "SELECT run FROM hidden_logs WHERE expires < $1 \

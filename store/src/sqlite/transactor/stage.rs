@@ -95,9 +95,8 @@ impl Transactor {
         let left = last.saturating_sub(to_sql(EVENTS_AT_ONCE));
         let remove = sqlx::query(statements::EVENTS_REMOVE).bind(run.clone()).bind(left);
         self.run(remove.bind(run.clone())).await?;
-        self.run(sqlx::query(statements::LOG_SHORTEN).bind(left).bind(run)).await?;
-        self.run(sqlx::query(statements::LOGS_REMOVE)).await?;
-        Ok(true)
+        self.run(sqlx::query(statements::LOG_SHORTEN).bind(left).bind(run.clone())).await?;
+        self.run(sqlx::query(statements::LOG_REMOVE).bind(run)).await.map(|_| true)
     }
 
     /// Removes some parts of an expired bundle. Returns false if there is none to remove.
@@ -109,8 +108,9 @@ impl Transactor {
         let read = || Ok((next.try_get::<String, _>(0)?, next.try_get::<String, _>(1)?));
         let (run, data) = read().map_err(|error| self.engine(error))?;
         let remove = sqlx::query(statements::PARTS_REMOVE).bind(run.clone()).bind(data.clone());
-        self.run(remove.bind(run).bind(data).bind(PARTS_AT_ONCE)).await?;
-        self.run(sqlx::query(statements::BUNDLES_REMOVE).bind(now)).await.map(|_| true)
+        self.run(remove.bind(run.clone()).bind(data.clone()).bind(PARTS_AT_ONCE)).await?;
+        let forget = sqlx::query(statements::BUNDLE_REMOVE).bind(run).bind(data);
+        self.run(forget).await.map(|_| true)
     }
 
     /// Tells `changes` what of these requests is staged.
