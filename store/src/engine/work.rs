@@ -211,11 +211,12 @@ impl Work {
             Claims::ToStop => std::mem::take(&mut self.claims),
             Claims::None => Vec::new(),
         };
-        // A removal makes room.
+        // A removal makes room in the file, but none on the disk, and it needs some first. The reserve
+        // is not for that.
         let is_urgent = |staging: &Staging| match staging {
             Staging::Part { reserve, .. } => *reserve == Reserve::Use,
-            Staging::GiveUpBundle { .. } | Staging::Sweep => true,
             Staging::Events { .. } | Staging::GiveUpLog { .. } => false,
+            Staging::GiveUpBundle { .. } | Staging::Sweep => false,
         };
         let (stagings, less) = self.stagings.into_iter().partition(|(it, _)| is_urgent(it));
         Work { appends: others, stagings: less, ..self }.refuse(&StoreError::Full);

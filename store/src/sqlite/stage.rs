@@ -79,7 +79,7 @@ impl SqliteStore {
     /// Removes what was staged of a bundle that does not fit on the disk.
     async fn give_up(&self, run: RunId, sha256: String) {
         let staging = Staging::GiveUpBundle { run, sha256 };
-        // If this fails, it is removed when it expires.
+        // While the disk is full, this fails. Then it is removed when it expires.
         let _ = self.ask(|reply| Request::Stage { staging, reply }).await;
         self.sweep_soon();
     }
