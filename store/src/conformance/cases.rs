@@ -28,7 +28,8 @@ macro_rules! conformance_cases {
                 a_run_without_its_log_is_copied_with_its_costs
                 a_copy_that_breaks_off_is_seen_by_nobody
                 a_copy_that_comes_late_hides_nothing
-                what_was_copied_in_part_expires;
+                what_was_copied_in_part_expires
+                what_a_copy_has_staged_stays_while_it_goes_on;
             bundles:
                 a_bundle_is_stored_with_its_step
                 a_run_begins_with_a_bundle

@@ -8,11 +8,12 @@ use super::statements::{self as pg, Begin};
 use crate::append::Draft;
 use crate::bundle::{BundleHead, BundleRow};
 use crate::engine::{Bind, bind_event, bind_part, bundle_row, head_row, number, to_sql};
-use crate::stage::{KEPT_FOR_MS, TRIES};
+use crate::stage::{KEEP_EACH_MS, KEPT_FOR_MS, TRIES};
 use crate::{Bundle, StoreError, StoredEvent, sql};
 use posse_protocol::{RunId, Seq};
 use sqlx::postgres::PgRow;
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 
 /// The replies, without those of the statements that begin the transaction.
 struct Written(Replies);
@@ -53,6 +54,12 @@ impl Reader {
         let asked = self.ask(&[stored.text(head.sha256.clone()).finish()]).await?;
         let stored: HashSet<u64> =
             asked.rows(0).iter().filter_map(|row| number(row, 0).ok()).collect();
+        if stored.len() as u64 == head.parts() {
+            // What is there may expire soon.
+            let keep = Text::new(sql::stage::BUNDLE_STAGE).text(run.to_string());
+            let keep = keep.text(head.sha256.clone()).expression(&expires());
+            self.write(|| vec![keep.clone()]).await?;
+        }
         for part in (1..=head.parts()).filter(|part| !stored.contains(part)) {
             let Some(row) = bundle.part(run, part) else { continue };
             if let Err(error) = self.stage_part(run, &head.sha256, row).await {
@@ -98,6 +105,7 @@ impl Reader {
         run: RunId,
         events: &[StoredEvent],
     ) -> Result<(), StoreError> {
+        self.keep_staged().await?;
         let mut tries = 0;
         while !self.try_events(run, events).await? {
             tries += 1;
@@ -107,6 +115,21 @@ impl Reader {
             self.write(|| vec![Text::new(pg::LOG_GIVE_UP).text(run.to_string())]).await?;
             self.remove_expired().await?;
         }
+        Ok(())
+    }
+
+    /// Keeps the logs that this worker brings, and their bundles, now and then: it may stage a tree for
+    /// longer than a piece is kept.
+    async fn keep_staged(&self) -> Result<(), StoreError> {
+        let now = self.presence.clock.steady_ms();
+        if now.saturating_sub(self.kept_at.load(Ordering::SeqCst)) < KEEP_EACH_MS {
+            return Ok(());
+        }
+        let keep = |text: &str| {
+            Text::new(text).expression(&expires()).text(self.presence.worker.to_string())
+        };
+        self.write(|| vec![keep(sql::stage::BUNDLES_KEEP), keep(sql::stage::LOGS_KEEP)]).await?;
+        self.kept_at.store(now, Ordering::SeqCst);
         Ok(())
     }
 

@@ -48,6 +48,12 @@ pub(crate) const BUNDLES_OF_NOBODY: &str = "SELECT run FROM bundles WHERE expire
 pub(crate) const LOG_HIDE: &str = "INSERT INTO hidden_logs (run, owner, expires, seq, hash) \
     VALUES ($1, '', 0, $2, '') ON CONFLICT (run) DO UPDATE SET expires = 0";
 
+/// Keeps the logs that a worker brings until a time. Binds: expires, owner.
+pub(crate) const LOGS_KEEP: &str =
+    "UPDATE hidden_logs SET expires = $1 WHERE owner = $2 AND expires > 0";
+/// Keeps the bundles of these logs, too. Binds: expires, owner.
+pub(crate) const BUNDLES_KEEP: &str = "UPDATE bundles SET expires = $1 WHERE expires > 0 \
+    AND run IN (SELECT run FROM hidden_logs WHERE owner = $2 AND expires > 0)";
 /// Whether a log is hidden. Binds: run.
 pub(crate) const LOG_HIDDEN: &str = "SELECT run FROM hidden_logs WHERE run = $1";
 /// The next bundle to remove. Binds: now.

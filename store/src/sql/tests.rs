@@ -47,6 +47,8 @@ fn all() -> Vec<String> {
         stage::BUNDLE_SHOW,
         stage::BUNDLES_OF_NOBODY,
         stage::LOG_HIDE,
+        stage::LOGS_KEEP,
+        stage::BUNDLES_KEEP,
         stage::LOG_HIDDEN,
         stage::BUNDLE_EXPIRED,
         stage::PARTS_REMOVE,

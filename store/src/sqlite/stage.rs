@@ -55,10 +55,15 @@ impl SqliteStore {
         if missing.len() > 1 && !self.has_room_for(head.bytes) {
             return Err(StoreError::Full);
         }
-        for part in missing {
-            let Some(row) = bundle.part(run, part) else { continue };
+        let mut parts: Vec<Option<_>> =
+            missing.into_iter().map(|part| bundle.part(run, part)).collect();
+        if parts.is_empty() {
+            // What is there may expire soon.
+            parts.push(None);
+        }
+        for part in parts {
             let sha256 = head.sha256.clone();
-            let staging = Staging::Part { run, sha256, row, reserve };
+            let staging = Staging::Bundle { run, sha256, part, reserve };
             if let Err(error) = self.ask(|reply| Request::Stage { staging, reply }).await {
                 self.give_up(run, head.sha256.clone()).await;
                 return Err(error);

@@ -46,6 +46,8 @@ pub(super) struct Transactor {
     renewed: Option<u64>,
     /// True if another process has written and watchers do not know yet.
     outside: bool,
+    /// When this worker last kept what it has staged, in steady milliseconds.
+    kept_at: u64,
     texts: Texts,
 }
 
@@ -97,6 +99,7 @@ impl Transactor {
             registered: false,
             renewed: None,
             outside: false,
+            kept_at: 0,
             texts: Texts::default(),
         }
     }

@@ -6,7 +6,7 @@ use crate::bundle::BundleHead;
 use crate::engine::{Staging, Work, bind_event, bind_part, to_sql};
 use crate::sql::{self, stage as statements};
 use crate::sqlite::text::bare;
-use crate::stage::{EVENTS_AT_ONCE, KEPT_FOR_MS, PARTS_AT_ONCE};
+use crate::stage::{EVENTS_AT_ONCE, KEEP_EACH_MS, KEPT_FOR_MS, PARTS_AT_ONCE};
 use crate::transaction::Changes;
 use crate::{RunCopy, StoredEvent};
 use posse_protocol::{RunId, Seq};
@@ -16,11 +16,14 @@ impl Transactor {
     /// Performs a request to stage or to remove something.
     pub(super) async fn stage(&mut self, staging: &Staging) -> Result<bool, StoreError> {
         match staging {
-            Staging::Part { run, sha256, row, .. } => {
+            Staging::Bundle { run, sha256, part, .. } => {
                 let stage = sqlx::query(statements::BUNDLE_STAGE).bind(run.to_string());
                 self.run(stage.bind(sha256.clone()).bind(self.expires())).await?;
-                let insert = sqlx::query(statements::PART_INSERT);
-                self.run(bind_part(insert, *run, sha256, row.clone())).await.map(|_| true)
+                if let Some(part) = part {
+                    let insert = sqlx::query(statements::PART_INSERT);
+                    self.run(bind_part(insert, *run, sha256, part.clone())).await?;
+                }
+                Ok(true)
             }
             Staging::Events { run, events } => self.stage_events(*run, events).await,
             Staging::GiveUpBundle { run, sha256 } => {
@@ -47,6 +50,21 @@ impl Transactor {
         self.presence.clock().wall_ms()
     }
 
+    /// Keeps the logs that this worker brings, and their bundles, now and then: it may stage a tree for
+    /// longer than a piece is kept.
+    async fn keep_staged(&mut self) -> Result<(), StoreError> {
+        let now = self.presence.clock().steady_ms();
+        if now.saturating_sub(self.kept_at) < KEEP_EACH_MS {
+            return Ok(());
+        }
+        let (expires, owner) = (self.expires(), self.presence.worker.to_string());
+        for keep in [statements::BUNDLES_KEEP, statements::LOGS_KEEP] {
+            self.run(sqlx::query(keep).bind(expires).bind(owner.clone())).await?;
+        }
+        self.kept_at = now;
+        Ok(())
+    }
+
     /// Stores the next events of a log that this worker brings. The first event begins it. Returns
     /// false if the log does not end before them: somebody else brings it, or it was given up.
     async fn stage_events(
@@ -60,6 +78,7 @@ impl Transactor {
         if known.map_err(|error| self.engine(error))?.is_some() {
             return Ok(false);
         }
+        self.keep_staged().await?;
         let (name, owner) = (run.to_string(), self.presence.worker.to_string());
         let expires = self.expires();
         if first.seq == Seq(1) {
