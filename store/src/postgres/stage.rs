@@ -112,7 +112,7 @@ impl Reader {
             if events.first().is_none_or(|event| event.seq > Seq(1)) || tries == TRIES {
                 return Err(StoreError::Unstaged(run));
             }
-            self.write(|| vec![Text::new(pg::LOG_GIVE_UP).text(run.to_string())]).await?;
+            self.write(|| vec![Text::new(sql::stage::LOG_GIVE_UP).text(run.to_string())]).await?;
             self.remove_expired().await?;
         }
         Ok(())
@@ -145,12 +145,13 @@ impl Reader {
         let statements = || {
             let mut statements = Vec::new();
             if first.seq == Seq(1) {
-                let begin = Text::new(pg::LOG_BEGIN).text(run.to_string()).text(owner());
+                let begin = Text::new(sql::stage::LOG_BEGIN).text(run.to_string()).text(owner());
                 statements.push(begin.expression(&expires()).text(run.to_string()));
                 let undo = Text::new(pg::LOG_TOO_LATE).text(run.to_string()).text(owner());
                 statements.push(undo.text(run.to_string()));
             }
-            let go_on = Text::new(pg::LOG_GO_ON).number(to_sql(last.seq.0)).text(last.hash.clone());
+            let go_on =
+                Text::new(sql::stage::LOG_GO_ON).number(to_sql(last.seq.0)).text(last.hash.clone());
             let go_on = go_on.expression(&expires()).text(run.to_string()).text(owner());
             statements.push(go_on.number(to_sql(first.seq.0 - 1)));
             let insert = Text::new(&pg::insert_hidden(events.len()));

@@ -1,6 +1,6 @@
 //! Statements that only PostgreSQL has: locks, the time of the server, transactions.
 
-use crate::sql::{RUN_COLUMNS, Shape, claimable, insert_events, placeholders};
+use crate::sql::{self, RUN_COLUMNS, Shape, claimable, insert_events, placeholders};
 
 /// The class of the advisory locks of writing transactions. The number of the lock for migrations
 /// is derived from it. Other programs in the same database must not use it.
@@ -83,32 +83,16 @@ pub(super) const UNDER_WAY: &str = "SELECT CASE WHEN given.id > pg_current_xact_
 /// Locks a bundle, which may not count yet. Binds: run, data.
 pub(super) const BUNDLE_LOCK: &str =
     "SELECT data FROM bundles WHERE run = $1 AND data = $2 FOR UPDATE";
-/// Shows a log that has arrived. Binds: run.
-pub(super) const LOG_SHOW: &str = "DELETE FROM hidden_logs WHERE run = $1";
-/// Begins a log that arrives, unless the run is there. Binds: run, owner, expires, and the run.
-pub(super) const LOG_BEGIN: &str = "INSERT INTO hidden_logs (run, owner, expires, seq, hash) \
-    SELECT $1, $2, $3, 0, '' WHERE NOT EXISTS (SELECT id FROM runs WHERE id = $4) \
-    ON CONFLICT (run) DO NOTHING";
-/// Undoes [`LOG_BEGIN`] if the run was shown while it waited for the transaction that showed it. Binds:
+/// Undoes [`sql::stage::LOG_BEGIN`] if the run was shown while it waited for the transaction that showed it. Binds:
 /// run, owner, and the run.
 pub(super) const LOG_TOO_LATE: &str = "DELETE FROM hidden_logs WHERE run = $1 AND owner = $2 \
     AND EXISTS (SELECT id FROM runs WHERE id = $3)";
-/// Continues a log that arrives. Binds: last event, its hash, expires, run, owner, the event before.
-pub(super) const LOG_GO_ON: &str = "UPDATE hidden_logs SET seq = $1, hash = $2, expires = $3 \
-    WHERE run = $4 AND owner = $5 AND seq = $6 AND expires > 0";
 /// Whether a log ends so. Binds: run, owner, last event, its hash.
 pub(super) const LOG_ENDS: &str = "SELECT run FROM hidden_logs \
     WHERE run = $1 AND owner = $2 AND seq = $3 AND hash = $4 AND expires > 0";
-/// Gives up a log that arrives. Binds: run.
-pub(super) const LOG_GIVE_UP: &str = "UPDATE hidden_logs SET expires = 0 WHERE run = $1";
-
 /// Locks logs that a worker brings. Binds: owner, runs.
 pub(super) fn lock_logs(count: usize) -> String {
-    let runs = placeholders(2, count);
-    format!(
-        "SELECT run, seq, hash FROM hidden_logs WHERE owner = $1 AND expires > 0 AND run IN {runs} \
-         ORDER BY run FOR UPDATE"
-    )
+    format!("{} ORDER BY run FOR UPDATE", sql::stage::logs_of(count))
 }
 
 /// Inserts events of a run that is not shown, if [`LOG_ENDS`]. If the message is sent twice, they are

@@ -2,6 +2,8 @@
 //! replaced, logs that arrive from another store, and logs that were removed. Each has a time after
 //! which anybody may remove it (`expires`). It is NULL for a bundle that counts.
 
+use super::placeholders;
+
 /// Columns of `bundles`.
 pub(super) const BUNDLE_COLUMNS: &str = "run, data, expires, body, hash";
 /// Columns of `bundle_parts`.
@@ -43,6 +45,25 @@ pub(crate) const BUNDLES_OF_NOBODY: &str = "SELECT run FROM bundles WHERE expire
     UNION SELECT run FROM bundle_parts WHERE NOT EXISTS (SELECT data FROM bundles \
         WHERE bundles.run = bundle_parts.run AND bundles.data = bundle_parts.data) \
     ORDER BY 1";
+
+/// Shows a log that has arrived. Binds: run.
+pub(crate) const LOG_SHOW: &str = "DELETE FROM hidden_logs WHERE run = $1";
+/// Begins a log that arrives, unless the run is there. Binds: run, owner, expires, and the run.
+pub(crate) const LOG_BEGIN: &str = "INSERT INTO hidden_logs (run, owner, expires, seq, hash) \
+    SELECT $1, $2, $3, 0, '' WHERE NOT EXISTS (SELECT id FROM runs WHERE id = $4) \
+    ON CONFLICT (run) DO NOTHING";
+/// Continues a log that arrives. Binds: last event, its hash, expires, run, owner, the event before.
+pub(crate) const LOG_GO_ON: &str = "UPDATE hidden_logs SET seq = $1, hash = $2, expires = $3 \
+    WHERE run = $4 AND owner = $5 AND seq = $6 AND expires > 0";
+/// Gives up a log that arrives. Binds: run.
+pub(crate) const LOG_GIVE_UP: &str = "UPDATE hidden_logs SET expires = 0 WHERE run = $1";
+/// Logs that a worker brings. Binds: owner, runs.
+pub(crate) fn logs_of(count: usize) -> String {
+    let runs = placeholders(2, count);
+    format!(
+        "SELECT run, seq, hash FROM hidden_logs WHERE owner = $1 AND expires > 0 AND run IN {runs}"
+    )
+}
 
 /// Hides a log whose events are to be removed. Binds: run, last event.
 pub(crate) const LOG_HIDE: &str = "INSERT INTO hidden_logs (run, owner, expires, seq, hash) \

@@ -46,6 +46,10 @@ fn all() -> Vec<String> {
         stage::BUNDLE_GIVE_UP,
         stage::BUNDLE_SHOW,
         stage::BUNDLES_OF_NOBODY,
+        stage::LOG_SHOW,
+        stage::LOG_BEGIN,
+        stage::LOG_GO_ON,
+        stage::LOG_GIVE_UP,
         stage::LOG_HIDE,
         stage::LOGS_KEEP,
         stage::BUNDLES_KEEP,
@@ -98,6 +102,7 @@ fn all() -> Vec<String> {
                 runs_by_id,
                 tails,
                 runs_by_key,
+                stage::logs_of,
             ]
             .map(|it| it(count)),
         );

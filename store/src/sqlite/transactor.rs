@@ -187,8 +187,7 @@ impl Transactor {
     /// have arrived.
     async fn show_staged(&mut self, group: &mut Group) -> Result<(), StoreError> {
         for run in std::mem::take(&mut group.changes.shown) {
-            self.run(sqlx::query("DELETE FROM hidden_logs WHERE run = ?").bind(run.to_string()))
-                .await?;
+            self.run(sqlx::query(sql::stage::LOG_SHOW).bind(run.to_string())).await?;
         }
         for (run, head) in std::mem::take(&mut group.changes.bundles) {
             self.run(sqlx::query(sql::stage::BUNDLE_RETIRE).bind(run.to_string())).await?;

@@ -31,7 +31,7 @@ impl Transactor {
                 self.run(give_up.bind(sha256.clone())).await.map(|_| true)
             }
             Staging::GiveUpLog { run } => {
-                let give_up = sqlx::query("UPDATE hidden_logs SET expires = 0 WHERE run = ?");
+                let give_up = sqlx::query(statements::LOG_GIVE_UP);
                 self.run(give_up.bind(run.to_string())).await.map(|_| true)
             }
             Staging::Sweep => {
@@ -73,26 +73,15 @@ impl Transactor {
         events: &[StoredEvent],
     ) -> Result<bool, StoreError> {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(true) };
-        let known = sqlx::query("SELECT id FROM runs WHERE id = ?").bind(run.to_string());
-        let known = known.fetch_optional(&mut self.connection).await;
-        if known.map_err(|error| self.engine(error))?.is_some() {
-            return Ok(false);
-        }
         self.keep_staged().await?;
         let (name, owner) = (run.to_string(), self.presence.worker.to_string());
         let expires = self.expires();
         if first.seq == Seq(1) {
-            let begin = sqlx::query(
-                "INSERT INTO hidden_logs (run, owner, expires, seq, hash) VALUES (?, ?, ?, 0, '') \
-                 ON CONFLICT (run) DO NOTHING",
-            );
-            self.run(begin.bind(name.clone()).bind(owner.clone()).bind(expires)).await?;
+            let begin = sqlx::query(statements::LOG_BEGIN).bind(name.clone()).bind(owner.clone());
+            self.run(begin.bind(expires).bind(name.clone())).await?;
         }
-        let go_on = sqlx::query(
-            "UPDATE hidden_logs SET seq = ?, hash = ?, expires = ? \
-             WHERE run = ? AND owner = ? AND seq = ? AND expires > 0",
-        );
-        let go_on = go_on.bind(to_sql(last.seq.0)).bind(last.hash.clone()).bind(expires);
+        let go_on = sqlx::query(statements::LOG_GO_ON).bind(to_sql(last.seq.0));
+        let go_on = go_on.bind(last.hash.clone()).bind(expires);
         let go_on = go_on.bind(name).bind(owner).bind(to_sql(first.seq.0 - 1));
         if self.run(go_on).await? == 0 {
             return Ok(false);
@@ -148,13 +137,11 @@ impl Transactor {
             }
         }
         for run in copies().map(|copy: &RunCopy| copy.row().id) {
-            let log = sqlx::query(
-                "SELECT seq, hash FROM hidden_logs WHERE run = ? AND owner = ? AND expires > 0",
-            );
-            let log = log.bind(run.to_string()).bind(self.presence.worker.to_string());
+            let log = sqlx::query(AssertSqlSafe(bare(&statements::logs_of(1))));
+            let log = log.bind(self.presence.worker.to_string()).bind(run.to_string());
             let log = log.fetch_optional(&mut self.connection).await;
             if let Some(log) = log.map_err(|error| self.engine(error))? {
-                let read = || Ok((log.try_get::<i64, _>(0)?, log.try_get::<String, _>(1)?));
+                let read = || Ok((log.try_get::<i64, _>(1)?, log.try_get::<String, _>(2)?));
                 let (seq, hash) = read().map_err(|error| self.engine(error))?;
                 changes.know_log(run, Seq(u64::try_from(seq).unwrap_or(0)), hash);
             }
