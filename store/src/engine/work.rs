@@ -30,7 +30,7 @@ pub(crate) enum Staging {
     Bundle { run: RunId, sha256: String, part: Option<BundleRow>, reserve: Reserve },
     /// Stores the next events of a log that arrives. Answers whether the log ends with them now.
     Events { run: RunId, events: Vec<StoredEvent> },
-    /// Gives up a log that arrives.
+    /// Gives up a log that arrives, and removes some of it. Answers whether there was any.
     GiveUpLog { run: RunId },
     /// Gives up a bundle that does not count.
     GiveUpBundle { run: RunId, sha256: String },

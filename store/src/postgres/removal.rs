@@ -14,6 +14,7 @@ use super::statements::{self as pg, Begin};
 use crate::engine::Bind;
 use crate::stage::{EVENTS_AT_ONCE, PARTS_AT_ONCE};
 use crate::{StoreError, sql};
+use posse_protocol::RunId;
 
 impl Reader {
     /// Removes everything that has expired and that other processes do not work on.
@@ -36,11 +37,7 @@ impl Reader {
             let mut message = Message::default();
             message.begin(&self.begin.writing, Begin::WRITING);
             let log = message.say(&pg::choose_log(EVENTS_AT_ONCE));
-            let remove = Text::new(sql::stage::EVENTS_REMOVE).expression(pg::LOG);
-            message.add(remove.expression(pg::LEFT).expression(pg::LOG));
-            let shorten = Text::new(sql::stage::LOG_SHORTEN).expression(pg::LEFT);
-            message.add(shorten.expression(pg::LOG));
-            message.add(Text::new(sql::stage::LOG_REMOVE).expression(pg::LOG));
+            shorten_log(&mut message);
             let bundle = message.say(&pg::choose_bundle());
             let remove = of_bundle(sql::stage::PARTS_REMOVE);
             let remove = remove.expression(pg::BUNDLE).expression(pg::DATA);
@@ -54,4 +51,30 @@ impl Reader {
         let replies = read(&self.pool, &self.place, || message().0).await?;
         Ok(chosen.into_iter().any(|at| !replies.rows(at).is_empty()))
     }
+
+    /// Removes a log that arrives, and nothing else.
+    pub(super) async fn give_up_log(&self, run: RunId) -> Result<(), StoreError> {
+        let give_up = Text::new(sql::stage::LOG_GIVE_UP).text(run.to_string());
+        self.write(|| vec![give_up.clone()]).await?;
+        let choose = Text::new(&pg::choose_given_up(EVENTS_AT_ONCE)).text(run.to_string());
+        let message = || {
+            let mut message = Message::default();
+            message.begin(&self.begin.writing, Begin::WRITING);
+            message.add(choose.clone());
+            shorten_log(&mut message);
+            message.say("COMMIT");
+            message
+        };
+        while !read(&self.pool, &self.place, message).await?.rows(Begin::WRITING).is_empty() {}
+        Ok(())
+    }
+}
+
+/// Removes the last events of the chosen log, and the log if there are no others.
+fn shorten_log(message: &mut Message) {
+    let remove = Text::new(sql::stage::EVENTS_REMOVE).expression(pg::LOG);
+    message.add(remove.expression(pg::LEFT).expression(pg::LOG));
+    let shorten = Text::new(sql::stage::LOG_SHORTEN).expression(pg::LEFT);
+    message.add(shorten.expression(pg::LOG));
+    message.add(Text::new(sql::stage::LOG_REMOVE).expression(pg::LOG));
 }

@@ -1,7 +1,7 @@
 //! Stages what an append or a copy shows: in small transactions on the connections for reading, so that
 //! the writer goes on meanwhile, and no lease runs out on a slow line.
 
-use super::link::{Replies, read};
+use super::link::{A_MOMENT, Replies, read};
 use super::message::{Message, Text};
 use super::reader::Reader;
 use super::statements::{self as pg, Begin};
@@ -14,9 +14,10 @@ use posse_protocol::{RunId, Seq};
 use sqlx::postgres::PgRow;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
+use tokio::time::sleep;
 
 /// The replies, without those of the statements that begin the transaction.
-struct Written(Replies);
+pub(super) struct Written(Replies);
 
 impl Written {
     fn rows(&self, statement: usize) -> &[PgRow] {
@@ -74,7 +75,10 @@ impl Reader {
 
     /// Executes statements in a transaction of their own. They may be executed twice if a connection
     /// is lost. Returns the rows of each.
-    async fn write(&self, statements: impl Fn() -> Vec<Text>) -> Result<Written, StoreError> {
+    pub(super) async fn write(
+        &self,
+        statements: impl Fn() -> Vec<Text>,
+    ) -> Result<Written, StoreError> {
         let message = || {
             let mut message = Message::default();
             message.begin(&self.begin.writing, Begin::WRITING);
@@ -112,8 +116,11 @@ impl Reader {
             if events.first().is_none_or(|event| event.seq > Seq(1)) || tries == TRIES {
                 return Err(StoreError::Unstaged(run));
             }
-            self.write(|| vec![Text::new(sql::stage::LOG_GIVE_UP).text(run.to_string())]).await?;
-            self.remove_expired().await?;
+            self.give_up_log(run).await?;
+            if tries > 1 {
+                // Somebody else has begun it meanwhile.
+                sleep(A_MOMENT * tries).await;
+            }
         }
         Ok(())
     }

@@ -120,6 +120,17 @@ pub(super) fn choose_log(count: u64) -> String {
     )
 }
 
+/// Chooses and locks a log that was given up, as [`choose_log`] does. If another process works on it,
+/// it waits. Binds: run.
+pub(super) fn choose_given_up(count: u64) -> String {
+    format!(
+        "SELECT set_config('posse.log', run, TRUE), \
+         set_config('posse.left', CAST(seq - {count} AS TEXT), TRUE) FROM ( \
+             SELECT run, seq FROM hidden_logs WHERE run = $1 AND expires = 0 FOR UPDATE \
+         ) AS chosen"
+    )
+}
+
 /// Chooses and locks an expired bundle that no other process works on, for the rest of the
 /// transaction: [`BUNDLE`] and [`DATA`]. Returns it, if there is one.
 pub(super) fn choose_bundle() -> String {

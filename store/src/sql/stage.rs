@@ -55,8 +55,9 @@ pub(crate) const LOG_BEGIN: &str = "INSERT INTO hidden_logs (run, owner, expires
 /// Continues a log that arrives. Binds: last event, its hash, expires, run, owner, the event before.
 pub(crate) const LOG_GO_ON: &str = "UPDATE hidden_logs SET seq = $1, hash = $2, expires = $3 \
     WHERE run = $4 AND owner = $5 AND seq = $6 AND expires > 0";
-/// Gives up a log that arrives. Binds: run.
-pub(crate) const LOG_GIVE_UP: &str = "UPDATE hidden_logs SET expires = 0 WHERE run = $1";
+/// Gives up a log that arrives. Returns its last event. Binds: run.
+pub(crate) const LOG_GIVE_UP: &str =
+    "UPDATE hidden_logs SET expires = 0 WHERE run = $1 RETURNING seq";
 /// Logs that a worker brings. Binds: owner, runs.
 pub(crate) fn logs_of(count: usize) -> String {
     let runs = placeholders(2, count);

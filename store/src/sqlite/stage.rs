@@ -106,9 +106,8 @@ impl SqliteStore {
             if !begins || tries == TRIES {
                 return Err(StoreError::Unstaged(run));
             }
-            let staging = Staging::GiveUpLog { run };
-            self.ask(|reply| Request::Stage { staging, reply }).await?;
-            self.sweep().await?;
+            let give_up = |reply| Request::Stage { staging: Staging::GiveUpLog { run }, reply };
+            while self.ask(give_up).await? {}
         }
     }
 

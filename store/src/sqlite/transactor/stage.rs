@@ -31,8 +31,12 @@ impl Transactor {
                 self.run(give_up.bind(sha256.clone())).await.map(|_| true)
             }
             Staging::GiveUpLog { run } => {
-                let give_up = sqlx::query(statements::LOG_GIVE_UP);
-                self.run(give_up.bind(run.to_string())).await.map(|_| true)
+                let give_up = sqlx::query_scalar(statements::LOG_GIVE_UP).bind(run.to_string());
+                let last = give_up.fetch_optional(&mut self.connection).await;
+                match last.map_err(|error| self.engine(error))? {
+                    Some(last) => self.shorten_log(run.to_string(), last).await.map(|()| true),
+                    None => Ok(false),
+                }
             }
             Staging::Sweep => {
                 let swept = self.sweep_log().await?;
@@ -100,11 +104,16 @@ impl Transactor {
         let Some(next) = next.map_err(|error| self.engine(error))? else { return Ok(false) };
         let read = || Ok((next.try_get::<String, _>(0)?, next.try_get::<i64, _>(1)?));
         let (run, last) = read().map_err(|error| self.engine(error))?;
+        self.shorten_log(run, last).await.map(|()| true)
+    }
+
+    /// Removes the last events of a hidden log, and the log if there are no others.
+    async fn shorten_log(&mut self, run: String, last: i64) -> Result<(), StoreError> {
         let left = last.saturating_sub(to_sql(EVENTS_AT_ONCE));
         let remove = sqlx::query(statements::EVENTS_REMOVE).bind(run.clone()).bind(left);
         self.run(remove.bind(run.clone())).await?;
         self.run(sqlx::query(statements::LOG_SHORTEN).bind(left).bind(run.clone())).await?;
-        self.run(sqlx::query(statements::LOG_REMOVE).bind(run)).await.map(|_| true)
+        self.run(sqlx::query(statements::LOG_REMOVE).bind(run)).await.map(|_| ())
     }
 
     /// Removes some parts of an expired bundle. Returns false if there is none to remove.
