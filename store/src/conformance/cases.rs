@@ -36,7 +36,7 @@ macro_rules! conformance_cases {
                 a_bundle_is_removed_with_its_log
                 an_archived_run_keeps_its_bundle_until_its_log_is_removed
                 a_staged_bundle_is_seen_by_nobody_and_expires
-                other_runs_go_on_while_a_bundle_is_stored
+                a_bundle_is_stored_beside_the_steps_of_another_run
                 a_copy_of_a_run_has_its_bundle;
             ownership:
                 an_owner_needs_its_epoch
