@@ -477,7 +477,11 @@ impl Executor {
                 // An event that was appended meanwhile may be the result of a call.
                 Err(StoreError::Moved { .. }) => {}
                 // While this process has the claim, no other process can end the run.
-                Err(error @ (StoreError::Full | StoreError::Unusable { .. })) => {
+                Err(
+                    error @ (StoreError::Full
+                    | StoreError::Unusable { .. }
+                    | StoreError::Unstaged(_)),
+                ) => {
                     journal.tell_held(&error.to_string());
                     tokio::time::sleep(STORE_RETRY).await;
                 }

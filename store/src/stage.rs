@@ -16,12 +16,16 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// How long a store keeps a piece that nothing shows. Then it may remove it.
+    /// How long a store keeps a piece that nothing shows. Then it may remove it. A worker that stages
+    /// events keeps all logs that it brings, and their bundles: a large tree may take longer.
     pub const KEPT_FOR: Duration = Duration::from_secs(3_600);
 }
 
 /// [`Piece::KEPT_FOR`] in milliseconds.
 pub(crate) const KEPT_FOR_MS: i64 = 3_600_000;
+
+/// How often a worker that stages events keeps what it staged before.
+pub(crate) const KEEP_EACH_MS: u64 = 900_000;
 
 /// How often to stage again what was removed before the transaction that shows it.
 pub(crate) const TRIES: u32 = 3;

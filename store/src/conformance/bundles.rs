@@ -164,7 +164,9 @@ pub(super) async fn a_staged_bundle_is_seen_by_nobody_and_expires(
     Ok(())
 }
 
-pub(super) async fn other_runs_go_on_while_a_bundle_is_stored(subject: &dyn Subject) -> Verdict {
+pub(super) async fn a_bundle_is_stored_beside_the_steps_of_another_run(
+    subject: &dyn Subject,
+) -> Verdict {
     let store = subject.open("bundles").await;
     let store = &*store;
     let run = create(store, "/w", Ownership::Mine).await?;

@@ -27,14 +27,16 @@ macro_rules! conformance_cases {
                 a_tree_is_copied_whole_or_not_at_all
                 a_run_without_its_log_is_copied_with_its_costs
                 a_copy_that_breaks_off_is_seen_by_nobody
-                what_was_copied_in_part_expires;
+                a_copy_that_comes_late_hides_nothing
+                what_was_copied_in_part_expires
+                what_a_copy_has_staged_stays_while_it_goes_on;
             bundles:
                 a_bundle_is_stored_with_its_step
                 a_run_begins_with_a_bundle
                 a_bundle_is_removed_with_its_log
                 an_archived_run_keeps_its_bundle_until_its_log_is_removed
                 a_staged_bundle_is_seen_by_nobody_and_expires
-                other_runs_go_on_while_a_bundle_is_stored
+                a_bundle_is_stored_beside_the_steps_of_another_run
                 a_copy_of_a_run_has_its_bundle;
             ownership:
                 an_owner_needs_its_epoch

@@ -163,6 +163,32 @@ pub(super) async fn a_copy_that_breaks_off_is_seen_by_nobody(subject: &dyn Subje
     Ok(())
 }
 
+pub(super) async fn a_copy_that_comes_late_hides_nothing(subject: &dyn Subject) -> Verdict {
+    let (from, to) = (subject.open("slow-from").await, subject.open("slow-to").await);
+    let (late, from, to) = (subject.open("slow-to").await, &*from, &*to);
+    let tree = large_tree(from).await?;
+    let done = transfer(from, to, &Binding::To(String::new()), |_| {}).await?;
+    ensure!(done.copied == 2, "copied {done:?}");
+    // Another transfer saw before that they are missing.
+    for run in tree {
+        let staged = RunCopy::stage(from, &*late, run).await;
+        ensure_refused!(staged, StoreError::Unstaged(_) | StoreError::Exists(_));
+        is_same(from, to, run).await?;
+        let hashes = (from.hashes(run, Seq::ZERO, 9_999).await?, to.hashes(run, Seq::ZERO, 9_999));
+        ensure!(hashes.0 == hashes.1.await?, "events are hidden");
+    }
+    let flaws = to.flaws().await?;
+    ensure!(flaws.is_empty(), "{flaws:?}");
+    Ok(())
+}
+
+/// Removes what was staged and has expired.
+async fn remove_expired(store: &dyn Store) -> Verdict {
+    let (which, ended_for) = (Leftover::Archived, Duration::ZERO);
+    store.leftovers(Leftovers { which, ended_for, limit: 9 }).await?;
+    Ok(())
+}
+
 pub(super) async fn what_was_copied_in_part_expires(subject: &dyn Subject) -> Verdict {
     let (from, to) = (subject.open("late-from").await, subject.open("late-to").await);
     let (from, to) = (&*from, &*to);
@@ -172,12 +198,35 @@ pub(super) async fn what_was_copied_in_part_expires(subject: &dyn Subject) -> Ve
         copies.push(RunCopy::stage(from, to, run).await?);
     }
     subject.pass(Piece::KEPT_FOR + Duration::from_secs(1));
-    let (which, ended_for) = (Leftover::Archived, Duration::ZERO);
-    to.leftovers(Leftovers { which, ended_for, limit: 9 }).await?;
+    remove_expired(to).await?;
     ensure_refused!(to.bring(copies).await, StoreError::Unstaged(_));
     is_unseen(to, &tree).await?;
     let done = transfer(from, to, &Binding::To(String::new()), |_| {}).await?;
     ensure!((done.copied, done.left.len()) == (2, 0), "copied {done:?}");
+    for run in tree {
+        is_same(from, to, run).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn what_a_copy_has_staged_stays_while_it_goes_on(
+    subject: &dyn Subject,
+) -> Verdict {
+    let (from, to) = (subject.open("long-from").await, subject.open("long-to").await);
+    let (other, from, to) = (subject.open("long-to").await, &*from, &*to);
+    let a_while = Piece::KEPT_FOR * 2 / 3;
+    let tree = large_tree(from).await?;
+    // What somebody began before is taken over, and kept as long as the rest.
+    RunCopy::stage(from, &*other, tree[0]).await?;
+    subject.pass(a_while);
+    let mut copies = Vec::new();
+    for run in tree {
+        copies.push(RunCopy::stage(from, to, run).await?);
+        subject.pass(a_while);
+        remove_expired(&*other).await?;
+    }
+    let brought = to.bring(copies).await?;
+    ensure!(brought == [Brought::Stored, Brought::Stored], "the runs were there already");
     for run in tree {
         is_same(from, to, run).await?;
     }

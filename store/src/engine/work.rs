@@ -26,11 +26,11 @@ pub(crate) enum Request {
 
 /// A small change that nobody sees, for an engine whose writer makes all changes.
 pub(crate) enum Staging {
-    /// Stores a part of the bundle with this hash.
-    Part { run: RunId, sha256: String, row: BundleRow, reserve: Reserve },
+    /// Keeps the bundle with this hash, and stores a part of it.
+    Bundle { run: RunId, sha256: String, part: Option<BundleRow>, reserve: Reserve },
     /// Stores the next events of a log that arrives. Answers whether the log ends with them now.
     Events { run: RunId, events: Vec<StoredEvent> },
-    /// Gives up a log that arrives.
+    /// Gives up a log that arrives, and removes some of it. Answers whether there was any.
     GiveUpLog { run: RunId },
     /// Gives up a bundle that does not count.
     GiveUpBundle { run: RunId, sha256: String },
@@ -211,11 +211,12 @@ impl Work {
             Claims::ToStop => std::mem::take(&mut self.claims),
             Claims::None => Vec::new(),
         };
-        // A removal makes room.
+        // A removal makes room in the file, but none on the disk, and it needs some first. The reserve
+        // is not for that.
         let is_urgent = |staging: &Staging| match staging {
-            Staging::Part { reserve, .. } => *reserve == Reserve::Use,
-            Staging::GiveUpBundle { .. } | Staging::Sweep => true,
+            Staging::Bundle { reserve, .. } => *reserve == Reserve::Use,
             Staging::Events { .. } | Staging::GiveUpLog { .. } => false,
+            Staging::GiveUpBundle { .. } | Staging::Sweep => false,
         };
         let (stagings, less) = self.stagings.into_iter().partition(|(it, _)| is_urgent(it));
         Work { appends: others, stagings: less, ..self }.refuse(&StoreError::Full);

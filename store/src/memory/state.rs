@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 struct HiddenLog {
     owner: WorkerId,
-    expires: u64,
     events: Vec<StoredEvent>,
 }
 
@@ -28,6 +27,8 @@ pub(super) struct State {
     staged: HashMap<(RunId, String), (Arc<Bundle>, u64)>,
     /// Logs that arrive from another store.
     hidden: HashMap<RunId, HiddenLog>,
+    /// When the logs expire that a worker brings, and their bundles.
+    kept: HashMap<WorkerId, u64>,
     pub(super) keys: HashMap<String, RunId>,
     /// The end of the lease of each worker; `None` for a worker that died.
     workers: HashMap<WorkerId, Option<u64>>,
@@ -111,9 +112,10 @@ impl State {
         if self.rows.contains_key(&run) {
             return Err(StoreError::Exists(run));
         }
+        self.kept.insert(owner, expires);
         let first = events.first().map_or(Seq(1), |event| event.seq);
         if first == Seq(1) {
-            self.hidden.insert(run, HiddenLog { owner, expires, events });
+            self.hidden.insert(run, HiddenLog { owner, events });
             return Ok(());
         }
         let log = self.hidden.get_mut(&run).filter(|log| {
@@ -121,7 +123,6 @@ impl State {
         });
         let log = log.ok_or(StoreError::Unstaged(run))?;
         log.events.extend(events);
-        log.expires = expires;
         Ok(())
     }
 
@@ -144,8 +145,10 @@ impl State {
 
     /// Removes what was staged and has expired.
     pub(super) fn remove_expired(&mut self, now_ms: u64) {
-        self.staged.retain(|_, (_, expires)| *expires >= now_ms);
-        self.hidden.retain(|_, log| log.expires >= now_ms);
+        self.kept.retain(|_, expires| *expires >= now_ms);
+        self.hidden.retain(|_, log| self.kept.contains_key(&log.owner));
+        let is_kept = |run: &RunId| self.hidden.contains_key(run);
+        self.staged.retain(|(run, _), (_, expires)| *expires >= now_ms || is_kept(run));
     }
 
     pub(super) fn wake(&self) {

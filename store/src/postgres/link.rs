@@ -15,7 +15,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(60);
 /// How long a reader retries after its connection was lost. A restart of the server takes a while.
 const PATIENCE: Duration = Duration::from_secs(10);
-const A_MOMENT: Duration = Duration::from_millis(20);
+pub(super) const A_MOMENT: Duration = Duration::from_millis(20);
 
 /// Why a message failed.
 #[derive(Debug)]

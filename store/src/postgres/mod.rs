@@ -39,7 +39,7 @@ use sqlx::postgres::PgPoolOptions;
 use statements::Begin;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
@@ -130,8 +130,9 @@ impl PostgresStore {
         tokio::spawn(tasks.track_future(outside.run(heard)));
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
         tokio::spawn(tasks.track_future(writer.run(inbox)));
-        let freed = AtomicI64::new(0);
-        let reader = Reader { pool, place, begin, presence, requests: requests.clone(), freed };
+        let (freed, kept_at) = (AtomicI64::new(0), AtomicU64::new(0));
+        let reader =
+            Reader { pool, place, begin, presence, requests: requests.clone(), freed, kept_at };
         let reader = Arc::new(reader);
         let (scrub, removing) = (options.scrub, Arc::default());
         Ok(PostgresStore { requests, reader, hub, tasks, closing, scrub, removing })

@@ -18,7 +18,7 @@ use posse_protocol::{Record, RunId, Seq, WorkerId};
 use sqlx::postgres::PgPool;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
@@ -31,6 +31,8 @@ pub(super) struct Reader {
     pub(super) requests: mpsc::Sender<Request>,
     /// The value of the counter `freed` at the last query of the queue.
     pub(super) freed: AtomicI64,
+    /// When this worker last kept what it has staged, in steady milliseconds.
+    pub(super) kept_at: AtomicU64,
 }
 
 impl Reader {

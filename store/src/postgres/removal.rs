@@ -11,9 +11,10 @@ use super::link::read;
 use super::message::{Message, Text};
 use super::reader::Reader;
 use super::statements::{self as pg, Begin};
-use crate::engine::Cells;
+use crate::engine::Bind;
 use crate::stage::{EVENTS_AT_ONCE, PARTS_AT_ONCE};
 use crate::{StoreError, sql};
+use posse_protocol::RunId;
 
 impl Reader {
     /// Removes everything that has expired and that other processes do not work on.
@@ -31,21 +32,49 @@ impl Reader {
 
     /// Removes some of it. Returns false if there is nothing left that it could remove.
     async fn remove_some(&self) -> Result<bool, StoreError> {
+        let of_bundle = |text: &str| Text::new(text).expression(pg::BUNDLE).expression(pg::DATA);
         let message = || {
             let mut message = Message::default();
             message.begin(&self.begin.writing, Begin::WRITING);
-            message.say(&pg::remove_events(EVENTS_AT_ONCE));
-            message.say(&pg::remove_parts(PARTS_AT_ONCE));
-            message.say(sql::stage::LOGS_REMOVE);
-            let remove = Text::new(sql::stage::BUNDLES_REMOVE);
-            message.add(remove.expression("(SELECT posse_now())"));
+            let log = message.say(&pg::choose_log(EVENTS_AT_ONCE));
+            shorten_log(&mut message);
+            let bundle = message.say(&pg::choose_bundle());
+            let remove = of_bundle(sql::stage::PARTS_REMOVE);
+            let remove = remove.expression(pg::BUNDLE).expression(pg::DATA);
+            message.add(remove.number(PARTS_AT_ONCE));
+            message.add(of_bundle(sql::stage::BUNDLE_REMOVE));
+            message.say("COMMIT");
+            (message, [log, bundle])
+        };
+        // If the answer is lost and the message is sent again, it removes the next ones.
+        let chosen = message().1;
+        let replies = read(&self.pool, &self.place, || message().0).await?;
+        Ok(chosen.into_iter().any(|at| !replies.rows(at).is_empty()))
+    }
+
+    /// Removes a log that arrives, and nothing else.
+    pub(super) async fn give_up_log(&self, run: RunId) -> Result<(), StoreError> {
+        let give_up = Text::new(sql::stage::LOG_GIVE_UP).text(run.to_string());
+        self.write(|| vec![give_up.clone()]).await?;
+        let choose = Text::new(&pg::choose_given_up(EVENTS_AT_ONCE)).text(run.to_string());
+        let message = || {
+            let mut message = Message::default();
+            message.begin(&self.begin.writing, Begin::WRITING);
+            message.add(choose.clone());
+            shorten_log(&mut message);
             message.say("COMMIT");
             message
         };
-        // If the answer is lost and the message is sent again, it removes the next ones.
-        let replies = read(&self.pool, &self.place, message).await?;
-        let chosen = [Begin::WRITING, Begin::WRITING + 1];
-        let count = |at: usize| replies.rows(at).first().and_then(|row| row.integer(0).ok());
-        Ok(chosen.into_iter().filter_map(count).any(|count| count > 0))
+        while !read(&self.pool, &self.place, message).await?.rows(Begin::WRITING).is_empty() {}
+        Ok(())
     }
+}
+
+/// Removes the last events of the chosen log, and the log if there are no others.
+fn shorten_log(message: &mut Message) {
+    let remove = Text::new(sql::stage::EVENTS_REMOVE).expression(pg::LOG);
+    message.add(remove.expression(pg::LEFT).expression(pg::LOG));
+    let shorten = Text::new(sql::stage::LOG_SHORTEN).expression(pg::LEFT);
+    message.add(shorten.expression(pg::LOG));
+    message.add(Text::new(sql::stage::LOG_REMOVE).expression(pg::LOG));
 }

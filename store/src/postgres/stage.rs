@@ -1,21 +1,23 @@
 //! Stages what an append or a copy shows: in small transactions on the connections for reading, so that
 //! the writer goes on meanwhile, and no lease runs out on a slow line.
 
-use super::link::{Replies, read};
+use super::link::{A_MOMENT, Replies, read};
 use super::message::{Message, Text};
 use super::reader::Reader;
 use super::statements::{self as pg, Begin};
 use crate::append::Draft;
 use crate::bundle::{BundleHead, BundleRow};
 use crate::engine::{Bind, bind_event, bind_part, bundle_row, head_row, number, to_sql};
-use crate::stage::{KEPT_FOR_MS, TRIES};
+use crate::stage::{KEEP_EACH_MS, KEPT_FOR_MS, TRIES};
 use crate::{Bundle, StoreError, StoredEvent, sql};
 use posse_protocol::{RunId, Seq};
 use sqlx::postgres::PgRow;
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use tokio::time::sleep;
 
 /// The replies, without those of the statements that begin the transaction.
-struct Written(Replies);
+pub(super) struct Written(Replies);
 
 impl Written {
     fn rows(&self, statement: usize) -> &[PgRow] {
@@ -53,6 +55,12 @@ impl Reader {
         let asked = self.ask(&[stored.text(head.sha256.clone()).finish()]).await?;
         let stored: HashSet<u64> =
             asked.rows(0).iter().filter_map(|row| number(row, 0).ok()).collect();
+        if stored.len() as u64 == head.parts() {
+            // What is there may expire soon.
+            let keep = Text::new(sql::stage::BUNDLE_STAGE).text(run.to_string());
+            let keep = keep.text(head.sha256.clone()).expression(&expires());
+            self.write(|| vec![keep.clone()]).await?;
+        }
         for part in (1..=head.parts()).filter(|part| !stored.contains(part)) {
             let Some(row) = bundle.part(run, part) else { continue };
             if let Err(error) = self.stage_part(run, &head.sha256, row).await {
@@ -67,7 +75,10 @@ impl Reader {
 
     /// Executes statements in a transaction of their own. They may be executed twice if a connection
     /// is lost. Returns the rows of each.
-    async fn write(&self, statements: impl Fn() -> Vec<Text>) -> Result<Written, StoreError> {
+    pub(super) async fn write(
+        &self,
+        statements: impl Fn() -> Vec<Text>,
+    ) -> Result<Written, StoreError> {
         let message = || {
             let mut message = Message::default();
             message.begin(&self.begin.writing, Begin::WRITING);
@@ -98,15 +109,34 @@ impl Reader {
         run: RunId,
         events: &[StoredEvent],
     ) -> Result<(), StoreError> {
+        self.keep_staged().await?;
         let mut tries = 0;
         while !self.try_events(run, events).await? {
             tries += 1;
             if events.first().is_none_or(|event| event.seq > Seq(1)) || tries == TRIES {
                 return Err(StoreError::Unstaged(run));
             }
-            self.write(|| vec![Text::new(pg::LOG_GIVE_UP).text(run.to_string())]).await?;
-            self.remove_expired().await?;
+            self.give_up_log(run).await?;
+            if tries > 1 {
+                // Somebody else has begun it meanwhile.
+                sleep(A_MOMENT * tries).await;
+            }
         }
+        Ok(())
+    }
+
+    /// Keeps the logs that this worker brings, and their bundles, now and then: it may stage a tree for
+    /// longer than a piece is kept.
+    async fn keep_staged(&self) -> Result<(), StoreError> {
+        let now = self.presence.clock.steady_ms();
+        if now.saturating_sub(self.kept_at.load(Ordering::SeqCst)) < KEEP_EACH_MS {
+            return Ok(());
+        }
+        let keep = |text: &str| {
+            Text::new(text).expression(&expires()).text(self.presence.worker.to_string())
+        };
+        self.write(|| vec![keep(sql::stage::BUNDLES_KEEP), keep(sql::stage::LOGS_KEEP)]).await?;
+        self.kept_at.store(now, Ordering::SeqCst);
         Ok(())
     }
 
@@ -122,10 +152,13 @@ impl Reader {
         let statements = || {
             let mut statements = Vec::new();
             if first.seq == Seq(1) {
-                let begin = Text::new(pg::LOG_BEGIN).text(run.to_string()).text(owner());
-                statements.push(begin.expression(&expires()));
+                let begin = Text::new(sql::stage::LOG_BEGIN).text(run.to_string()).text(owner());
+                statements.push(begin.expression(&expires()).text(run.to_string()));
+                let undo = Text::new(pg::LOG_TOO_LATE).text(run.to_string()).text(owner());
+                statements.push(undo.text(run.to_string()));
             }
-            let go_on = Text::new(pg::LOG_GO_ON).number(to_sql(last.seq.0)).text(last.hash.clone());
+            let go_on =
+                Text::new(sql::stage::LOG_GO_ON).number(to_sql(last.seq.0)).text(last.hash.clone());
             let go_on = go_on.expression(&expires()).text(run.to_string()).text(owner());
             statements.push(go_on.number(to_sql(first.seq.0 - 1)));
             let insert = Text::new(&pg::insert_hidden(events.len()));
@@ -134,8 +167,8 @@ impl Reader {
             statements.push(ends(Text::new(pg::LOG_ENDS)));
             statements
         };
-        let asked = usize::from(first.seq == Seq(1)) + 2;
-        Ok(!self.write(statements).await?.rows(asked).is_empty())
+        let before = if first.seq == Seq(1) { 2 } else { 0 };
+        Ok(!self.write(statements).await?.rows(before + 2).is_empty())
     }
 
     /// Returns the checked bundle of a run. It is read a part at a time, since the answer to one message

@@ -1,6 +1,6 @@
 //! Statements that only PostgreSQL has: locks, the time of the server, transactions.
 
-use crate::sql::{RUN_COLUMNS, Shape, claimable, insert_events, placeholders};
+use crate::sql::{self, RUN_COLUMNS, Shape, claimable, insert_events, placeholders};
 
 /// The class of the advisory locks of writing transactions. The number of the lock for migrations
 /// is derived from it. Other programs in the same database must not use it.
@@ -83,27 +83,16 @@ pub(super) const UNDER_WAY: &str = "SELECT CASE WHEN given.id > pg_current_xact_
 /// Locks a bundle, which may not count yet. Binds: run, data.
 pub(super) const BUNDLE_LOCK: &str =
     "SELECT data FROM bundles WHERE run = $1 AND data = $2 FOR UPDATE";
-/// Shows a log that has arrived. Binds: run.
-pub(super) const LOG_SHOW: &str = "DELETE FROM hidden_logs WHERE run = $1";
-/// Begins a log that arrives. Binds: run, owner, expires.
-pub(super) const LOG_BEGIN: &str = "INSERT INTO hidden_logs (run, owner, expires, seq, hash) \
-    VALUES ($1, $2, $3, 0, '') ON CONFLICT (run) DO NOTHING";
-/// Continues a log that arrives. Binds: last event, its hash, expires, run, owner, the event before.
-pub(super) const LOG_GO_ON: &str = "UPDATE hidden_logs SET seq = $1, hash = $2, expires = $3 \
-    WHERE run = $4 AND owner = $5 AND seq = $6 AND expires > 0";
+/// Undoes [`sql::stage::LOG_BEGIN`] if the run was shown while it waited for the transaction that showed it. Binds:
+/// run, owner, and the run.
+pub(super) const LOG_TOO_LATE: &str = "DELETE FROM hidden_logs WHERE run = $1 AND owner = $2 \
+    AND EXISTS (SELECT id FROM runs WHERE id = $3)";
 /// Whether a log ends so. Binds: run, owner, last event, its hash.
 pub(super) const LOG_ENDS: &str = "SELECT run FROM hidden_logs \
     WHERE run = $1 AND owner = $2 AND seq = $3 AND hash = $4 AND expires > 0";
-/// Gives up a log that arrives. Binds: run.
-pub(super) const LOG_GIVE_UP: &str = "UPDATE hidden_logs SET expires = 0 WHERE run = $1";
-
 /// Locks logs that a worker brings. Binds: owner, runs.
 pub(super) fn lock_logs(count: usize) -> String {
-    let runs = placeholders(2, count);
-    format!(
-        "SELECT run, seq, hash FROM hidden_logs WHERE owner = $1 AND expires > 0 AND run IN {runs} \
-         ORDER BY run FOR UPDATE"
-    )
+    format!("{} ORDER BY run FOR UPDATE", sql::stage::logs_of(count))
 }
 
 /// Inserts events of a run that is not shown, if [`LOG_ENDS`]. If the message is sent twice, they are
@@ -119,41 +108,49 @@ pub(super) fn insert_hidden(count: usize) -> String {
 /// A point in time that an index can be searched for.
 const EXPIRED: &str = "expires < (SELECT posse_now())";
 
-/// Removes the last `count` events of an expired log that no other process works on. Returns the number
-/// of such logs: 1 or 0.
-pub(super) fn remove_events(count: u64) -> String {
+/// Chooses and locks an expired log that no other process works on, for the rest of the transaction:
+/// [`LOG`], and [`LEFT`] after the removal of its last `count` events. Returns it, if there is one.
+pub(super) fn choose_log(count: u64) -> String {
     format!(
-        "WITH chosen AS ( \
+        "SELECT set_config('posse.log', run, TRUE), \
+         set_config('posse.left', CAST(seq - {count} AS TEXT), TRUE) FROM ( \
              SELECT run, seq FROM hidden_logs WHERE {EXPIRED} \
-             ORDER BY expires, run LIMIT 1 FOR UPDATE SKIP LOCKED \
-         ), gone AS ( \
-             DELETE FROM events USING chosen WHERE events.run = chosen.run \
-             AND events.seq > chosen.seq - {count} AND NOT EXISTS ( \
-                 SELECT id FROM runs WHERE runs.id = chosen.run AND runs.erased = 0) \
-         ), noted AS ( \
-             UPDATE hidden_logs SET expires = 0, seq = chosen.seq - {count}, hash = '' FROM chosen \
-             WHERE hidden_logs.run = chosen.run \
-         ) SELECT COUNT(*) FROM chosen"
+             ORDER BY expires LIMIT 1 FOR UPDATE SKIP LOCKED \
+         ) AS chosen"
     )
 }
 
-/// Removes `count` parts of an expired bundle that no other process works on. Returns the number of
-/// such bundles: 1 or 0.
-pub(super) fn remove_parts(count: i64) -> String {
+/// Chooses and locks a log that was given up, as [`choose_log`] does. If another process works on it,
+/// it waits. Binds: run.
+pub(super) fn choose_given_up(count: u64) -> String {
     format!(
-        "WITH chosen AS ( \
-             SELECT run, data FROM bundles WHERE {EXPIRED} \
-             ORDER BY expires LIMIT 1 FOR UPDATE SKIP LOCKED \
-         ), next AS ( \
-             SELECT bundle_parts.run, bundle_parts.data, bundle_parts.part FROM bundle_parts \
-             JOIN chosen ON bundle_parts.run = chosen.run AND bundle_parts.data = chosen.data \
-             ORDER BY bundle_parts.part LIMIT {count} \
-         ), gone AS ( \
-             DELETE FROM bundle_parts USING next WHERE bundle_parts.run = next.run \
-             AND bundle_parts.data = next.data AND bundle_parts.part = next.part \
-         ) SELECT COUNT(*) FROM chosen"
+        "SELECT set_config('posse.log', run, TRUE), \
+         set_config('posse.left', CAST(seq - {count} AS TEXT), TRUE) FROM ( \
+             SELECT run, seq FROM hidden_logs WHERE run = $1 AND expires = 0 FOR UPDATE \
+         ) AS chosen"
     )
 }
+
+/// Chooses and locks an expired bundle that no other process works on, for the rest of the
+/// transaction: [`BUNDLE`] and [`DATA`]. Returns it, if there is one.
+pub(super) fn choose_bundle() -> String {
+    format!(
+        "SELECT set_config('posse.bundle', run, TRUE), set_config('posse.data', data, TRUE) FROM ( \
+             SELECT run, data FROM bundles WHERE {EXPIRED} \
+             ORDER BY expires LIMIT 1 FOR UPDATE SKIP LOCKED \
+         ) AS chosen"
+    )
+}
+
+/// The run of the chosen log. No run has the name of none.
+pub(super) const LOG: &str = "(SELECT current_setting('posse.log', TRUE))";
+/// The event of the chosen log before those to remove. It is NULL if there is no such log.
+pub(super) const LEFT: &str =
+    "(SELECT CAST(NULLIF(current_setting('posse.left', TRUE), '') AS BIGINT))";
+/// The run of the chosen bundle.
+pub(super) const BUNDLE: &str = "(SELECT current_setting('posse.bundle', TRUE))";
+/// The hash of the data of the chosen bundle.
+pub(super) const DATA: &str = "(SELECT current_setting('posse.data', TRUE))";
 
 /// Returns 1 if the worker had no row, else 0. Binds: id, milliseconds, what it says about itself.
 pub(super) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until, about) \

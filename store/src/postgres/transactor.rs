@@ -480,7 +480,7 @@ fn write(message: &mut Message, changes: &mut Changes, rows: &Rows, stored: &Has
         message.add(bind_delivery(Text::new(sql::DELIVERY_INSERT), delivery));
     }
     for run in std::mem::take(&mut changes.shown) {
-        message.add(Text::new(pg::LOG_SHOW).text(run.to_string()));
+        message.add(Text::new(sql::stage::LOG_SHOW).text(run.to_string()));
     }
     for (run, head) in std::mem::take(&mut changes.bundles) {
         message.add(Text::new(sql::stage::BUNDLE_RETIRE).text(run.to_string()));

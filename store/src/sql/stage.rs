@@ -2,6 +2,8 @@
 //! replaced, logs that arrive from another store, and logs that were removed. Each has a time after
 //! which anybody may remove it (`expires`). It is NULL for a bundle that counts.
 
+use super::placeholders;
+
 /// Columns of `bundles`.
 pub(super) const BUNDLE_COLUMNS: &str = "run, data, expires, body, hash";
 /// Columns of `bundle_parts`.
@@ -44,10 +46,36 @@ pub(crate) const BUNDLES_OF_NOBODY: &str = "SELECT run FROM bundles WHERE expire
         WHERE bundles.run = bundle_parts.run AND bundles.data = bundle_parts.data) \
     ORDER BY 1";
 
+/// Shows a log that has arrived. Binds: run.
+pub(crate) const LOG_SHOW: &str = "DELETE FROM hidden_logs WHERE run = $1";
+/// Begins a log that arrives, unless the run is there. Binds: run, owner, expires, and the run.
+pub(crate) const LOG_BEGIN: &str = "INSERT INTO hidden_logs (run, owner, expires, seq, hash) \
+    SELECT $1, $2, $3, 0, '' WHERE NOT EXISTS (SELECT id FROM runs WHERE id = $4) \
+    ON CONFLICT (run) DO NOTHING";
+/// Continues a log that arrives. Binds: last event, its hash, expires, run, owner, the event before.
+pub(crate) const LOG_GO_ON: &str = "UPDATE hidden_logs SET seq = $1, hash = $2, expires = $3 \
+    WHERE run = $4 AND owner = $5 AND seq = $6 AND expires > 0";
+/// Gives up a log that arrives. Returns its last event. Binds: run.
+pub(crate) const LOG_GIVE_UP: &str =
+    "UPDATE hidden_logs SET expires = 0 WHERE run = $1 RETURNING seq";
+/// Logs that a worker brings. Binds: owner, runs.
+pub(crate) fn logs_of(count: usize) -> String {
+    let runs = placeholders(2, count);
+    format!(
+        "SELECT run, seq, hash FROM hidden_logs WHERE owner = $1 AND expires > 0 AND run IN {runs}"
+    )
+}
+
 /// Hides a log whose events are to be removed. Binds: run, last event.
 pub(crate) const LOG_HIDE: &str = "INSERT INTO hidden_logs (run, owner, expires, seq, hash) \
     VALUES ($1, '', 0, $2, '') ON CONFLICT (run) DO UPDATE SET expires = 0";
 
+/// Keeps the logs that a worker brings until a time. Binds: expires, owner.
+pub(crate) const LOGS_KEEP: &str =
+    "UPDATE hidden_logs SET expires = $1 WHERE owner = $2 AND expires > 0";
+/// Keeps the bundles of these logs, too. Binds: expires, owner.
+pub(crate) const BUNDLES_KEEP: &str = "UPDATE bundles SET expires = $1 WHERE expires > 0 \
+    AND run IN (SELECT run FROM hidden_logs WHERE owner = $2 AND expires > 0)";
 /// Whether a log is hidden. Binds: run.
 pub(crate) const LOG_HIDDEN: &str = "SELECT run FROM hidden_logs WHERE run = $1";
 /// The next bundle to remove. Binds: now.
@@ -56,21 +84,22 @@ pub(crate) const BUNDLE_EXPIRED: &str =
 /// Removes some parts of a bundle. Binds: run, data, and both again, how many.
 pub(crate) const PARTS_REMOVE: &str = "DELETE FROM bundle_parts WHERE run = $1 AND data = $2 \
     AND part IN (SELECT part FROM bundle_parts WHERE run = $3 AND data = $4 ORDER BY part LIMIT $5)";
-/// Removes bundles without parts. Binds: now.
-pub(crate) const BUNDLES_REMOVE: &str = "DELETE FROM bundles WHERE expires < $1 \
-    AND NOT EXISTS (SELECT part FROM bundle_parts \
+/// Removes a bundle that does not count, if it has no parts any more. Binds: run, data.
+pub(crate) const BUNDLE_REMOVE: &str = "DELETE FROM bundles WHERE run = $1 AND data = $2 \
+    AND expires IS NOT NULL AND NOT EXISTS (SELECT part FROM bundle_parts \
         WHERE bundle_parts.run = bundles.run AND bundle_parts.data = bundles.data)";
 /// The next log to remove. Binds: now.
 pub(crate) const LOG_EXPIRED: &str =
-    "SELECT run, seq FROM hidden_logs WHERE expires < $1 ORDER BY expires, run LIMIT 1";
+    "SELECT run, seq FROM hidden_logs WHERE expires < $1 ORDER BY expires LIMIT 1";
 /// Removes the last events of a hidden log. Binds: run, the event before the first, and the run.
 pub(crate) const EVENTS_REMOVE: &str = "DELETE FROM events WHERE run = $1 AND seq > $2 \
     AND NOT EXISTS (SELECT id FROM runs WHERE id = $3 AND erased = 0)";
 /// Notes that the last events were removed. Binds: the last event that is left, run.
 pub(crate) const LOG_SHORTEN: &str =
     "UPDATE hidden_logs SET expires = 0, seq = $1, hash = '' WHERE run = $2";
-/// Forgets hidden logs without events.
-pub(crate) const LOGS_REMOVE: &str = "DELETE FROM hidden_logs WHERE expires = 0 AND seq <= 0";
+/// Forgets a hidden log without events. Binds: run.
+pub(crate) const LOG_REMOVE: &str =
+    "DELETE FROM hidden_logs WHERE run = $1 AND expires = 0 AND seq <= 0";
 
 /// Whether something is to be removed. Binds: now, now.
 pub(crate) const EXPIRED: &str = "SELECT run FROM hidden_logs WHERE expires < $1 \

@@ -46,15 +46,21 @@ fn all() -> Vec<String> {
         stage::BUNDLE_GIVE_UP,
         stage::BUNDLE_SHOW,
         stage::BUNDLES_OF_NOBODY,
+        stage::LOG_SHOW,
+        stage::LOG_BEGIN,
+        stage::LOG_GO_ON,
+        stage::LOG_GIVE_UP,
         stage::LOG_HIDE,
+        stage::LOGS_KEEP,
+        stage::BUNDLES_KEEP,
         stage::LOG_HIDDEN,
         stage::BUNDLE_EXPIRED,
         stage::PARTS_REMOVE,
-        stage::BUNDLES_REMOVE,
+        stage::BUNDLE_REMOVE,
         stage::LOG_EXPIRED,
         stage::EVENTS_REMOVE,
         stage::LOG_SHORTEN,
-        stage::LOGS_REMOVE,
+        stage::LOG_REMOVE,
         stage::EXPIRED,
     ];
     let mut all: Vec<String> = fixed.map(str::to_owned).to_vec();
@@ -96,6 +102,7 @@ fn all() -> Vec<String> {
                 runs_by_id,
                 tails,
                 runs_by_key,
+                stage::logs_of,
             ]
             .map(|it| it(count)),
         );
@@ -196,6 +203,26 @@ async fn an_index_leads_to_what_is_asked_for_among_a_million() {
         assert!(plan.contains(&format!("SEARCH model_calls USING INDEX {index}")), "{plan}");
         let is_bounded = plan.contains("runs_calling") || tree;
         assert!(is_bounded && !plan.contains("SCAN model_calls"), "{plan}");
+    }
+}
+
+#[tokio::test]
+async fn what_expires_is_removed_without_a_look_at_the_rest() {
+    let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+    connection.execute(AssertSqlSafe(SCHEMA.whole())).await.unwrap();
+    let table = [
+        (stage::LOG_EXPIRED, "hidden_logs_to_remove (expires<?)"),
+        (stage::EVENTS_REMOVE, "sqlite_autoindex_events_1 (run=? AND seq>?)"),
+        (stage::LOG_SHORTEN, "sqlite_autoindex_hidden_logs_1 (run=?)"),
+        (stage::LOG_REMOVE, "sqlite_autoindex_hidden_logs_1 (run=?)"),
+        (stage::BUNDLE_EXPIRED, "bundles_to_remove (expires<?)"),
+        (stage::PARTS_REMOVE, "sqlite_autoindex_bundle_parts_1 (run=? AND data=? AND part=?)"),
+        (stage::BUNDLE_REMOVE, "sqlite_autoindex_bundles_1 (run=? AND data=?)"),
+    ];
+    for (statement, index) in table {
+        let plan = plan(&mut connection, statement).await;
+        assert!(plan.contains(index), "{statement}: {plan}");
+        assert!(!plan.contains("TEMP B-TREE") && !plan.contains("SCAN"), "{statement}: {plan}");
     }
 }
 

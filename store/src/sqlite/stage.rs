@@ -55,10 +55,15 @@ impl SqliteStore {
         if missing.len() > 1 && !self.has_room_for(head.bytes) {
             return Err(StoreError::Full);
         }
-        for part in missing {
-            let Some(row) = bundle.part(run, part) else { continue };
+        let mut parts: Vec<Option<_>> =
+            missing.into_iter().map(|part| bundle.part(run, part)).collect();
+        if parts.is_empty() {
+            // What is there may expire soon.
+            parts.push(None);
+        }
+        for part in parts {
             let sha256 = head.sha256.clone();
-            let staging = Staging::Part { run, sha256, row, reserve };
+            let staging = Staging::Bundle { run, sha256, part, reserve };
             if let Err(error) = self.ask(|reply| Request::Stage { staging, reply }).await {
                 self.give_up(run, head.sha256.clone()).await;
                 return Err(error);
@@ -79,7 +84,7 @@ impl SqliteStore {
     /// Removes what was staged of a bundle that does not fit on the disk.
     async fn give_up(&self, run: RunId, sha256: String) {
         let staging = Staging::GiveUpBundle { run, sha256 };
-        // If this fails, it is removed when it expires.
+        // While the disk is full, this fails. Then it is removed when it expires.
         let _ = self.ask(|reply| Request::Stage { staging, reply }).await;
         self.sweep_soon();
     }
@@ -101,9 +106,8 @@ impl SqliteStore {
             if !begins || tries == TRIES {
                 return Err(StoreError::Unstaged(run));
             }
-            let staging = Staging::GiveUpLog { run };
-            self.ask(|reply| Request::Stage { staging, reply }).await?;
-            self.sweep().await?;
+            let give_up = |reply| Request::Stage { staging: Staging::GiveUpLog { run }, reply };
+            while self.ask(give_up).await? {}
         }
     }
 

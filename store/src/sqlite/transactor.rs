@@ -46,6 +46,8 @@ pub(super) struct Transactor {
     renewed: Option<u64>,
     /// True if another process has written and watchers do not know yet.
     outside: bool,
+    /// When this worker last kept what it has staged, in steady milliseconds.
+    kept_at: u64,
     texts: Texts,
 }
 
@@ -97,6 +99,7 @@ impl Transactor {
             registered: false,
             renewed: None,
             outside: false,
+            kept_at: 0,
             texts: Texts::default(),
         }
     }
@@ -184,8 +187,7 @@ impl Transactor {
     /// have arrived.
     async fn show_staged(&mut self, group: &mut Group) -> Result<(), StoreError> {
         for run in std::mem::take(&mut group.changes.shown) {
-            self.run(sqlx::query("DELETE FROM hidden_logs WHERE run = ?").bind(run.to_string()))
-                .await?;
+            self.run(sqlx::query(sql::stage::LOG_SHOW).bind(run.to_string())).await?;
         }
         for (run, head) in std::mem::take(&mut group.changes.bundles) {
             self.run(sqlx::query(sql::stage::BUNDLE_RETIRE).bind(run.to_string())).await?;

@@ -4,8 +4,8 @@ use crate::process::{FOLDER, arguments_of_child, folder_of_child};
 use crate::sample::*;
 use posse_protocol::{RunId, Status};
 use posse_store::{
-    Append, Bundle, BundleAbout, Claims, Logs, Options, Ownership, Reserve, SqliteStore, Store,
-    StoreError, Wanted,
+    Append, Bundle, BundleAbout, Claims, Inspection, Leftover, Leftovers, Logs, Options, Ownership,
+    Reserve, SqliteStore, Store, StoreError, Wanted,
 };
 use posse_testkit::skipped;
 use sqlx::Row;
@@ -68,6 +68,7 @@ async fn child_on_a_small_disk() {
         a_log_that_was_left_fills_the_disk(&folder.join("left"), filled).await;
     }
     a_bundle_does_not_fit(&folder.join("bundle")).await;
+    a_bundle_leaves_the_reserve(&folder.join("retried")).await;
     println!("all points passed");
 }
 
@@ -91,6 +92,35 @@ async fn a_bundle_does_not_fit(folder: &Path) {
         store.append(vec![with_bundle(run, 300_000)]).await.unwrap();
     }
     assert_eq!(store.bundle(run).await.unwrap().unwrap().data.len(), 300_000);
+    store.close().await;
+    is_sound(folder).await;
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A run that tries to store its bundle again and again takes no space that others need to stop.
+async fn a_bundle_leaves_the_reserve(folder: &Path) {
+    std::fs::create_dir(folder).unwrap();
+    let store = Arc::new(open(folder).await.unwrap());
+    let run = create(&*store, 2, Ownership::Mine).await;
+    let other = create(&*store, 2, Ownership::Mine).await;
+    // What was replaced is still to be removed.
+    for bytes in [400_000, 100_000] {
+        store.append(vec![with_bundle(run, bytes)]).await.unwrap();
+    }
+    let filler = Filler::new(folder, 0);
+    append_until_full(&store, &[other]).await;
+    let reserved = || std::fs::metadata(folder.join("posse.db-reserve")).map_or(0, |it| it.len());
+    assert_eq!(reserved(), 1 << 20, "the reserve is gone already");
+    for bytes in [300_000, 500_000, 300_000] {
+        let refused = store.append(vec![with_bundle(run, bytes)]).await;
+        assert!(matches!(refused, Err(StoreError::Full)), "{refused:?}");
+        let (which, ended_for) = (Leftover::Archived, Duration::ZERO);
+        store.leftovers(Leftovers { which, ended_for, limit: 9 }).await.unwrap();
+        assert_eq!(reserved(), 1 << 20, "a bundle took the reserve");
+    }
+    let asked = Append { reserve: Reserve::Use, ..Append::by_anyone(run, cancel()) };
+    store.append(vec![asked]).await.unwrap();
+    drop(filler);
     store.close().await;
     is_sound(folder).await;
     std::fs::remove_dir_all(folder).unwrap();

@@ -3,8 +3,8 @@
 use crate::sample::*;
 use posse_protocol::{RunId, Seq};
 use posse_store::{
-    Append, Inspection, Leftover, Leftovers, Logs, MemoryStore, Ownership, PostgresOptions,
-    PostgresStore, RunCopy, Store, StoreError,
+    Append, Brought, Inspection, Leftover, Leftovers, Logs, MemoryStore, Ownership,
+    PostgresOptions, PostgresStore, RunCopy, Store, StoreError,
 };
 use posse_testkit::postgres::{Database, Server};
 use serde_json::json;
@@ -85,6 +85,35 @@ async fn appends_go_on_while_a_long_log_is_removed() {
     until("the whole log is removed", async || database.text(HIDDEN) == "-1").await;
     assert_eq!(left(&database, run), 0);
     assert_eq!(read(&*far, root).await.unwrap(), 4);
+    for store in [near, far] {
+        store.close().await;
+    }
+}
+
+/// Whoever takes over a log that somebody else has begun to bring removes only that log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_is_taken_over_while_another_log_is_not_removed_yet() {
+    let database = Server::shared().database();
+    let (near, far) = (open(&database).await, open(&database).await);
+    let other = long_run(&near, budget(&near).await).await.0;
+    database.execute(&format!(
+        "UPDATE posse.runs SET archived = 1, erased = 1 WHERE id = '{other}';
+         INSERT INTO posse.hidden_logs VALUES ('{other}', '', 0, {EVENTS}, '')"
+    ));
+    let mut somebody = PgConnection::connect(&database.url()).await.unwrap();
+    let hold = format!("SELECT * FROM posse.events WHERE run = '{other}' FOR UPDATE");
+    let mut held = somebody.begin().await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(hold)).execute(&mut *held).await.unwrap();
+    let from = MemoryStore::new();
+    let run = create(&from, 2_500, Ownership::Queued).await;
+    RunCopy::stage(&from, &*near, run).await.unwrap();
+    let copy = RunCopy::stage(&from, &*far, run);
+    let copy = tokio::time::timeout(Duration::from_secs(10), copy).await;
+    let copy = copy.expect("it waits for the other log").unwrap();
+    assert_eq!(far.bring(vec![copy]).await.unwrap(), [Brought::Stored]);
+    assert_eq!(read(&*far, run).await.unwrap(), 2_500);
+    assert_eq!(left(&database, other), EVENTS);
+    held.rollback().await.unwrap();
     for store in [near, far] {
         store.close().await;
     }
