@@ -68,6 +68,12 @@ impl Database {
             }
             return Ok(Database::File(given.to_owned()));
         };
+        if has_bare_sign(url) {
+            return Err(Failure::usage(
+                "the address of the database has an `@` in a place where none can be",
+            )
+            .hint("in a password, write %40 for `@`, %2F for `/`, %3A for `:` and %25 for `%`"));
+        }
         let settings = settings()?;
         let password = environment.value("PGPASSWORD");
         let is_verified = settings.verify.value;
@@ -141,6 +147,17 @@ impl fmt::Display for Database {
             Database::Server(server) => f.write_str(&server.shown),
         }
     }
+}
+
+/// True if an address has more than one `@` before its options. The text up to the last one would be taken for a password
+/// only in part, and the rest would be shown.
+fn has_bare_sign(url: &str) -> bool {
+    let before_options = url.split('?').next().unwrap_or_default();
+    before_options.matches('@').count() > 1
+        || before_options.split_once("://").is_some_and(|(_, rest)| {
+            let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+            !host.contains('@') && path.contains('@')
+        })
 }
 
 /// True for a text that is probably meant as the address of a server: `mysql://h`, `postgres:/h`, `postgres//h`,
@@ -241,6 +258,15 @@ mod tests {
             "runs-12:30.db",
         ] {
             assert!(!is_like_address(text), "{text}");
+        }
+        for text in ["postgres://a:p@ss/w@host/db", "postgres://a:p@ss@host/db", "postgres://h/w@x"]
+        {
+            assert!(has_bare_sign(text), "{text}");
+        }
+        for text in
+            ["postgres://a:p%40@host/db?x=@", "postgres://host/db", "postgres:///db?host=/x"]
+        {
+            assert!(!has_bare_sign(text), "{text}");
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct Transfer {
     pub copied: u64,
     /// Their events.
     pub events: u64,
+    /// Those of the stored runs that have not ended. They can be executed in both stores now.
+    pub unfinished: u64,
     /// Runs that the other store had already, with the same log.
     pub present: u64,
     /// Runs that cannot be copied, each with the reason. All other runs of their trees were left, too.
@@ -107,12 +109,15 @@ async fn tree(
         return Ok(());
     }
     copies.iter_mut().for_each(|copy| copy.bind(binding));
-    let events: Vec<u64> = copies.iter().map(RunCopy::events).collect();
+    let is_open = |run: RunId| runs.iter().any(|row| row.id == run && row.state.outcome.is_none());
+    let about = copies.iter().map(|copy| (copy.events(), is_open(copy.row.id)));
+    let about: Vec<(u64, bool)> = about.collect();
     match to.bring(copies).await {
         Ok(brought) => {
-            for (brought, events) in brought.into_iter().zip(events) {
+            for (brought, (events, is_open)) in brought.into_iter().zip(about) {
                 let is_new = brought == Brought::Stored;
                 done.copied += u64::from(is_new);
+                done.unfinished += u64::from(is_new && is_open);
                 done.events += if is_new { events } else { 0 };
                 done.present += u64::from(!is_new);
             }

@@ -146,13 +146,13 @@ async fn open(database: &Database) -> Result<Arc<dyn Store>, Failure> {
 
 fn tell(common: &Common, from: &Database, to: &Database, done: &Transfer) -> Result<Code, Failure> {
     let code = if done.left.is_empty() { Code::Done } else { Code::Failed };
-    let Transfer { copied, events, present, left } = done;
+    let Transfer { copied, events, unfinished, present, left } = done;
     if common.global.json {
         let left: Vec<_> =
             left.iter().map(|(run, error)| json!({"run": run, "reason": reason(error)})).collect();
         print::json_pretty(&json!({
             "from": from.to_string(), "to": to.to_string(), "copied": copied, "events": events,
-            "present": present, "left": left,
+            "unfinished": unfinished, "present": present, "left": left,
         }))?;
         return Ok(code);
     }
@@ -162,6 +162,12 @@ fn tell(common: &Common, from: &Database, to: &Database, done: &Transfer) -> Res
     };
     let (runs, events) = (format::count(*copied, "run"), format::count(*events, "event"));
     print::line(format!("copied {runs} with {events} to {to}, all hashes verified{was}"))?;
+    if *unfinished > 0 {
+        print::note(format!(
+            "{} of them not ended: let workers execute them in one of the databases only",
+            if *unfinished == 1 { "1 has".to_owned() } else { format!("{unfinished} have") }
+        ));
+    }
     for (run, error) in left {
         print::note(format!("not copied: {run}: {}", reason(error)));
     }
