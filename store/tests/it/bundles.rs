@@ -139,7 +139,6 @@ async fn assert_goes_on(store: &dyn Store, run: RunId, large: &Arc<Bundle>, othe
         }
     };
     let ((), meanwhile) = tokio::join!(storing, going_on);
-    println!("{meanwhile} steps of the other run");
     assert!(meanwhile >= 4, "{meanwhile} steps of the other run while the bundle was stored");
 }
 
