@@ -13,6 +13,7 @@ mod lease;
 mod looks;
 mod reads;
 mod recent;
+mod staged;
 mod work;
 
 pub(crate) use cells::{Bind, BoundText, Cells, number, to_sql};
@@ -31,4 +32,5 @@ pub(crate) use reads::{
     FOUND, LIST, as_they_stand, bind_leftovers, bind_selection, bind_spending, ending, follow,
     found, is_a_piece, name_days,
 };
+pub(crate) use staged::{Removal, show};
 pub(crate) use work::{Answers, Claims, Reply, Request, Staging, Work};

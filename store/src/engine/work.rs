@@ -35,7 +35,7 @@ pub(crate) enum Staging {
     /// Gives up a bundle that does not count.
     GiveUpBundle { run: RunId, sha256: String },
     /// Removes some of what has expired. Answers whether there was any.
-    Sweep,
+    RemoveExpired,
 }
 
 /// The requests of one transaction. Requests that arrive at the same time have no order.
@@ -216,7 +216,7 @@ impl Work {
         let is_urgent = |staging: &Staging| match staging {
             Staging::Bundle { reserve, .. } => *reserve == Reserve::Use,
             Staging::Events { .. } | Staging::GiveUpLog { .. } => false,
-            Staging::GiveUpBundle { .. } | Staging::Sweep => false,
+            Staging::GiveUpBundle { .. } | Staging::RemoveExpired => false,
         };
         let (stagings, less) = self.stagings.into_iter().partition(|(it, _)| is_urgent(it));
         Work { appends: others, stagings: less, ..self }.refuse(&StoreError::Full);

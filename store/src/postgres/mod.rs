@@ -22,8 +22,9 @@ pub use options::{Notifications, PostgresOptions, ServerIdentity};
 
 use crate::append::Draft;
 use crate::delivery::{Delivery, DeliveryFilter, Outbox, Revival, Settled, Settlement};
-use crate::engine::{Change, Changed, Hub, Introduction, Lease, Reply, Request, listed};
-use crate::stage::TRIES;
+use crate::engine::{
+    Change, Changed, Hub, Introduction, Lease, Removal, Reply, Request, listed, show,
+};
 use crate::{
     Append, Appended, Brought, Bundle, Claimed, Claims, DatabaseStatus, Filter, Flaw, Inspection,
     LedgerRow, Leftovers, Logs, Look, Piece, Queue, RunCopy, RunRow, Scrub, Spending,
@@ -39,7 +40,7 @@ use sqlx::postgres::PgPoolOptions;
 use statements::Begin;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
@@ -70,8 +71,7 @@ pub struct PostgresStore {
     tasks: TaskTracker,
     closing: watch::Sender<bool>,
     scrub: Option<Arc<dyn Scrub>>,
-    /// True while a task removes what has expired.
-    removing: Arc<AtomicBool>,
+    removal: Removal,
 }
 
 impl PostgresStore {
@@ -134,8 +134,8 @@ impl PostgresStore {
         let reader =
             Reader { pool, place, begin, presence, requests: requests.clone(), freed, kept_at };
         let reader = Arc::new(reader);
-        let (scrub, removing) = (options.scrub, Arc::default());
-        Ok(PostgresStore { requests, reader, hub, tasks, closing, scrub, removing })
+        let (scrub, removal) = (options.scrub, Removal::default());
+        Ok(PostgresStore { requests, reader, hub, tasks, closing, scrub, removal })
     }
 
     /// Returns facts about the database, and leaves it as it is.
@@ -182,35 +182,21 @@ impl PostgresStore {
     /// Stages the bundles of a batch, and appends it.
     async fn append_with_bundles(&self, batch: Vec<Draft>) -> Result<Vec<Appended>, StoreError> {
         let batch: Arc<[Draft]> = batch.into();
-        let mut tries = 0;
-        loop {
-            let staged = batch.clone();
-            self.look(move |reader| async move { reader.stage_bundles(&staged).await }).await?;
-            let batch = batch.to_vec();
-            let appended = self.ask(|reply| Request::Append { batch, reply }).await;
-            tries += 1;
-            if tries == TRIES || !matches!(appended, Err(StoreError::Unstaged(_))) {
-                // The bundles before.
-                self.remove_soon();
-                return appended;
-            }
-        }
+        let stage = || {
+            let batch = batch.clone();
+            self.look(move |reader| async move { reader.stage_bundles(&batch).await })
+        };
+        let append = || self.ask(|reply| Request::Append { batch: batch.to_vec(), reply });
+        let appended = show(stage, append).await;
+        // The bundles before.
+        self.remove_soon();
+        appended
     }
 
-    /// Begins to remove what has expired, if no task does that already. If this process ends
-    /// meanwhile, the next look for leftovers goes on.
+    /// Begins to remove what has expired.
     fn remove_soon(&self) {
-        if self.removing.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let (reader, removing) = (self.reader.clone(), self.removing.clone());
-        let work = async move {
-            // Errors show up where runs append.
-            let _ = reader.remove_expired().await;
-            removing.store(false, Ordering::SeqCst);
-        };
-        #[expect(clippy::disallowed_methods, reason = "ends with the pool; awaited by close")]
-        tokio::spawn(self.tasks.track_future(work));
+        let reader = self.reader.clone();
+        self.removal.begin(&self.tasks, async move { reader.remove_expired().await });
     }
 
     async fn change(&self, change: Change) -> Result<Changed, StoreError> {

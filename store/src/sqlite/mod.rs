@@ -24,7 +24,7 @@ mod writer;
 use crate::Scrub;
 use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
-use crate::engine::{Hub, Reply, Request};
+use crate::engine::{Hub, Removal, Reply, Request};
 use crate::sql::SCHEMA;
 use crate::{
     Append, Appended, Brought, Bundle, Claimed, Claims, DatabaseStatus, Filter, Flaw, Inspection,
@@ -45,7 +45,6 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -107,8 +106,7 @@ pub struct SqliteStore {
     place: DatabaseFiles,
     /// What the database had lost when it was opened. The store can then only be read.
     lost: Option<String>,
-    /// True while a task removes what has expired.
-    sweeping: Arc<AtomicBool>,
+    removal: Removal,
 }
 
 /// A database that is being opened. Dropping this cancels it.
@@ -209,8 +207,8 @@ impl SqliteStore {
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         tasks.close();
         let reader = Arc::new(reader);
-        let sweeping = Arc::default();
-        Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost: None, sweeping })
+        let removal = Removal::default();
+        Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost: None, removal })
     }
 
     /// Returns facts about the database file at `path`, and leaves it as it is.
@@ -260,8 +258,8 @@ impl SqliteStore {
         tokio::spawn(tasks.track_future(writer::refuse(inbox, refusal)));
         tasks.close();
         let (scrub, lost) = (options.scrub, Some(lost.to_owned()));
-        let sweeping = Arc::default();
-        Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost, sweeping })
+        let removal = Removal::default();
+        Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost, removal })
     }
 
     /// Returns a store that can only be read, with the reader that `reader` creates. It refuses all
@@ -285,7 +283,7 @@ impl SqliteStore {
             scrub: None,
             place,
             lost: None,
-            sweeping: Arc::default(),
+            removal: Removal::default(),
         }
     }
 
@@ -381,7 +379,7 @@ impl Logs for SqliteStore {
 
     async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError> {
         self.ask(|reply| Request::Erase { run, last, reply }).await?;
-        self.sweep_soon();
+        self.remove_soon();
         Ok(())
     }
 
@@ -471,7 +469,7 @@ impl Inspection for SqliteStore {
 
     async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
         // A database that is full or can only be read still has leftovers.
-        let _ = self.sweep().await;
+        let _ = self.remove_expired().await;
         self.look(move |reader| async move { reader.leftovers(wanted).await }).await
     }
 

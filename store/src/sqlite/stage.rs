@@ -4,12 +4,11 @@
 use super::SqliteStore;
 use crate::append::Draft;
 use crate::bundle::BundleHead;
-use crate::engine::{Request, Staging};
+use crate::engine::{Request, Staging, show};
 use crate::stage::TRIES;
 use crate::{Appended, Bundle, Reserve, StoreError, StoredEvent};
 use posse_protocol::{RunId, Seq};
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use tokio::sync::{mpsc, oneshot};
 
 impl SqliteStore {
@@ -18,22 +17,20 @@ impl SqliteStore {
         &self,
         batch: Vec<Draft>,
     ) -> Result<Vec<Appended>, StoreError> {
-        let mut tries = 0;
-        loop {
-            for Draft { append, bundle, .. } in &batch {
+        let batch = &batch;
+        let stage = || async move {
+            for Draft { append, bundle, .. } in batch {
                 if let (Some(bundle), Some(head)) = (&append.bundle, bundle) {
                     self.stage_bundle(append.run, bundle, head, append.reserve).await?;
                 }
             }
-            let batch = batch.clone();
-            let appended = self.ask(|reply| Request::Append { batch, reply }).await;
-            tries += 1;
-            if tries == TRIES || !matches!(appended, Err(StoreError::Unstaged(_))) {
-                // The bundles before.
-                self.sweep_soon();
-                return appended;
-            }
-        }
+            Ok(())
+        };
+        let append = || self.ask(|reply| Request::Append { batch: batch.clone(), reply });
+        let appended = show(stage, append).await;
+        // The bundles before.
+        self.remove_soon();
+        appended
     }
 
     /// Stores the parts of a bundle that are not there.
@@ -86,7 +83,7 @@ impl SqliteStore {
         let staging = Staging::GiveUpBundle { run, sha256 };
         // While the disk is full, this fails. Then it is removed when it expires.
         let _ = self.ask(|reply| Request::Stage { staging, reply }).await;
-        self.sweep_soon();
+        self.remove_soon();
     }
 
     /// Stores the next events of a log that arrives. What an earlier attempt left is removed first.
@@ -112,35 +109,24 @@ impl SqliteStore {
     }
 
     /// Removes what has expired, a little at a time.
-    pub(super) async fn sweep(&self) -> Result<(), StoreError> {
+    pub(super) async fn remove_expired(&self) -> Result<(), StoreError> {
         // Most of the time there is nothing, and a look is one read.
         if self.look(|reader| async move { reader.has_expired().await }).await? {
-            sweep(&self.requests).await?;
+            remove_expired(self.requests.clone()).await?;
         }
         Ok(())
     }
 
-    /// Begins to remove what has expired, if no task does that already. If this process ends
-    /// meanwhile, the next look for leftovers goes on.
-    pub(super) fn sweep_soon(&self) {
-        if self.sweeping.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let (requests, sweeping) = (self.requests.clone(), self.sweeping.clone());
-        let work = async move {
-            // Errors show up where runs append.
-            let _ = sweep(&requests).await;
-            sweeping.store(false, Ordering::SeqCst);
-        };
-        #[expect(clippy::disallowed_methods, reason = "ends with the writer; awaited by close")]
-        tokio::spawn(self.tasks.track_future(work));
+    /// Begins to remove what has expired.
+    pub(super) fn remove_soon(&self) {
+        self.removal.begin(&self.tasks, remove_expired(self.requests.clone()));
     }
 }
 
-async fn sweep(requests: &mpsc::Sender<Request>) -> Result<(), StoreError> {
+async fn remove_expired(requests: mpsc::Sender<Request>) -> Result<(), StoreError> {
     loop {
         let (reply, answer) = oneshot::channel();
-        let staging = Staging::Sweep;
+        let staging = Staging::RemoveExpired;
         let asked = requests.send(Request::Stage { staging, reply }).await;
         asked.map_err(|_| StoreError::Closed)?;
         if !answer.await.map_err(|_| StoreError::Closed)?? {

@@ -38,9 +38,9 @@ impl Transactor {
                     None => Ok(false),
                 }
             }
-            Staging::Sweep => {
-                let swept = self.sweep_log().await?;
-                Ok(self.sweep_bundle().await? || swept)
+            Staging::RemoveExpired => {
+                let was_there = self.remove_from_log().await?;
+                Ok(self.remove_from_bundle().await? || was_there)
             }
         }
     }
@@ -98,7 +98,7 @@ impl Transactor {
     }
 
     /// Removes the last events of a hidden log. Returns false if there is none to remove.
-    async fn sweep_log(&mut self) -> Result<bool, StoreError> {
+    async fn remove_from_log(&mut self) -> Result<bool, StoreError> {
         let next = sqlx::query(statements::LOG_EXPIRED).bind(to_sql(self.now_ms()));
         let next = next.fetch_optional(&mut self.connection).await;
         let Some(next) = next.map_err(|error| self.engine(error))? else { return Ok(false) };
@@ -117,7 +117,7 @@ impl Transactor {
     }
 
     /// Removes some parts of an expired bundle. Returns false if there is none to remove.
-    async fn sweep_bundle(&mut self) -> Result<bool, StoreError> {
+    async fn remove_from_bundle(&mut self) -> Result<bool, StoreError> {
         let now = to_sql(self.now_ms());
         let next = sqlx::query(statements::BUNDLE_EXPIRED).bind(now);
         let next = next.fetch_optional(&mut self.connection).await;
