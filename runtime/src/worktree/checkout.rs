@@ -1,11 +1,17 @@
 //! Checkouts of repositories, in which runs work that are bound to no machine. The state of a checkout
 //! is one commit on top of the commit at which the run began. As a bundle, it is stored with the log.
 
+mod bring;
+mod merge;
+
+pub use bring::Brought;
+pub(crate) use merge::Merge;
+
 use super::git::Git;
 use super::owner::Owner;
 use super::repository::Repositories;
-use super::{BRANCHES, STILL_IN, WorktreeError, commit_all, described, forget, left, stuck};
-use crate::error::{Error, RepositoryError, quoted};
+use super::{BRANCHES, STILL_IN, commit_all, described, forget, left, stuck};
+use crate::error::RepositoryError;
 use parking_lot::Mutex;
 use posse_protocol::{Changes, Extra, Kept, RepositorySite, RunId, Seq, Worktree};
 use posse_store::{Bundle, BundleAbout};
@@ -28,9 +34,6 @@ const SELDOM: Duration = Duration::from_secs(60);
 /// How often a process asks for a checkout that another one still has, and how long it waits in between.
 const ASKED: u32 = 20;
 const BREAK: Duration = Duration::from_millis(50);
-
-/// How many files that do not fit are named.
-const NAMED: usize = 5;
 
 /// Where the checkout of a run is on this machine.
 #[derive(Clone, Debug)]
@@ -97,15 +100,6 @@ pub(crate) enum Made {
     Found,
     /// It is new. The text says which changes of the run it lacks, if there are any.
     New { lacks: String },
-}
-
-/// What became of the changes of a subagent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Merge {
-    /// They are in the checkout: so many files.
-    Taken(usize),
-    /// They do not fit, for this reason. They are on the branch only.
-    Refused(String),
 }
 
 /// How much of a state is stored.
@@ -327,71 +321,6 @@ impl Repositories {
         }
         is_gone
     }
-
-    /// Brings the branch of a bundle into the repository of the user around `folder`, under the name
-    /// `branch`. A branch of this name must not exist, or be the same.
-    ///
-    /// # Errors
-    /// When there is no repository, it lacks the commit on which the branch stands, or there is another
-    /// branch of this name.
-    pub(crate) async fn bring(
-        &self,
-        run: RunId,
-        bundle: &Bundle,
-        folder: &str,
-        branch: &str,
-    ) -> Result<Brought, Error> {
-        let planned = self.worktrees.plan(run, folder).await.map_err(|error| match error {
-            WorktreeError::NoRepository { folder, reason } => Error::InvalidInput(format!(
-                "{folder} is not in a git repository with files and a commit: {reason}; go to a \
-                 clone of the repository of the run"
-            )),
-            error => error.into(),
-        })?;
-        let planned = planned.0;
-        let git = Git::writing(self.launcher()?, &planned, self.around()?);
-        let name = format!("refs/heads/{branch}");
-        let is_name = git.run(&["check-ref-format", &name]).await.is_ok();
-        if !is_name || branch.starts_with('-') {
-            return Err(Error::InvalidInput(format!("`{branch}` cannot be the name of a branch")));
-        }
-        let tip = &bundle.about.tip;
-        let known = git.line(&["rev-parse", "--verify", "--quiet", &name]).await;
-        match known {
-            Ok(known) if known == *tip => return Ok(Brought::Present),
-            Ok(known) => {
-                return Err(Error::InvalidInput(format!(
-                    "the branch `{branch}` exists and is at another commit, {}; give the new branch \
-                     another name",
-                    &known[..known.len().min(12)]
-                )));
-            }
-            Err(_) => {}
-        }
-        let base = format!("{}^{{commit}}", bundle.about.base);
-        if git.run(&["cat-file", "-e", &base]).await.is_err() {
-            return Err(Error::InvalidInput(format!(
-                "the repository of {folder} lacks the commit {} on which the run began; fetch it \
-                 first, with `git fetch`",
-                bundle.about.base
-            )));
-        }
-        self.unpack(&git, run, bundle).await?;
-        // It fails if the branch was made meanwhile.
-        let none = "0".repeat(tip.len());
-        let made = git.run(&["update-ref", &name, tip, &none]).await;
-        made.map_err(RepositoryError::Local)?;
-        Ok(Brought::New)
-    }
-}
-
-/// Whether a branch is new in the repository of the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Brought {
-    /// It was made.
-    New,
-    /// It was there already, at the same commit.
-    Present,
 }
 
 impl Checkout {
@@ -607,84 +536,12 @@ impl Checkout {
     pub(crate) fn local(&self) -> &LocalCheckout {
         &self.local
     }
-
-    /// True when the changes of `child` up to the commit `tip` were taken over, or refused.
-    pub(crate) async fn has_merged(&self, child: RunId, tip: &str) -> bool {
-        self.stored.lock().await.merged.get(&child).is_some_and(|known| known == tip)
-    }
-
-    /// True when [`Checkout::look_at`] was called for `child` with this end of its log.
-    pub(crate) fn has_looked_at(&self, child: RunId, last: Seq) -> bool {
-        self.looked.lock().get(&child) == Some(&last)
-    }
-
-    /// Notes that the changes of `child` up to this end of its log need not be looked at again by this process.
-    pub(crate) fn look_at(&self, child: RunId, last: Seq) {
-        self.looked.lock().insert(child, last);
-    }
-
-    /// Takes over the changes of a subagent that worked at `site`.
-    ///
-    /// # Errors
-    /// When the repository cannot be fetched, or git fails. Nothing has changed then.
-    pub(crate) async fn merge(
-        &self,
-        child: RunId,
-        site: &RepositorySite,
-        bundle: &Bundle,
-    ) -> Result<Merge, RepositoryError> {
-        // The child may have begun at another commit.
-        self.repositories.fetched(&site.url, &site.commit).await?;
-        let from = site.base();
-        let mut stored = self.stored.lock().await;
-        unlock(self.worktree());
-        let (outside, inside) = (self.outside()?, self.inside()?);
-        self.repositories.unpack(&outside, self.local.run, bundle).await?;
-        let tip = &bundle.about.tip;
-        point(&outside, &branch_of(child), tip).await?;
-        let own = self.snapshot(&inside).await?;
-        // The own state on top of the commit at which the child began, so that git takes this as the base.
-        let tree = format!("{own}^{{tree}}");
-        let beside = ["commit-tree", &tree, "-p", from, "-m", "Merge"];
-        let beside = outside.line(&beside).await.map_err(RepositoryError::Local)?;
-        let merge = ["merge-tree", "--write-tree", "--no-messages", "--name-only", "-z"];
-        let merge = outside.question(&[&merge[..], &[&beside, tip]].concat()).await;
-        let (fits, told) = merge.map_err(RepositoryError::Local)?;
-        // A tree, then the names of files that do not fit.
-        let mut told = told.split('\0').map(str::trim).filter(|it| !it.is_empty());
-        let tree = told.next().unwrap_or_default().to_owned();
-        let merged = if fits {
-            let names = ["diff-tree", "-r", "-z", "--name-only", &own, &tree];
-            let changed = inside.list(&names).await.map_err(RepositoryError::Local)?;
-            // A file whose time alone has changed would be in the way. Git tells of other files with status 1.
-            let refreshed = inside.question(&["update-index", "-q", "--refresh"]).await;
-            refreshed.map_err(RepositoryError::Local)?;
-            let update = inside.run(&["read-tree", "-m", "-u", &own, &tree]).await;
-            update.map_err(RepositoryError::Local)?;
-            Merge::Taken(changed.split('\0').filter(|it| !it.is_empty()).count())
-        } else {
-            Merge::Refused(conflicts(told))
-        };
-        stored.merged.insert(child, tip.clone());
-        Ok(merged)
-    }
 }
 
 /// Makes the branch point to `tip`.
 async fn point(git: &Git<'_>, branch: &str, tip: &str) -> Result<(), RepositoryError> {
     let name = format!("refs/heads/{branch}");
     git.run(&["update-ref", &name, tip]).await.map_err(RepositoryError::Local)
-}
-
-/// Says which files have changes that do not fit.
-fn conflicts<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.map(quoted).collect();
-    let more = names.len().saturating_sub(NAMED);
-    let named = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match more {
-        0 => format!("both changed {named}"),
-        more => format!("both changed {named}, and {more} more"),
-    }
 }
 
 /// True when git has finished making the worktree.
