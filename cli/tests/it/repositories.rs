@@ -446,3 +446,36 @@ async fn a_run_that_no_living_worker_takes_can_be_cancelled() {
     }
     assert_eq!(world.fake.count(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkout_with_what_the_store_lacks_stays_when_the_run_went_on_elsewhere() {
+    let gate = Gate::new();
+    let first =
+        [noise("one.bin", 5 << 20), noise("two.bin", 1 << 20), Reply::text("never").held_by(&gate)];
+    let near = machine("near", Script::new().conversation(on("mend", first))).await;
+    let far = machine("far", Script::always(Reply::text("It is done."))).await;
+    let database = Server::shared().database();
+    let origin = origin(&near);
+    let posse = async |world: &World, arguments: &[&str]| {
+        started(with(world, &database, arguments)).end().await
+    };
+    let begin = ["run", "--background", "--repo", &url(&origin), "mend", "--json"];
+    let begun = posse(&near, &begin).await.expect(0).json();
+    let run = begun["run"].as_str().unwrap().to_owned();
+    let here = started(with(&near, &database, &["worker"]));
+    near.fake.wait_for_requests(3).await.unwrap();
+    kill_process(here.id(), Signal::KILL).unwrap();
+    here.end().await;
+    gate.open();
+    let there = started(with(&far, &database, &["worker"]));
+    posse(&far, &["runs", "watch", &run]).await.expect(0);
+    let lost = far.fake.requests_where(&When::any().any_message_contains("are LOST"));
+    assert!(!lost.is_empty(), "the model learns of it");
+    kill_process(there.id(), Signal::TERM).unwrap();
+    there.end().await.expect(0);
+    let kept = posse(&near, &["runs", "clean"]).await;
+    assert!(kept.out.contains("the store lacks"), "{kept:?}");
+    assert_eq!(standing(&near), std::slice::from_ref(&run), "the only copy of two.bin");
+    posse(&near, &["runs", "clean", "--discard"]).await.expect(0);
+    assert_eq!(standing(&near), Vec::<String>::new());
+}
