@@ -209,6 +209,17 @@ impl Runtime {
         self.inner.supervisor.about().takes(row)
     }
 
+    /// Returns the name of the machine whose worker executes `row`; `None` if none does, or it is the only machine.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn machine_of(&self, row: &RunRow) -> Result<Option<String>, Error> {
+        let Some(owner) = row.work.owner else { return Ok(None) };
+        let mut workers = self.workers().await?.into_iter();
+        let host = workers.find(|worker| worker.id == owner).map(|worker| worker.about.host);
+        Ok(host.filter(|host| !host.is_empty()))
+    }
+
     /// Returns why no living worker takes `row`, which waits in the queue, if none does.
     ///
     /// # Errors

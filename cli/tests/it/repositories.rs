@@ -237,6 +237,8 @@ async fn another_machine_goes_on_with_the_last_stored_state_when_a_worker_is_kil
     let here = started(with(&near, &database, &["worker", "--label", "x"]));
     here.notes("executes runs").await;
     near.fake.wait_for_requests(2).await.unwrap();
+    let shown = posse(&far, &["runs", "show", &run, "--json"]).await.expect(0).json();
+    assert_eq!((&shown["machine"], &shown["needs"]), (&json!("near"), &json!("x")), "{shown}");
     kill_process(here.id(), Signal::KILL).unwrap();
     here.end().await;
     let there = started(with(&far, &database, &["worker", "--label", "x"]));
@@ -289,6 +291,8 @@ async fn a_worker_that_cannot_fetch_leaves_the_run_to_others_and_says_why() {
     let run = begun["run"].as_str().unwrap().to_owned();
     let told = posse(&near, &["runs", "show", &run]).await.expect(0);
     assert!(told.out.contains("waits for a worker with the label `x`"), "{}", told.out);
+    let told = posse(&near, &["runs", "show", &run, "--json"]).await.expect(0).json();
+    assert!(told["waits_for"].as_str().unwrap().contains("the label `x`"), "{told}");
     let there = started(with(&far, &database, &["worker", "--label", "x"]));
     there.notes("executes runs").await;
     let says_why = async || {

@@ -29,6 +29,15 @@ pub struct RunView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     pub workspace: String,
+    /// The machine to which it is bound.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub host: String,
+    /// The label that its worker must have.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub needs: String,
+    /// The machine that executes it now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     pub session: bool,
     pub created: String,
     pub updated: String,
@@ -113,6 +122,9 @@ impl RunView {
             label: row.about.label.clone(),
             task: None,
             workspace: row.about.workspace.clone(),
+            host: row.work.host.clone(),
+            needs: row.work.needs.clone(),
+            machine: None,
             session: row.about.session,
             created: timestamp(row.created_at),
             updated: timestamp(row.updated_at),
@@ -143,6 +155,15 @@ impl RunView {
 
     pub fn with_below(self, below: u64) -> Self {
         RunView { below: Some(below), ..self }
+    }
+
+    pub fn with_machine(self, machine: Option<String>) -> Self {
+        RunView { machine, ..self }
+    }
+
+    /// Says what the run waits for, if nothing else is known.
+    pub fn or_waits_for(self, why: Option<String>) -> Self {
+        RunView { waits_for: self.waits_for.clone().or(why), ..self }
     }
 
     pub fn with_task(self, task: Option<String>) -> Self {

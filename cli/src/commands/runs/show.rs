@@ -38,9 +38,13 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     }
     let text = outcome.as_ref().map(|outcome| outcome.text());
     let task = task(runtime, &row).await?;
+    let (waits, machine) = match sound {
+        true => (runtime.why_nobody_takes(&row).await?, runtime.machine_of(&row).await?),
+        false => (None, None),
+    };
     if common.global.json {
         let view = whole(&family, &row, &todos, text).with_worktree(&worktree).with_task(task);
-        print::json_pretty(&view)?;
+        print::json_pretty(&view.with_machine(machine).or_waits_for(waits))?;
         return Ok(Code::Done);
     }
     for (name, value) in facts(&family, &row, task.as_deref()) {
@@ -49,7 +53,10 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     if let Some(place) = worktree.place() {
         print::line(format!("{:11} {}", "works in", clean_line(place, 400)))?;
     }
-    if let Some(why) = runtime.why_nobody_takes(&row).await? {
+    if let Some(machine) = machine {
+        print::line(format!("{:11} {}", "machine", clean_line(&machine, 64)))?;
+    }
+    if let Some(why) = waits {
         print::line(format!("{:11} {why}", "waits"))?;
     }
     if let Some(left) = worktree.left() {
