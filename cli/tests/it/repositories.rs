@@ -366,7 +366,7 @@ async fn a_crash_on_one_machine_keeps_what_was_too_large_to_store_with_each_step
 async fn changes_that_do_not_fit_are_told_by_name_and_stay_on_their_branch() {
     let right = json!({"description": "x", "prompt": "mend right", "subagent_type": "fixer"});
     let both = fixes("mend left").and_tool_call("Task", right);
-    // A file whose time alone has changed is in nobody's way.
+    // A file of which only the time has changed is no conflict.
     let lead = [bash("touch a.txt"), both, Reply::text("all is done")];
     let child = |side: &str| {
         let odd = format!("echo {side} > a.txt; echo {side} > \"$(printf 'b\\033[2Jc')\"");

@@ -68,7 +68,7 @@ impl Executor {
                 let entered = self.enter(run, site, journal, epoch, pulse);
                 let (checkout, made) = tokio::select! {
                     entered = entered => entered?,
-                    // What was begun is done again by whoever executes the run next.
+                    // The worker that executes the run next begins again.
                     () = stop.cancelled() => {
                         let _ = journal.hand_over(Vec::new(), None, Ownership::Queued).await;
                         return Err(Next::Leave(Left::AtRest));

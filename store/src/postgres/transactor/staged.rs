@@ -1,5 +1,5 @@
 //! What was staged on other connections, and a transaction shows. It locks the rows that say so, and
-//! only then looks what is there: whoever removes something changes these rows.
+//! only then looks what is there: a process that removes something changes these rows.
 
 use super::{Message, ROWS, Replies, Text};
 use crate::engine::{Bind, Cells, Work, number, to_sql};
