@@ -165,8 +165,7 @@ impl Repositories {
                 }
             }
             None => {
-                owner.begin().map_err(told)?;
-                let made = self.make(&local, bundle.as_ref(), &tip).await;
+                let made = self.make(&local, bundle.as_ref(), &tip, &mut owner).await;
                 self.note(&local.url, &made);
                 made?;
                 Made::New { lacks }
@@ -211,8 +210,11 @@ impl Repositories {
         local: &LocalCheckout,
         bundle: Option<&Bundle>,
         tip: &str,
+        owner: &mut Owner,
     ) -> Result<(), RepositoryError> {
         self.fetched(&local.url, &local.commit).await?;
+        // Only now: until here, the former checkout stays, with what the store may lack.
+        owner.begin().map_err(told)?;
         let (around, launcher) = (self.around()?, self.launcher()?);
         let worktree = &local.worktree;
         let folder = Path::new(&worktree.folder);
