@@ -85,6 +85,9 @@ impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Kept { folder, files, .. } = self;
         let are = if *files == 1 { "1 file is".to_owned() } else { format!("{files} files are") };
-        write!(f, "{are} on no branch (ignored by git, or in a submodule) and kept in {folder}")
+        write!(
+            f,
+            "{are} on no branch (ignored or refused by git, or in a submodule) and kept in {folder}"
+        )
     }
 }

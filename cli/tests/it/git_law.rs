@@ -184,6 +184,28 @@ async fn nothing_runs_that_an_agent_put_into_a_script_which_a_hook_names() {
     check(&tricks).await;
 }
 
+/// The kernel runs what the first line of a hook names, in whatever language that is.
+#[tokio::test]
+async fn nothing_runs_that_an_agent_put_into_what_the_first_line_of_a_hook_names() {
+    let lines = [
+        "#!scripts/x",
+        "#! scripts/x -a",
+        "#!TOP/scripts/x",
+        "#!/usr/bin/env scripts/x",
+        "#!/usr/bin/env -S scripts/x -a",
+        "#!/bin/sh scripts/x",
+    ];
+    let tricks = lines.map(|line| {
+        let hook = format!(
+            "mkdir -p scripts .git/hooks; printf '#!/bin/sh\nexit\n' > scripts/x; chmod +x scripts/x\n\
+             printf '%s\ntext of no language\n' '{line}' | sed \"s,TOP,$PWD,\" > .git/hooks/pre-commit\n\
+             chmod +x .git/hooks/pre-commit"
+        );
+        prepared(line, hook.leak(), "script scripts/x", "git commit -qm y --allow-empty")
+    });
+    check(&tricks).await;
+}
+
 /// A world in which an agent makes these calls in a repository with a commit.
 async fn calling(calls: Vec<Reply>, before: &str) -> World {
     let conversation = calls.into_iter().fold(Conversation::when(When::any()), Conversation::reply);

@@ -100,6 +100,12 @@ async fn a_run_in_a_repository_changes_a_branch_in_the_store_and_no_folder() {
     // A branch of this name at another commit stays.
     let refused = fetch(&world, &origin, &["runs", "fetch", &run, "--branch", "main"]).await;
     assert!(refused.code != Some(0) && refused.err.contains("another commit"), "{refused:?}");
+    for name in ["HEAD", "@", "@{-1}", "-b", "a b", "a..b", "refs/heads/", ""] {
+        let exit =
+            fetch(&world, &origin, &["runs", "fetch", &run, &format!("--branch={name}")]).await;
+        let told = exit.err.contains("cannot be the name of a branch");
+        assert!(exit.code == Some(2) && told, "{name}: {exit:?}");
+    }
     let elsewhere = fetch(&world, &world.work(), &["runs", "fetch", &run]).await;
     assert!(elsewhere.code != Some(0), "{elsewhere:?}");
     // The log goes, and the bundle with it.

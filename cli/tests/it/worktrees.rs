@@ -382,7 +382,7 @@ async fn what_a_child_makes_and_git_ignores_is_kept_and_told() {
     let folder = standing(&world).pop().expect("its folder is kept");
     assert_eq!(std::fs::read_to_string(folder.join("out/report.md")).unwrap(), "found\n");
     let told = format!(
-        "1 file is on no branch (ignored by git, or in a submodule) and kept in {}: out/report.md",
+        "1 file is on no branch (ignored or refused by git, or in a submodule) and kept in {}: out/report.md",
         folder.canonicalize().unwrap().display()
     );
     assert!(exit.err.contains(&told) && !exit.err.contains("nothing was"), "{}", exit.err);
@@ -415,7 +415,7 @@ async fn a_caller_is_told_of_what_git_ignores_beside_what_is_on_the_branch() {
     let folder = standing(&world).pop().expect("its folder is kept");
     let folder = folder.canonicalize().unwrap();
     let kept = format!(
-        "7 files are on no branch (ignored by git, or in a submodule) and kept in {}",
+        "7 files are on no branch (ignored or refused by git, or in a submodule) and kept in {}",
         folder.display()
     );
     for part in [&branch, "1 file, +1 -1", &kept, "logs/1.log\n", "logs/5.log\n"] {
@@ -425,6 +425,25 @@ async fn a_caller_is_told_of_what_git_ignores_beside_what_is_on_the_branch() {
     let run = branch.trim_start_matches("posse/");
     let shown = world.run(&["runs", "show", run]).await.expect(0).out;
     assert!(shown.contains("logs/5.log and 2 more"), "{shown}");
+}
+
+/// A name that some systems take for `.git` is no reason to lose the rest.
+#[tokio::test]
+async fn a_file_whose_name_git_refuses_is_kept_beside_the_branch() {
+    let make = "mkdir -p .GIT/y a/.gIt 'git~1'; echo x > .GIT/x; echo x > .GIT/y/z; echo x > a/.gIt/x; \
+        echo x > 'git~1/x'; echo new > b.txt; echo two >> a.txt";
+    let world = repository([bash(make), Reply::text("made")]).await;
+    let fixer = ["run", "--agents", AGENTS, "--agent", "fixer"];
+    let exit = world.run(&[&fixer[..], &["mend it"]].concat()).await.expect(0);
+    let branch = branches(&world).pop().expect("the rest is on a branch");
+    assert_eq!(git(&world.work(), &["show", &format!("{branch}:b.txt")]), "new");
+    let files = git(&world.work(), &["ls-tree", "-r", "--name-only", &branch]);
+    assert!(!files.to_lowercase().contains("git"), "{files}");
+    let folder = standing(&world).pop().expect("its folder is kept");
+    assert!(
+        folder.join(".GIT/y/z").exists() && exit.err.contains("4 files are on no branch"),
+        "{exit:?}"
+    );
 }
 
 /// Settings about what `git status` shows do not decide what is kept.

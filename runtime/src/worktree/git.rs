@@ -72,6 +72,9 @@ const OBEYED: [&str; 7] =
 /// The most bytes of a list of files that are read.
 const LISTED: usize = 256 << 20;
 
+/// How many files or folders are left out because git refuses their names.
+const REFUSED: usize = 50;
+
 /// The mode of a submodule in the index of git.
 const GITLINK: &str = "160000";
 
@@ -160,11 +163,22 @@ impl<'a> Git<'a> {
     }
 
     /// Adds all changes in the worktree. Submodules stay as they were: git would enter them, and run programs that an
-    /// agent has put there.
+    /// agent has put there. Files whose names git refuses, like `.GIT/x`, are left out.
     pub(super) async fn add_all(&self) -> Result<(), String> {
-        let links = self.links().await?;
-        let links = links.iter().map(|path| format!(":(exclude,literal){path}"));
-        let all = ["add", "--all", "--", "."].map(str::to_owned).into_iter().chain(links);
+        let mut without = self.links().await?;
+        for _ in 0..REFUSED {
+            let Err(error) = self.add_without(&without).await else { return Ok(()) };
+            match refused_path(&error) {
+                Some(path) if !without.contains(&path) => without.push(path),
+                _ => return Err(error),
+            }
+        }
+        self.add_without(&without).await
+    }
+
+    async fn add_without(&self, paths: &[String]) -> Result<(), String> {
+        let paths = paths.iter().map(|path| format!(":(exclude,literal){path}"));
+        let all = ["add", "--all", "--", "."].map(str::to_owned).into_iter().chain(paths);
         let all: Vec<String> = all.collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         self.run(&all).await
@@ -321,6 +335,21 @@ fn message(finished: &Finished) -> String {
     }
     let plain = |letter: char| if letter.is_control() && letter != '\n' { ' ' } else { letter };
     said.chars().map(plain).take(500).collect()
+}
+
+/// Returns the file whose name git refused, or the folder that some systems take for `.git`.
+fn refused_path(error: &str) -> Option<String> {
+    let (_, rest) = error.split_once("invalid path '")?;
+    let (path, _) = rest.split_once("'\n").or_else(|| rest.rsplit_once('\''))?;
+    let mut whole = String::new();
+    for part in path.split('/') {
+        whole.push_str(part);
+        if part.eq_ignore_ascii_case(".git") {
+            break;
+        }
+        whole.push('/');
+    }
+    Some(whole.trim_end_matches('/').to_owned())
 }
 
 fn no_git() -> String {

@@ -40,8 +40,9 @@ impl Repositories {
         let planned = planned.0;
         let git = Git::writing(self.launcher()?, &planned, self.around()?);
         let name = format!("refs/heads/{branch}");
-        let is_name = git.run(&["check-ref-format", &name]).await.is_ok();
-        if !is_name || branch.starts_with('-') {
+        // Some names stand for other branches, e.g. `@{-1}`: git says which.
+        let meant = git.line(&["check-ref-format", "--branch", branch]).await;
+        if meant.as_deref() != Ok(branch) || ["HEAD", "@"].contains(&branch) {
             return Err(Error::InvalidInput(format!("`{branch}` cannot be the name of a branch")));
         }
         let tip = &bundle.about.tip;
