@@ -9,6 +9,7 @@ mod cycle;
 mod faults;
 mod fleet;
 mod owners;
+mod place;
 mod plan;
 mod plant;
 mod site;
@@ -17,6 +18,7 @@ mod witness;
 
 pub use cycle::ClusterEnded;
 pub use owners::{Taken, Write, check_owners};
+pub use place::Place;
 pub use plan::{Fault, Plan};
 pub use plant::Plant;
 
@@ -93,8 +95,13 @@ impl ClusterCampaign {
             while playing.len() < self.jobs.max(1)
                 && let Some(number) = waiting.pop_front()
             {
+                let mut plan = Plan::of(self.seed, number);
+                if self.mistakes.contains_key(&number) {
+                    // They are planted in the ledger of a folder.
+                    plan.place = Place::Folder;
+                }
                 let cycle = ClusterCycle {
-                    plan: Plan::of(self.seed, number),
+                    plan,
                     binary: self.binary.clone(),
                     folder: self.folder.join(format!("cycle-{number}")),
                     plant: self.mistakes.get(&number).copied(),

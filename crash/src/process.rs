@@ -187,17 +187,19 @@ impl Posse {
         command
     }
 
-    /// Starts a process that lives until it is told to end, with the database at `url`. It dies at
-    /// the fail-point, if there is one, and prints to this file.
+    /// Starts a process that lives until it is told to end, with the database at `url` and this home
+    /// folder. It dies at the fail-point, if there is one, and prints to this file.
     pub(crate) fn start(
         &self,
         url: &str,
+        home: &Path,
         arguments: &[&str],
         point: Option<String>,
         printed: &Path,
     ) -> io::Result<Child> {
         let file = std::fs::File::create(printed)?;
         let mut command = self.command(&[&["--db", url], arguments].concat(), point.as_deref());
+        command.env("HOME", home);
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()
     }
 

@@ -2,6 +2,7 @@
 
 use super::fleet::Fleet;
 use super::owners::check_owners;
+use super::place::Place;
 use super::plan::{KILLED_AT, Plan};
 use super::plant::Plant;
 use super::site::{Site, Template};
@@ -155,19 +156,16 @@ impl Scene {
         folder: &std::path::Path,
         template: &Template,
     ) -> io::Result<Self> {
-        let (workspace, settings) = (folder.join("workspace"), folder.join("home/.config/posse"));
-        std::fs::create_dir_all(&workspace)?;
-        std::fs::create_dir_all(&settings)?;
+        plan.place.furnish(folder, plan.workers).await?;
         // The servers of the cycle are here, too.
         std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o711))?;
-        std::fs::write(settings.join("config.toml"), story::SETTINGS)?;
-        std::fs::write(workspace.join("seed.txt"), "one\nmark\nthree\n")?;
-        std::fs::write(workspace.join("ledger"), "")?;
-        let fake = FakeModel::start(story::script(plan.trees)).await.map_err(io::Error::other)?;
+        let fake = FakeModel::start(story::script(plan.trees, plan.place))
+            .await
+            .map_err(io::Error::other)?;
         let site = Site::open(&plan, template, folder).await?;
         let posse = Posse::new(binary, folder, fake.url()).with_database(site.command_url());
         let posse = Arc::new(posse.with_patience(COMMAND));
-        let mut fleet = Fleet::new(plan.slots);
+        let mut fleet = Fleet::new(plan.slots, plan.place);
         for worker in 0..plan.workers {
             fleet.add(&posse, &site, plan.death_of(worker))?;
         }
@@ -241,7 +239,7 @@ impl Scene {
             if now.starts_with("0 ") {
                 return Ok(true);
             }
-            let now = format!("{now} {} {}", self.fake.count(), self.ledger().len());
+            let now = format!("{now} {} {}", self.fake.count(), self.effects());
             if now != last {
                 (moved_at, last) = (Instant::now(), now);
             }
@@ -257,7 +255,15 @@ impl Scene {
     }
 
     pub(super) fn ledger_file(&self) -> PathBuf {
-        self.posse.workspace().join("ledger")
+        self.posse.workspace().join(story::LEDGER)
+    }
+
+    /// How many effects there are by now. In checkouts, nobody looks while runs work: this is a guess.
+    pub(super) fn effects(&self) -> usize {
+        match self.plan.place {
+            Place::Folder => self.ledger().lines().count(),
+            Place::Checkouts | Place::Machines => self.fake.count() / 4,
+        }
     }
 
     /// What commands of agents have written.
@@ -294,11 +300,10 @@ impl Scene {
             found.push(Violation::of(Promise::OrderedLog, detail));
         }
         found.extend(check_owners(&seen.writes, &seen.taken));
-        let ledger = self.ledger();
-        let count = |nonce: &String| ledger.lines().filter(|line| line == nonce).count();
-        let nonces = story::nonces(self.plan.trees).into_iter();
-        let effects: Vec<Effect> =
-            nonces.map(|nonce| Effect { seen: count(&nonce), nonce }).collect();
+        let nonces = story::nonces(self.plan.trees);
+        let counts = self.plan.place.seen(&self.posse, &logs, &nonces).await?;
+        let effects = nonces.into_iter().zip(counts);
+        let effects: Vec<Effect> = effects.map(|(nonce, seen)| Effect { nonce, seen }).collect();
         let all = self.plan.trees * story::RUNS;
         let least = if self.cancelled { all - story::RUNS + 1 } else { all };
         self.counted = Counted {
@@ -342,7 +347,7 @@ impl Scene {
 
     pub(super) fn history(&mut self, what: &str) {
         let at = self.began.elapsed().as_millis();
-        let (requests, effects) = (self.fake.count(), self.ledger().lines().count());
+        let (requests, effects) = (self.fake.count(), self.effects());
         self.history += &format!("{at:6} ms, {requests} requests, {effects} effects: {what}\n");
     }
 
@@ -376,7 +381,10 @@ impl Commands {
         for tree in 0..self.plan.trees {
             let (key, prompt) = (format!("tree-{tree}"), story::prompt(tree));
             let model = "anthropic/claude-sonnet-4-5";
-            let start = ["run", "--background", "--json", "--model", model, "--key", &key, &prompt];
+            let start = ["run", "--background", "--json", "--model", model, "--key", &key];
+            let place = self.plan.place.arguments(&self.posse);
+            let place = place.iter().map(String::as_str);
+            let start: Vec<&str> = start.into_iter().chain(place).chain([&*prompt]).collect();
             // The key makes a repeated start find the first run.
             while !self.run(&start, &mut said).await? {
                 sleep(Duration::from_millis(300)).await;

@@ -38,7 +38,7 @@ impl Scene {
             let reached = match moment {
                 Moment::After(time) => begun.elapsed() >= time,
                 Moment::Requests(count) => self.fake.count() >= count,
-                Moment::Effects(count) => self.ledger().lines().count() >= count,
+                Moment::Effects(count) => self.effects() >= count,
             };
             if reached {
                 break;

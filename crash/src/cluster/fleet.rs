@@ -1,5 +1,6 @@
 //! The workers of a cycle: starts them, replaces the dead, and ends them.
 
+use super::place::Place;
 use super::site::Site;
 use crate::process::{Posse, signal};
 use crate::violation::{Promise, Violation};
@@ -23,6 +24,7 @@ const NO_DATABASE: i32 = 6;
 pub(super) struct Fleet {
     workers: Vec<Worker>,
     slots: usize,
+    place: Place,
     /// Files with what workers have printed.
     printed: Vec<PathBuf>,
     pub(super) violations: Vec<Violation>,
@@ -42,9 +44,9 @@ struct Worker {
 }
 
 impl Fleet {
-    pub(super) fn new(slots: usize) -> Self {
+    pub(super) fn new(slots: usize, place: Place) -> Self {
         let (workers, printed, violations) = (Vec::new(), Vec::new(), Vec::new());
-        Fleet { workers, slots, printed, violations, fell: false }
+        Fleet { workers, slots, place, printed, violations, fell: false }
     }
 
     /// Adds a worker, which dies at the fail-point `death` if there is one.
@@ -71,8 +73,9 @@ impl Fleet {
         self.printed.push(printed.clone());
         let doomed = death.is_some();
         let slots = self.slots.to_string();
-        let process =
-            posse.start(&site.url(index), &["worker", "--slots", &slots], death, &printed)?;
+        let home = self.place.home(posse.folder(), index);
+        let arguments = ["worker", "--slots", &slots];
+        let process = posse.start(&site.url(index), &home, &arguments, death, &printed)?;
         Ok(Worker {
             process: Some(process),
             doomed,

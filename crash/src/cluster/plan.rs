@@ -1,5 +1,6 @@
 //! What happens in a cycle, decided by its number and the seed alone.
 
+use super::place::Place;
 use crate::random::Random;
 use posse_testkit::postgres::Stop;
 use std::fmt;
@@ -16,6 +17,8 @@ pub struct Plan {
     pub slots: usize,
     /// How many trees of runs there are.
     pub trees: usize,
+    /// Where they work.
+    pub place: Place,
     /// The faults in their order.
     pub faults: Vec<(Moment, Fault)>,
     /// The first tree gets a message while it works.
@@ -121,6 +124,7 @@ impl Plan {
             workers,
             slots: 2 + dice.below(3),
             trees: 2,
+            place: Place::of(number),
             faults: Vec::new(),
             sends: dice.one_in(4),
             cancels: dice.one_in(8),
@@ -159,7 +163,7 @@ impl Plan {
 
 impl fmt::Display for Plan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} workers with {} slots", self.workers, self.slots)?;
+        write!(out, "{} workers with {} slots, {:?}", self.workers, self.slots, self.place)?;
         for (moment, fault) in &self.faults {
             write!(out, ", {fault:?} {moment:?}")?;
         }
@@ -302,5 +306,17 @@ mod tests {
         assert!(names[RESTARTS] >= 250 && names[FAILOVERS] >= 40, "{names:?}");
         assert_eq!(names.len(), 15, "{names:?}");
         assert!(names.values().all(|count| *count >= 40), "{names:?}");
+    }
+
+    #[test]
+    fn each_fault_meets_runs_in_each_place() {
+        let mut met = std::collections::BTreeSet::new();
+        for number in 0..400 {
+            let plan = Plan::of(1, number);
+            met.extend(
+                plan.faults.iter().map(|(_, fault)| (fault.name(), format!("{:?}", plan.place))),
+            );
+        }
+        assert_eq!(met.len(), 15 * 3, "{met:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! The trees of runs in a cycle: children in the background, announced in each way, children that
 //! their parent waits for, and commands with effects in one ledger.
 
+use super::place::Place;
 use crate::announce::{Role, leading, script_of, spawn, working};
 use crate::tree::{read, task};
 use posse_testkit::{Reply, Script};
@@ -11,6 +12,9 @@ use std::time::Duration;
 pub(super) const RUNS: usize = 7;
 /// The effects of a tree.
 const EFFECTS: usize = 4;
+
+/// The file with the effects of runs in a folder.
+pub(super) const LEDGER: &str = "ledger";
 
 /// The name of a tree.
 pub(super) fn name(tree: usize) -> char {
@@ -36,11 +40,11 @@ fn nonce(tree: usize, effect: usize) -> String {
 }
 
 /// The script of the fake model.
-pub(super) fn script(trees: usize) -> Script {
-    script_of((0..trees).flat_map(cast).collect())
+pub(super) fn script(trees: usize, place: Place) -> Script {
+    script_of((0..trees).flat_map(|tree| cast(tree, place)).collect())
 }
 
-fn cast(tree: usize) -> Vec<Role> {
+fn cast(tree: usize, place: Place) -> Vec<Role> {
     let of = |who: &str, number: usize| format!("{who}-{}{number}.", name(tree));
     let [one, two, three, four] = [1, 2, 3, 4].map(|number| of("bg", number));
     let (lead, leaf) = (of("fg", 1), of("leaf", 1));
@@ -51,7 +55,7 @@ fn cast(tree: usize) -> Vec<Role> {
         spawn(&four, "silent"),
     ];
     let look = || Reply::empty().and_tool_call("Read", read());
-    let command = |effect| command(&nonce(tree, effect));
+    let command = |effect| command(&nonce(tree, effect), place);
     let all = vec![
         leading(&prompt(tree), spawned, [("Task", task(&lead))]),
         working(&one, [command(1)]),
@@ -74,11 +78,14 @@ fn slow(role: Role) -> Role {
     }
 }
 
-/// A command with one effect.
-fn command(nonce: &str) -> Reply {
-    let command = format!("sleep 0.2; printf '%s\\n' '{nonce}' >> ledger; sleep 0.2");
+/// A command with one effect. In a checkout it has a file of its own, so that all changes fit together.
+fn command(nonce: &str, place: Place) -> Reply {
+    let file = if place == Place::Folder { LEDGER } else { nonce };
+    let command = format!("sleep 0.2; printf '%s\\n' '{nonce}' >> {file}; sleep 0.2");
     Reply::empty().and_tool_call("Bash", json!({"command": command}))
 }
 
-/// Settings of the user. All workers are on one machine, so that they share its folders.
-pub(super) const SETTINGS: &str = "host = \"here\"\nmax_depth = 2\n";
+/// Settings of the user on the machine `host`.
+pub(super) fn settings(host: &str) -> String {
+    format!("host = \"{host}\"\nmax_depth = 2\n")
+}
