@@ -2,6 +2,7 @@
 
 use super::{Common, runs};
 use crate::args::{DbVerb, RunsVerb};
+use crate::contact::Lines;
 use crate::database::Database;
 use crate::exit::{Code, Failure};
 use crate::format;
@@ -103,7 +104,9 @@ fn check_exists(database: &Database) -> Result<(), Failure> {
 }
 
 async fn copy(common: &Common, from: &Path, to: &Path) -> Result<Code, Failure> {
-    let (from, to) = (common.database_at(from)?, common.database_at(to)?);
+    // Each tells of its own server.
+    let other = Common { lines: Lines::default(), ..common.clone() };
+    let (from, to) = (common.database_at(from)?, other.database_at(to)?);
     check_exists(&from)?;
     if from.to_string() == to.to_string() {
         return Err(Failure::usage("both names mean the same database")

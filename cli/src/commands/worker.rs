@@ -6,7 +6,7 @@ use crate::clean::clean_line;
 use crate::daemon::process::{GRACE, open};
 use crate::exit::{Code, Failure};
 use crate::format;
-use crate::print;
+use crate::print::{self, FailureFormat};
 use crate::signals::Signals;
 use crate::table::{Column, Table};
 use posse::store::Worker;
@@ -18,6 +18,7 @@ use std::time::Duration;
 /// end, and leaves the runs to other workers. A second signal does not wait for the steps.
 pub async fn run(common: &Common, options: &WorkerOptions) -> Result<Code, Failure> {
     let mut signals = Signals::listen()?;
+    common.lines.end_on_signal(FailureFormat::as_json(common.global.json))?;
     let runtime = open(common, |config| {
         let scheduling = &mut config.scheduling;
         if let Some(slots) = options.slots {

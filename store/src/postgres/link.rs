@@ -1,5 +1,6 @@
 //! A connection to the server: sends a message, receives the answer, and classifies errors.
 
+use super::contact::Contact;
 use super::message::Message;
 use crate::StoreError;
 use futures_util::StreamExt;
@@ -116,12 +117,13 @@ fn is_about_proof(error: &std::io::Error) -> bool {
 pub(super) struct Link {
     options: PgConnectOptions,
     place: DatabaseName,
+    contact: Contact,
     connection: Option<PgConnection>,
 }
 
 impl Link {
-    pub(super) fn new(options: PgConnectOptions, place: DatabaseName) -> Self {
-        Link { options, place, connection: None }
+    pub(super) fn new(options: PgConnectOptions, place: DatabaseName, contact: Contact) -> Self {
+        Link { options, place, contact, connection: None }
     }
 
     pub(super) fn place(&self) -> &DatabaseName {
@@ -133,13 +135,27 @@ impl Link {
     pub(super) async fn send(&mut self, message: Message) -> Result<Replies, Trouble> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => connect(&self.options, &self.place).await?,
+            None => self.contact.attend(connect(&self.options, &self.place)).await?,
         };
         let answered = exchange(&mut connection, message, &self.place).await;
+        self.contact.note(Instant::now().into_std(), &answered);
         if !matches!(answered, Err(Trouble::Lost(_))) {
             self.connection = Some(connection);
         }
         answered
+    }
+
+    /// Sends a message that the server answers quickly, and notes when it is silent. Then the
+    /// connection may lead nowhere, so the next message uses another one.
+    pub(super) async fn probe(&mut self, message: Message) -> Result<Replies, Trouble> {
+        let contact = self.contact.clone();
+        let answer = timeout(CONNECT, self.send(message));
+        let answer = async {
+            answer
+                .await
+                .unwrap_or_else(|_| Err(Trouble::Lost("the server does not answer".to_owned())))
+        };
+        contact.attend(answer).await
     }
 
     pub(super) async fn close(mut self) {
@@ -201,20 +217,26 @@ async fn gather(connection: &mut PgConnection, message: Message) -> Result<Repli
 pub(super) async fn read(
     pool: &PgPool,
     place: &DatabaseName,
+    contact: &Contact,
     message: impl Fn() -> Message,
 ) -> Result<Replies, StoreError> {
     let (mut tries, deadline) = (0, Instant::now() + PATIENCE);
     loop {
         tries += 1;
         let answered = match pool.acquire().await {
-            Err(error) => Err(place.trouble(error)),
-            Ok(mut connection) => match exchange(&mut connection, message(), place).await {
-                Err(Trouble::Lost(reason)) => {
+            Err(error) => Err(match (place.trouble(error), contact.away()) {
+                // The pool does not say why it got no connection.
+                (Trouble::Lost(_), Some(away)) => Trouble::Lost(away.reason),
+                (trouble, _) => trouble,
+            }),
+            Ok(mut connection) => {
+                let answered = exchange(&mut connection, message(), place).await;
+                contact.note(Instant::now().into_std(), &answered);
+                if let Err(Trouble::Lost(_)) = &answered {
                     drop(connection.detach());
-                    Err(Trouble::Lost(reason))
                 }
-                answered => answered,
-            },
+                answered
+            }
         };
         match answered {
             Ok(replies) => return Ok(replies),

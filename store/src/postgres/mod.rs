@@ -4,6 +4,7 @@
 //! locks, and why that is enough.
 
 mod bell;
+mod contact;
 mod link;
 mod message;
 mod migrate;
@@ -18,6 +19,7 @@ mod statements;
 mod transactor;
 mod writer;
 
+pub use contact::{Away, Contact};
 pub use options::{Notifications, PostgresOptions, ServerIdentity};
 
 use crate::append::Draft;
@@ -88,7 +90,8 @@ impl PostgresStore {
         let listen = options.listen(&name)?;
         let place = DatabaseName(options::place(&connect).into());
         let begin = Arc::new(Begin::of(&options.schema));
-        let mut link = Link::new(connect.clone(), place.clone());
+        let contact = options.contact.clone();
+        let mut link = Link::new(connect.clone(), place.clone(), contact.clone());
         migrate::prepare(&mut link, &options.schema, &sql::SCHEMA).await?;
         let presence = Arc::new(Presence {
             worker,
@@ -109,7 +112,7 @@ impl PostgresStore {
             .connect_lazy_with(connect.clone());
         let channel = format!("posse_{}", options.schema);
         let outside = Outside {
-            link: Link::new(connect, place.clone()),
+            link: Link::new(connect, place.clone(), contact.clone()),
             begin: begin.clone(),
             worker,
             hub: hub.clone(),
@@ -131,8 +134,9 @@ impl PostgresStore {
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         let (freed, kept_at) = (AtomicI64::new(0), AtomicU64::new(0));
+        let asks = requests.clone();
         let reader =
-            Reader { pool, place, begin, presence, requests: requests.clone(), freed, kept_at };
+            Reader { pool, place, contact, begin, presence, requests: asks, freed, kept_at };
         let reader = Arc::new(reader);
         let (scrub, removal) = (options.scrub, Removal::default());
         Ok(PostgresStore { requests, reader, hub, tasks, closing, scrub, removal })
@@ -145,7 +149,7 @@ impl PostgresStore {
     pub async fn status(options: &PostgresOptions) -> Result<DatabaseStatus, StoreError> {
         let connect = options.connect("posse")?;
         let place = DatabaseName(options::place(&connect).into());
-        let mut link = Link::new(connect, place);
+        let mut link = Link::new(connect, place, options.contact.clone());
         let status = migrate::status(&mut link, &options.schema).await;
         link.close().await;
         status

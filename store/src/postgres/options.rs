@@ -1,5 +1,6 @@
 //! Options for a database on a server: its address and its verification.
 
+use super::contact::Contact;
 use crate::clock::{Clock, MachineClock};
 use crate::{Scrub, StoreError};
 use sqlx::ConnectOptions;
@@ -36,6 +37,8 @@ pub struct PostgresOptions {
     pub readers: u32,
     /// The steady clock for the own lease of the worker. All other times are those of the server.
     pub clock: Arc<dyn Clock>,
+    /// Knows whether the server answers.
+    pub contact: Contact,
     /// Removes secrets before they are stored.
     pub scrub: Option<Arc<dyn Scrub>>,
 }
@@ -82,6 +85,7 @@ impl PostgresOptions {
             poll: Duration::from_millis(500),
             readers: 4,
             clock: Arc::new(MachineClock::new()),
+            contact: Contact::default(),
             scrub: None,
         }
     }
