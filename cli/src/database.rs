@@ -87,10 +87,20 @@ impl Database {
             None => Notifications::On,
         };
         let password_file = settings.password_file.value.map(PathBuf::from);
+        let pgpass = environment.value("PGPASSFILE").map(PathBuf::from);
+        let pgpass = pgpass.or_else(|| Some(environment.home_folder.as_ref()?.join(".pgpass")));
         let schema = settings.schema.value;
         let fresh = PostgresOptions::new(url);
-        let options =
-            PostgresOptions { password_file, password, schema, server, bell, contact, ..fresh };
+        let options = PostgresOptions {
+            password_file,
+            password,
+            pgpass,
+            schema,
+            server,
+            bell,
+            contact,
+            ..fresh
+        };
         if let Some(password) = options.written_password() {
             print::hide([password]);
         }

@@ -41,11 +41,23 @@ impl Replies {
 
 /// The name of the database for errors.
 #[derive(Clone)]
-pub(super) struct DatabaseName(pub(super) Arc<str>);
+pub(super) struct DatabaseName {
+    place: Arc<str>,
+    /// What to say if the server refuses the password.
+    password: Arc<str>,
+}
 
 impl DatabaseName {
+    pub(super) fn new(place: String, password: String) -> Self {
+        DatabaseName { place: place.into(), password: password.into() }
+    }
+
     pub(super) fn unusable(&self, reason: impl Into<String>) -> StoreError {
-        StoreError::Unusable { path: self.0.to_string(), reason: reason.into() }
+        StoreError::Unusable { path: self.place.to_string(), reason: reason.into() }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.place
     }
 
     /// The error for a missing or unreadable row.
@@ -96,13 +108,15 @@ impl DatabaseName {
             "57P01" | "57P02" | "57P03" | "53300" | "25P03" => Trouble::Lost(reason),
             "53100" => Trouble::Refused(StoreError::Full),
             "XX001" | "XX002" => {
-                Trouble::Refused(StoreError::Corrupt { path: self.0.to_string(), reason })
+                Trouble::Refused(StoreError::Corrupt { path: self.place.to_string(), reason })
             }
             code if code.starts_with("08") => Trouble::Lost(reason),
             // A value that the server cannot represent, or that exceeds one of its limits.
             code if code.starts_with("22") || code.starts_with("54") => {
-                Trouble::Refused(StoreError::Unstorable { path: self.0.to_string(), reason })
+                Trouble::Refused(StoreError::Unstorable { path: self.place.to_string(), reason })
             }
+            // The password is wrong, or there is none.
+            "28P01" => Trouble::Refused(self.unusable(format!("{reason}; {}", self.password))),
             _ => Trouble::Refused(self.unusable(reason)),
         }
     }

@@ -3,12 +3,14 @@
 //! Decision 51 (`docs/adr/0051-a-store-for-many-machines.md`) explains which rows a transaction
 //! locks, and why that is enough.
 
+mod address;
 mod bell;
 mod contact;
 mod link;
 mod message;
 mod migrate;
 mod options;
+mod password;
 #[cfg(test)]
 mod plans;
 mod queue;
@@ -34,7 +36,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use bell::Outside;
-use link::{DatabaseName, Link};
+use link::Link;
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use queue::QueueResult;
 use reader::Reader;
@@ -88,7 +90,7 @@ impl PostgresStore {
         let name = format!("posse {worker}");
         let connect = options.connect(&name)?;
         let listen = options.listen(&name)?;
-        let place = DatabaseName(options::place(&connect).into());
+        let place = options.name(&connect);
         let begin = Arc::new(Begin::of(&options.schema));
         let contact = options.contact.clone();
         let mut link = Link::new(connect.clone(), place.clone(), contact.clone());
@@ -148,7 +150,7 @@ impl PostgresStore {
     /// When the server cannot be reached or cannot be verified.
     pub async fn status(options: &PostgresOptions) -> Result<DatabaseStatus, StoreError> {
         let connect = options.connect("posse")?;
-        let place = DatabaseName(options::place(&connect).into());
+        let place = options.name(&connect);
         let mut link = Link::new(connect, place, options.contact.clone());
         let status = migrate::status(&mut link, &options.schema).await;
         link.close().await;

@@ -1,9 +1,9 @@
 //! Migrations to the schema of a later release, on a real server.
 
+use crate::postgres::contact::Contact;
 use crate::postgres::link::{DatabaseName, Link};
 use crate::postgres::{PostgresOptions, PostgresStore};
 use crate::sql::{SCHEMA, Schema, later};
-use crate::postgres::contact::Contact;
 use crate::{Inspection, Store, StoreError};
 use posse_testkit::postgres::{Database, Server};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,8 @@ async fn open(database: &Database) -> PostgresStore {
 /// Gives the database this schema.
 async fn prepare(options: PostgresOptions, schema: Schema) -> Result<(), StoreError> {
     let connect = options.connect("posse migrates").unwrap();
-    let mut link = Link::new(connect, DatabaseName("test".into()), Contact::default());
+    let mut link =
+        Link::new(connect, DatabaseName::new("test".to_owned(), String::new()), Contact::default());
     let prepared = super::prepare(&mut link, &options.schema, &schema).await;
     link.close().await;
     prepared
