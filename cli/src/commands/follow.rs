@@ -1,7 +1,7 @@
 //! Follows runs until they end or are idle, or until a signal arrives.
 
 mod answering;
-mod queue;
+pub mod queue;
 mod stopping;
 mod warnings;
 

@@ -211,6 +211,12 @@ async fn a_run_waits_for_a_worker_of_its_machine_with_its_label() {
         listed.as_array().unwrap().iter().map(|it| it["host"].as_str().unwrap()).collect();
     assert!(hosts.contains(&"far") && hosts.contains(&"near"), "{listed}");
     assert_eq!(status(&far, &database, &run).await, "queued");
+    let shown = posse(&far, &["runs", "show", &run]).await.expect(0).out;
+    assert!(shown.contains("(on the machine `near`)"), "{shown}");
+    let resumed = started(with(&far, &database, &["runs", "resume", &run]));
+    resumed.notes("`posse worker --label gpu` on the machine `near`").await;
+    resumed.signal(rustix::process::Signal::TERM);
+    resumed.end().await.expect(130);
     let own = posse(&far, &["run", "another"]).await.expect(0);
     assert_eq!(own.out.trim(), "It is done.", "its own runs it executes");
     assert_eq!(status(&far, &database, &run).await, "queued");
@@ -365,6 +371,20 @@ async fn a_refused_password_is_told_by_its_source() {
     std::fs::write(&settings, format!("[postgres]\npassword_file = \"{}\"\n", file.display()))
         .unwrap();
     refused(None, "which must contain its password, is empty").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_says_which_of_its_agents_are_unknown_here() {
+    let (world, database) = world(Script::always(Reply::text("no"))).await;
+    std::fs::create_dir_all(world.work().join(".posse/agents")).unwrap();
+    world.write(".posse/agents/reviewer.md", "---\ndescription: Reviews\n---\nReview.\n");
+    let arguments = ["worker", "--agent", "reviewer", "--agent", "reviewr"];
+    let worker = started(with(&world, &database, &arguments));
+    worker.notes("executes runs").await;
+    worker.signal(rustix::process::Signal::TERM);
+    let said = worker.end().await.expect(0).err;
+    assert!(said.contains("no agent `reviewr`") && said.contains("mean `reviewer`?"), "{said}");
+    assert!(!said.contains("no agent `reviewer`"), "{said}");
 }
 
 /// The status of a database is shown without changing it; a migration creates or updates its tables.
