@@ -56,6 +56,10 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     if let Some(place) = worktree.place() {
         print::line(format!("{:11} {}", "works in", clean_line(place, 400)))?;
     }
+    if let Some(news) = worktree.news() {
+        let told = clean_line(news, 600);
+        print::line(format!("{:11} the agent was told: {told}", "checkout"))?;
+    }
     if let Some(machine) = machine {
         print::line(format!("{:11} {}", "machine", clean_line(&machine, 64)))?;
     }
