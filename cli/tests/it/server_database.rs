@@ -328,6 +328,15 @@ async fn a_damaged_run_is_not_copied() {
     let told = world.run(&["db", "copy", &file, &database.url(), "--json"]).await.expect(1).json();
     assert_eq!((&told["copied"], told["left"].as_array().unwrap().len()), (&json!(1), 1), "{told}");
     assert_eq!(database.text("SELECT count(*) FROM posse.runs"), "1");
+    let said = world.run(&["db", "copy", &file, &database.url()]).await.expect(1).err;
+    let run = told["left"][0]["run"].as_str().unwrap();
+    for part in [
+        &format!("not copied: {run}: it is damaged: event"),
+        &format!("`posse --db {file} runs verify {run}`"),
+        &format!("`posse --db {file} doctor --rebuild`"),
+    ] {
+        assert!(said.contains(part.as_str()), "{part}: {said}");
+    }
 }
 
 /// The server wants a password from this user.
