@@ -1,6 +1,7 @@
 //! The context of every command: global options, environment, settings, agents, and the runtime.
 
 use crate::args::Global;
+use crate::contact::Lines;
 use crate::database::{Database, Named};
 use crate::environment::Environment;
 use crate::exit::{Code, Failure};
@@ -27,13 +28,16 @@ pub struct Common {
     pub keys: Option<Keys>,
     /// The folders that the user trusts.
     pub trust: TrustedFolders,
+    /// Says when the server of the database is away.
+    pub lines: Lines,
 }
 
 impl Common {
     pub fn new(global: Global, environment: Environment, launcher: Launcher) -> Self {
         let state = environment.state_folder.as_ref();
         let log = state.map(|state| TrustedFolders::of_log(state.join("trust.jsonl")));
-        Common { global, environment, launcher, keys: None, trust: log.unwrap_or_default() }
+        let (trust, lines) = (log.unwrap_or_default(), Lines::default());
+        Common { global, environment, launcher, keys: None, trust, lines }
     }
 
     /// Trusts the present content of `folder` for this command only.
@@ -69,7 +73,13 @@ impl Common {
 
     /// The database with this path or address.
     pub fn database_at(&self, given: &Path) -> Result<Database, Failure> {
-        Database::at(&self.environment, given, || Ok(self.user_config()?.postgres))
+        let contact = self.lines.contact.clone();
+        let database =
+            Database::at(&self.environment, given, contact, || Ok(self.user_config()?.postgres))?;
+        if matches!(database, Database::Server(_)) && !self.global.quiet && !self.global.json {
+            self.lines.begin(database.to_string());
+        }
+        Ok(database)
     }
 
     /// Fails for a database in a folder that does not exist: its path was probably mistyped.

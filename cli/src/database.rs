@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::print;
 use posse::Error;
 use posse::config::{DatabaseAddress, PostgresSettings};
-use posse::store::{Notifications, PostgresOptions, ServerIdentity};
+use posse::store::{Contact, Notifications, PostgresOptions, ServerIdentity};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
@@ -49,10 +49,12 @@ impl fmt::Display for Named {
 }
 
 impl Database {
-    /// The database with this path or address. `settings` are read only for an address.
+    /// The database with this path or address. `contact` knows whether its server answers. `settings`
+    /// are read only for an address.
     pub fn at(
         environment: &Environment,
         given: &Path,
+        contact: Contact,
         settings: impl FnOnce() -> Result<PostgresSettings, Failure>,
     ) -> Result<Self, Failure> {
         let Some(url) = given.to_str().filter(|text| is_address(text)) else {
@@ -85,9 +87,20 @@ impl Database {
             None => Notifications::On,
         };
         let password_file = settings.password_file.value.map(PathBuf::from);
+        let pgpass = environment.value("PGPASSFILE").map(PathBuf::from);
+        let pgpass = pgpass.or_else(|| Some(environment.home_folder.as_ref()?.join(".pgpass")));
         let schema = settings.schema.value;
         let fresh = PostgresOptions::new(url);
-        let options = PostgresOptions { password_file, password, schema, server, bell, ..fresh };
+        let options = PostgresOptions {
+            password_file,
+            password,
+            pgpass,
+            schema,
+            server,
+            bell,
+            contact,
+            ..fresh
+        };
         if let Some(password) = options.written_password() {
             print::hide([password]);
         }

@@ -4,6 +4,7 @@ mod args;
 mod clean;
 mod commands;
 mod common;
+mod contact;
 mod daemon;
 mod database;
 mod environment;

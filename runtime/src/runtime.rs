@@ -209,6 +209,13 @@ impl Runtime {
         self.inner.supervisor.about().takes(row)
     }
 
+    /// Returns the machine that `row` is bound to, if it is another one: then commands here cannot reach
+    /// its folders, nor execute it.
+    pub fn other_machine<'r>(&self, row: &'r RunRow) -> Option<&'r str> {
+        let (own, host) = (&self.config().scheduling.worker.host, row.work.host.as_str());
+        (!own.is_empty() && !host.is_empty() && host != own).then_some(host)
+    }
+
     /// Returns the name of the machine whose worker executes `row`; `None` if none does, or it is the only machine.
     ///
     /// # Errors

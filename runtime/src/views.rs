@@ -9,4 +9,4 @@ mod worktree;
 pub use run::{RunView, TodoView};
 pub use spending::{BudgetView, Spending, SumView};
 pub use tree::{Tree, is_empty_chat, took};
-pub use worktree::{Left, WorktreeView};
+pub use worktree::{Left, RepositoryView, WorktreeView};

@@ -9,6 +9,7 @@ mod git;
 mod left;
 mod owner;
 mod repository;
+mod version;
 
 pub(crate) use address::Address;
 pub use checkout::Brought;

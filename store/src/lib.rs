@@ -53,7 +53,7 @@ pub use error::StoreError;
 pub use filter::{Background, Filter, Kin, Label, Unfinished};
 pub use leftover::{Leftover, Leftovers};
 pub use memory::{Memory, MemoryStore};
-pub use postgres::{Notifications, PostgresOptions, PostgresStore, ServerIdentity};
+pub use postgres::{Away, Contact, Notifications, PostgresOptions, PostgresStore, ServerIdentity};
 pub use projection::Projection;
 pub use queue::{Claimed, Look, Passed, Queue, Queued, Wanted};
 pub use row::{

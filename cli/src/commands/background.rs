@@ -97,7 +97,7 @@ async fn store(runtime: &Runtime, spec: RunSpec, taker: &mut Executor) -> Result
 async fn worker_for(runtime: &Runtime, run: RunId) -> Result<Executor, Failure> {
     let row = runtime.find(&run.to_string()).await?;
     if let Some(why) = runtime.why_nobody_takes(&row).await? {
-        return Ok(Executor::Missing { why, start: to_start(&row) });
+        return Ok(Executor::Missing { why, start: to_start(runtime, &row) });
     }
     let workers = runtime.workers().await?;
     let takes = workers.iter().any(|worker| worker.about.stays && worker.about.takes(&row));
@@ -161,7 +161,7 @@ fn lines(stored: &Stored, taker: &Executor) -> Vec<String> {
         }
         Executor::Missing { why, start } => vec![
             format!("run {short} ({model}) is queued. It {}", clean_line(why, 600)),
-            format!("  to start one: `{start}`"),
+            format!("  to start one: {start}"),
         ],
         Executor::Nobody => vec![
             format!(

@@ -2,6 +2,8 @@
 
 use super::{Common, runs};
 use crate::args::{DbVerb, RunsVerb};
+use crate::clean::clean_line;
+use crate::contact::Lines;
 use crate::database::Database;
 use crate::exit::{Code, Failure};
 use crate::format;
@@ -12,11 +14,15 @@ use posse::store::{
 };
 use posse::{Error, OpenStore};
 use serde_json::json;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// How many runs are copied between two lines of progress.
+/// How many runs are copied at least between two lines of progress in a file.
 const TOLD: u64 = 1_000;
+/// How often the progress on a terminal is redrawn at most.
+const REDRAWN: Duration = Duration::from_millis(200);
 
 pub async fn run(common: Common, verb: DbVerb) -> Result<Code, Failure> {
     match verb {
@@ -103,7 +109,9 @@ fn check_exists(database: &Database) -> Result<(), Failure> {
 }
 
 async fn copy(common: &Common, from: &Path, to: &Path) -> Result<Code, Failure> {
-    let (from, to) = (common.database_at(from)?, common.database_at(to)?);
+    // Each tells of its own server.
+    let other = Common { lines: Lines::default(), ..common.clone() };
+    let (from, to) = (common.database_at(from)?, other.database_at(to)?);
     check_exists(&from)?;
     if from.to_string() == to.to_string() {
         return Err(Failure::usage("both names mean the same database")
@@ -123,15 +131,55 @@ async fn copy(common: &Common, from: &Path, to: &Path) -> Result<Code, Failure> 
         Database::File(_) => Binding::From(host),
         Database::Server(_) => Binding::To(host),
     };
+    let mut progress = Progress::new();
     let copied = transfer(&*source, &*target, &binding, |done| {
-        if !quiet && done.copied > 0 && done.copied % TOLD == 0 {
-            print::note(format!("{} copied", format::count(done.copied, "run")));
+        if !quiet {
+            progress.tell(done);
         }
     });
     let copied = copied.await;
+    progress.clear();
     target.close().await;
     source.close().await;
     tell(common, &from, &to, &copied.map_err(Error::Store)?)
+}
+
+/// The progress of a copy on standard error: a line that is redrawn on a terminal, else a line from
+/// time to time.
+struct Progress {
+    is_live: bool,
+    told: u64,
+    drawn_at: Option<Instant>,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Progress { is_live: std::io::stderr().is_terminal(), told: 0, drawn_at: None }
+    }
+
+    fn tell(&mut self, done: &Transfer) {
+        let Transfer { copied, events, present, .. } = done;
+        let runs = format::count(*copied, "run");
+        if !self.is_live {
+            if *copied >= self.told + TOLD {
+                self.told = *copied;
+                print::note(format!("{runs} copied"));
+            }
+        } else if self.drawn_at.is_none_or(|at| at.elapsed() >= REDRAWN) {
+            self.drawn_at = Some(Instant::now());
+            let events = format::count(*events, "event");
+            print::note_piece(&format!(
+                "\r{runs} with {events} copied, {present} there already\x1b[K"
+            ));
+        }
+    }
+
+    /// Removes the line.
+    fn clear(&self) {
+        if self.drawn_at.is_some() {
+            print::note_piece("\r\x1b[K");
+        }
+    }
 }
 
 async fn open(database: &Database) -> Result<Arc<dyn Store>, Failure> {
@@ -170,6 +218,24 @@ fn tell(common: &Common, from: &Database, to: &Database, done: &Transfer) -> Res
     }
     for (run, error) in left {
         print::note(format!("not copied: {run}: {}", reason(error)));
+        if let StoreError::Damaged { .. } = error {
+            print::note(format!("  `posse --db {from} runs verify {run}` checks it again"));
+        }
+    }
+    if !left.is_empty() {
+        print::note("a run is copied together with all runs of its tree, or not at all");
+    }
+    if left.iter().any(|(_, error)| matches!(error, StoreError::Damaged { .. })) {
+        print::note(match from {
+            Database::File(path) => format!(
+                "`posse --db {} doctor --rebuild` saves what can be read of damaged runs; then copy \
+                 again",
+                path.display()
+            ),
+            Database::Server(_) => {
+                "to copy damaged runs, restore them from a backup of the server first".to_owned()
+            }
+        });
     }
     Ok(code)
 }
@@ -183,6 +249,7 @@ fn reason(error: &StoreError) -> String {
         StoreError::Exists(_) => {
             "it has another log there: it went on after it was copied".to_owned()
         }
+        StoreError::Damaged { reason, .. } => format!("it is damaged: {}", clean_line(reason, 400)),
         other => other.to_string(),
     }
 }

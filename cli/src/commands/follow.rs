@@ -1,8 +1,9 @@
 //! Follows runs until they end or are idle, or until a signal arrives.
 
 mod answering;
-mod queue;
+pub mod queue;
 mod stopping;
+mod warnings;
 
 use super::Common;
 use super::asking::Asker;
@@ -10,17 +11,16 @@ use super::rest::at_rest;
 use super::runs::PAGE;
 use super::typing::{KeyRequest, Typing};
 use crate::clean::clean_line;
+use crate::contact::Lines;
 use crate::exit::{Code, Failure};
 use crate::print::{self, FailureFormat};
 use crate::screen::{Screen, Volume};
 use crate::signals::{Signal, Signals};
-use crate::spending::{UNKNOWN, is_unpriced};
-use posse::agents::{Level, Problem};
-use posse::config::Config;
+use crate::spending::is_unpriced;
 use posse::is_open;
 use posse::protocol::{Delta, Event, Outcome, Record, Sender, Seq};
 use posse::views::Tree;
-use posse::{Events, RunHandle, RunId, RunRow, Runtime, Selection, Status, TreeEvents, Update};
+use posse::{Events, RunHandle, RunId, RunRow, Runtime, Status, TreeEvents, Update};
 use serde::Serialize;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -208,6 +208,8 @@ pub struct Viewer {
     pub leaves_questions: bool,
     /// The interruption by a person was stored, or at least tried to be.
     interrupted: bool,
+    /// Says when the server of the database is away.
+    lines: Lines,
 }
 
 impl Viewer {
@@ -226,15 +228,18 @@ impl Viewer {
         };
         let screen = Screen::new(volume, &common.environment);
         let asker = Asker::at_terminal(common).filter(|_| form == Form::Screen);
+        let tell = FailureFormat::as_json(common.global.json);
+        common.lines.end_on_signal(tell)?;
         Ok(Viewer {
             form,
-            tell: FailureFormat::as_json(common.global.json),
+            tell,
             screen,
             signals: Signals::listen()?,
             asker,
             typing: Typing::default(),
             leaves_questions: false,
             interrupted: false,
+            lines: common.lines.clone(),
         })
     }
 
@@ -242,90 +247,6 @@ impl Viewer {
     pub fn turn_to_another(&mut self, common: &Common) -> Screen {
         let volume = self.screen.volume();
         std::mem::replace(&mut self.screen, Screen::new(volume, &common.environment))
-    }
-
-    /// Warns about agents that cannot be used, and about parts of `agent` without effect. Other agents
-    /// are not affected.
-    pub fn warn_of_agents(&mut self, runtime: &Runtime, agent: &str) {
-        let agents = runtime.agents();
-        let matters = |problem: &&Problem| match problem.level {
-            // An error in the agent itself ends the command, so it is not a warning.
-            Level::Error => problem.agent.as_deref() != Some(agent),
-            Level::Warning => problem.agent.as_deref() == Some(agent),
-            Level::NotInForce | Level::Note => false,
-        };
-        let wrong = agents.problems().iter().filter(matters);
-        let remark = match (wrong.clone().next(), wrong.count() as u64) {
-            (None, _) => return,
-            (Some(problem), 1) => format!("◇ {problem}"),
-            (Some(problem), count) => {
-                format!("◇ {problem}; and {} more: `posse agents check`", count - 1)
-            }
-        };
-        self.screen.remark(&clean_line(&remark, 400));
-    }
-
-    /// Warns about named models that are not used.
-    pub fn warn_of_models(&mut self, runtime: &Runtime, selection: &Selection) {
-        if is_unpriced(runtime, &selection.model) {
-            let model = clean_line(&selection.model, 100);
-            self.screen.know_no_price();
-            self.screen.remark(&format!(
-                "◇ the price of {model} is unknown: Posse shows its costs as {UNKNOWN}"
-            ));
-        }
-        for why in &selection.skipped {
-            self.screen.remark(&clean_line(&format!("◇ left out: {why}"), 400));
-        }
-    }
-
-    /// Warns about settings and agents without effect because their folder is not trusted.
-    pub fn warn_of_trust(&mut self, runtime: &Runtime, config: &Config, agent: &str) {
-        let keys: Vec<&str> = config.held_back.iter().map(|key| key.value).collect();
-        let mut inert = Vec::new();
-        if !keys.is_empty() {
-            inert.push(format!("{} in its posse.toml has no effect", keys.join(", ")));
-        }
-        let agents = runtime.agents();
-        let is_narrowed = |problem: &&Problem| problem.reason.starts_with("read-only");
-        let narrowed = agents.problems().iter().filter(is_narrowed);
-        let mut names: Vec<&str> = narrowed.filter_map(|it| it.agent.as_deref()).collect();
-        names.dedup();
-        // Name the selected agent, or else the agents that it may call.
-        match names.as_slice() {
-            [] => {}
-            names if names.contains(&agent) => {
-                inert.push(format!("its agent {agent} is read-only"));
-            }
-            [name] => inert.push(format!("its agent {name} is read-only")),
-            names => inert.push(format!("its agents {} are read-only", names.join(", "))),
-        }
-        let kept = agents.entries().iter().filter(|entry| entry.is_kept_from_its_name());
-        let kept: Vec<&str> = kept.map(|entry| entry.name.as_str()).collect();
-        match kept.as_slice() {
-            [] => {}
-            [name] => inert.push(format!("Posse uses another agent {name} instead of its own")),
-            names => {
-                inert.push(format!(
-                    "Posse uses other agents {} instead of its own",
-                    names.join(", ")
-                ));
-            }
-        }
-        if !inert.is_empty() {
-            let why = inert.join(", ");
-            let remark = format!("◇ this folder is not trusted: {why}; `posse trust` shows more");
-            self.screen.remark(&clean_line(&remark, 400));
-        }
-    }
-
-    /// Warns that a run continues read-only, and why, if so.
-    pub async fn warn_of_distrust(&mut self, runtime: &Runtime, run: RunId) -> Result<(), Failure> {
-        if let Some(why) = runtime.held_back(run).await? {
-            let why = format!("◇ {why}; `posse trust FOLDER` shows what it contains");
-            self.screen.remark(&clean_line(&why, 1000));
-        }
-        Ok(())
     }
 
     /// Loads the past events of `row` and its active subagents into the screen, so that later events
@@ -395,6 +316,8 @@ impl Viewer {
             return Ok(Followed::Signal(signal));
         }
         let mut ask_at: Option<Instant> = None;
+        let lines = self.lines.to_screen();
+        let contact = self.lines.contact.clone();
         loop {
             followee.claim = followee.claim.max(run.executed_here());
             // Show all events from before the run became idle first.
@@ -449,12 +372,20 @@ impl Viewer {
                     }
                 }
                 _ = ticks.tick() => {
+                    lines.take().iter().for_each(|line| self.screen.note(line));
                     self.screen.tick();
                     continue;
                 }
-                _ = checks.tick() => {
-                    self.look_who_executes(followee).await?;
-                    self.look_in_line(runtime, followee).await?;
+                _ = checks.tick(), if contact.away().is_none() => {
+                    let looking = async {
+                        self.look_who_executes(followee).await?;
+                        self.look_in_line(runtime, followee).await
+                    };
+                    tokio::select! {
+                        looked = looking => looked?,
+                        // The next check is for later.
+                        _ = contact.away_for(Duration::ZERO) => {}
+                    }
                     continue;
                 }
             };

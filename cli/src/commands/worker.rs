@@ -1,16 +1,17 @@
 //! `posse worker` executes runs until a signal stops it. `posse workers` lists the living workers.
 
-use super::Common;
+use super::{Common, folder};
 use crate::args::WorkerOptions;
 use crate::clean::clean_line;
 use crate::daemon::process::{GRACE, open};
 use crate::exit::{Code, Failure};
 use crate::format;
-use crate::print;
+use crate::print::{self, FailureFormat};
 use crate::signals::Signals;
 use crate::table::{Column, Table};
+use posse::protocol::near;
 use posse::store::Worker;
-use posse::{LiveCatalog, RunRow};
+use posse::{LiveCatalog, RunRow, Runtime};
 use serde_json::json;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 /// end, and leaves the runs to other workers. A second signal does not wait for the steps.
 pub async fn run(common: &Common, options: &WorkerOptions) -> Result<Code, Failure> {
     let mut signals = Signals::listen()?;
+    common.lines.end_on_signal(FailureFormat::as_json(common.global.json))?;
     let runtime = open(common, |config| {
         let scheduling = &mut config.scheduling;
         if let Some(slots) = options.slots {
@@ -29,6 +31,7 @@ pub async fn run(common: &Common, options: &WorkerOptions) -> Result<Code, Failu
     .await?
     .0;
     if !common.global.quiet {
+        tell_unknown(common, &options.agent)?;
         print::note(format!("executes runs of {}; Ctrl-C stops it", common.database()?));
     }
     tokio::select! {
@@ -49,11 +52,37 @@ pub async fn run(common: &Common, options: &WorkerOptions) -> Result<Code, Failu
     Ok(Code::Done)
 }
 
-/// The command that starts a worker for `row`.
-pub fn to_start(row: &RunRow) -> String {
-    match row.work.needs.as_str() {
-        "" => "posse worker".to_owned(),
-        needs => format!("posse worker --label {needs}"),
+/// Says which of the agents `named` this machine does not know. Their runs bring their agent with
+/// them, so the worker executes them if another machine or another folder has the agent.
+fn tell_unknown(common: &Common, named: &[String]) -> Result<(), Failure> {
+    if named.is_empty() {
+        return Ok(());
+    }
+    let agents = common.agents(&folder(None)?, &[])?.current();
+    let known: Vec<&str> = agents.entries().iter().map(|entry| entry.name.as_str()).collect();
+    for name in named.iter().filter(|name| !known.contains(&name.as_str())) {
+        let meant = near::suggestion(name, known.iter().copied(), "`posse agents list` lists all");
+        let name = clean_line(name, 80);
+        print::note(clean_line(
+            &format!(
+                "there is no agent `{name}` in your settings or this folder; {meant} This worker takes \
+                 only runs that another machine or folder starts with it"
+            ),
+            600,
+        ));
+    }
+    Ok(())
+}
+
+/// The command that starts a worker for `row`, and the machine on which it must be.
+pub fn to_start(runtime: &Runtime, row: &RunRow) -> String {
+    let start = match row.work.needs.as_str() {
+        "" => "`posse worker`".to_owned(),
+        needs => format!("`posse worker --label {needs}`"),
+    };
+    match runtime.other_machine(row) {
+        Some(machine) => format!("{start} on the machine `{}`", clean_line(machine, 64)),
+        None => start,
     }
 }
 

@@ -7,7 +7,7 @@ use super::server::{RequestHandler, StopMode, serve};
 use crate::common::Common;
 use crate::exit::{Code, Failure};
 use crate::format;
-use crate::print;
+use crate::print::{self, FailureFormat};
 use crate::signals::Signals;
 use posse::{ByFolder, LiveCatalog, Recovery, Runtime, RuntimeConfig, Surroundings};
 use std::os::unix::fs::PermissionsExt;
@@ -28,6 +28,7 @@ pub async fn run(
     log: Option<PathBuf>,
 ) -> Result<Code, Failure> {
     let signals = Signals::listen()?;
+    common.lines.end_on_signal(FailureFormat::as_json(common.global.json))?;
     address.prepare()?;
     let cannot =
         |what: &str, error: std::io::Error| Failure::internal(format!("cannot {what}: {error}"));

@@ -22,7 +22,12 @@ async fn a_run_that_needs_a_label_says_what_it_waits_for() {
     let behind = world.run(&["run", "--background", "--needs", "gpu", "two"]).await.expect(0);
     assert!(behind.err.contains(why) && behind.err.contains(start), "{}", behind.err);
     world.run(&["daemon", "stop"]).await.expect(0);
+    let all = world.start(&["runs", "resume", "--all"]);
+    all.notes(why).await;
+    all.notes(start).await;
     let worker = world.start(&["worker", "--label", "gpu"]);
+    let all = all.end().await.expect(0);
+    assert_eq!(all.err.matches(why).count(), 1, "{}", all.err);
     let exit = resumed.end().await.expect(0);
     assert_eq!(exit.out.trim(), "It is done.");
     assert_eq!(exit.err.matches(why).count(), 1, "{}", exit.err);

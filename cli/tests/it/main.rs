@@ -49,6 +49,7 @@ mod rules;
 mod run;
 mod secrets;
 mod seen;
+mod server_away;
 mod server_database;
 mod settings;
 mod sharing;

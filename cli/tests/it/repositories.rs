@@ -245,6 +245,13 @@ async fn another_machine_goes_on_with_the_last_stored_state_when_a_worker_is_kil
     near.fake.wait_for_requests(2).await.unwrap();
     let shown = posse(&far, &["runs", "show", &run, "--json"]).await.expect(0).json();
     assert_eq!((&shown["machine"], &shown["needs"]), (&json!("near"), &json!("x")), "{shown}");
+    assert_eq!(shown["repository"]["url"], url(&origin), "{shown}");
+    let listed = posse(&far, &["runs", "list", "--json"]).await.expect(0).json();
+    for field in ["repository", "machine"] {
+        assert_eq!(listed[0][field], shown[field], "{listed}");
+    }
+    let log = posse(&far, &["runs", "log", &run]).await.expect(0);
+    assert!(log.err.contains("the machine `near` executes it now"), "{}", log.err);
     kill_process(here.id(), Signal::KILL).unwrap();
     here.end().await;
     let there = started(with(&far, &database, &["worker", "--label", "x"]));
@@ -481,6 +488,9 @@ async fn a_checkout_with_what_the_store_lacks_stays_when_the_run_went_on_elsewhe
     posse(&far, &["runs", "watch", &run]).await.expect(0);
     let lost = far.fake.requests_where(&When::any().any_message_contains("are LOST"));
     assert!(!lost.is_empty(), "the model learns of it");
+    let shown = posse(&near, &["runs", "show", &run]).await.expect(0).out;
+    let told = shown.lines().find(|line| line.starts_with("checkout"));
+    assert!(told.is_some_and(|told| told.contains("are LOST")), "{shown}");
     kill_process(there.id(), Signal::TERM).unwrap();
     there.end().await.expect(0);
     let kept = posse(&near, &["runs", "clean"]).await;

@@ -114,6 +114,7 @@ async fn a_server_that_cannot_be_used_is_named_with_the_reason() {
         ("postgres:///d?host=/nowhere/at/all&user=posse", 6, &["/nowhere/at/all"]),
         ("postgres://u@db.example/d?sslmode=disable", 6, &["verify-full"]),
         ("postgres://u@local host:x/d", 6, &["cannot be read"]),
+        ("postgres://u@localhost/d?sslmod=disable", 6, &["`sslmod`", "`sslmode`?", "sslkey"]),
     ] {
         let exit = world.run(&["--db", url, "run", "x"]).await.expect(code);
         for part in parts {
@@ -210,6 +211,12 @@ async fn a_run_waits_for_a_worker_of_its_machine_with_its_label() {
         listed.as_array().unwrap().iter().map(|it| it["host"].as_str().unwrap()).collect();
     assert!(hosts.contains(&"far") && hosts.contains(&"near"), "{listed}");
     assert_eq!(status(&far, &database, &run).await, "queued");
+    let shown = posse(&far, &["runs", "show", &run]).await.expect(0).out;
+    assert!(shown.contains("(on the machine `near`)"), "{shown}");
+    let resumed = started(with(&far, &database, &["runs", "resume", &run]));
+    resumed.notes("`posse worker --label gpu` on the machine `near`").await;
+    resumed.signal(rustix::process::Signal::TERM);
+    resumed.end().await.expect(130);
     let own = posse(&far, &["run", "another"]).await.expect(0);
     assert_eq!(own.out.trim(), "It is done.", "its own runs it executes");
     assert_eq!(status(&far, &database, &run).await, "queued");
@@ -321,6 +328,72 @@ async fn a_damaged_run_is_not_copied() {
     let told = world.run(&["db", "copy", &file, &database.url(), "--json"]).await.expect(1).json();
     assert_eq!((&told["copied"], told["left"].as_array().unwrap().len()), (&json!(1), 1), "{told}");
     assert_eq!(database.text("SELECT count(*) FROM posse.runs"), "1");
+    let said = world.run(&["db", "copy", &file, &database.url()]).await.expect(1).err;
+    let run = told["left"][0]["run"].as_str().unwrap();
+    for part in [
+        &format!("not copied: {run}: it is damaged: event"),
+        &format!("`posse --db {file} runs verify {run}`"),
+        &format!("`posse --db {file} doctor --rebuild`"),
+    ] {
+        assert!(said.contains(part.as_str()), "{part}: {said}");
+    }
+}
+
+/// The server wants a password from this user.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_password_is_told_by_its_source() {
+    let rules = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(rules.path(), "local all posse trust\nlocal all keyed scram-sha-256\n").unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(rules.path(), open).unwrap();
+    let server = Server::alone_with(&[&format!("hba_file={}", rules.path().display())]);
+    let (world, database) = (World::saying("no").await, server.database());
+    database.execute("CREATE ROLE keyed LOGIN SUPERUSER PASSWORD 'hunter2hunter2'");
+    let url = database.url().replace("user=posse", "user=keyed");
+    let list = async |password: Option<&str>| {
+        let mut command = world.command(&["--db", &url, "runs", "list"]);
+        command.envs(password.map(|it| ("PGPASSWORD", it)));
+        started(command).end().await
+    };
+    let pgpass = world.home().join(".pgpass");
+    let write = |text: &str, mode| {
+        std::fs::write(&pgpass, text).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&pgpass, mode).unwrap();
+    };
+    let refused = async |password: Option<&str>, part: &str| {
+        let said = list(password).await.expect(6).err;
+        assert!(said.contains(part) && !said.contains("hunter"), "{part}: {said}");
+    };
+    refused(None, "Posse has no password for it: put it into PGPASSWORD").await;
+    refused(Some("hunter3hunter3"), "the password in PGPASSWORD was used").await;
+    write("*:*:*:keyed:hunter2hunter2\n", 0o644);
+    refused(None, "because other users may read it: `chmod 600").await;
+    write("*:*:*:keyed:hunter3hunter3\n", 0o600);
+    refused(None, ".pgpass was used; correct it there").await;
+    write("*:*:*:keyed:hunter2hunter2\n", 0o600);
+    list(None).await.expect(0);
+    let settings = world.home().join("config/posse/config.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let file = world.home().join("password");
+    std::fs::write(&file, "").unwrap();
+    std::fs::write(&settings, format!("[postgres]\npassword_file = \"{}\"\n", file.display()))
+        .unwrap();
+    refused(None, "which must contain its password, is empty").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_says_which_of_its_agents_are_unknown_here() {
+    let (world, database) = world(Script::always(Reply::text("no"))).await;
+    std::fs::create_dir_all(world.work().join(".posse/agents")).unwrap();
+    world.write(".posse/agents/reviewer.md", "---\ndescription: Reviews\n---\nReview.\n");
+    let arguments = ["worker", "--agent", "reviewer", "--agent", "reviewr"];
+    let worker = started(with(&world, &database, &arguments));
+    worker.notes("executes runs").await;
+    worker.signal(rustix::process::Signal::TERM);
+    let said = worker.end().await.expect(0).err;
+    assert!(said.contains("no agent `reviewr`") && said.contains("mean `reviewer`?"), "{said}");
+    assert!(!said.contains("no agent `reviewer`"), "{said}");
 }
 
 /// The status of a database is shown without changing it; a migration creates or updates its tables.

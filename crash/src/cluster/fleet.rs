@@ -19,6 +19,8 @@ const TO_LEAVE: Duration = Duration::from_secs(180);
 const AGAIN: Duration = Duration::from_millis(300);
 /// The exit code of a worker that cannot reach its database.
 const NO_DATABASE: i32 = 6;
+/// The exit code of a process that a signal interrupted.
+const INTERRUPTED: i32 = 130;
 
 /// All workers.
 pub(super) struct Fleet {
@@ -140,7 +142,10 @@ impl Fleet {
         // A signal before the handler is there ends the process at once.
         let early = worker.leaving && !said.contains("executes runs of");
         self.fell |= was_killed && worker.doomed && !worker.killed;
-        if was_killed || could_not_start || early || worker.leaving && status.success() {
+        // A worker that is told to leave while the server is away does not wait for it.
+        let left = status.success()
+            || status.code() == Some(INTERRUPTED) && said.contains("without the database server");
+        if was_killed || could_not_start || early || worker.leaving && left {
             return;
         }
         let last = said.lines().last().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! A run, as interfaces show it.
 
 use super::spending::{BudgetView, Spending, SumView};
-use super::worktree::{Left, WorktreeView};
+use super::worktree::{Left, RepositoryView, WorktreeView};
 use crate::moment::timestamp;
 use posse_protocol::{RunId, Status};
 use posse_store::RunRow;
@@ -29,6 +29,12 @@ pub struct RunView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     pub workspace: String,
+    /// The repository on which it works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryView>,
+    /// What its agent was told last about its checkout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkout_news: Option<String>,
     /// The machine to which it is bound.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub host: String,
@@ -122,6 +128,8 @@ impl RunView {
             label: row.about.label.clone(),
             task: None,
             workspace: row.about.workspace.clone(),
+            repository: None,
+            checkout_news: None,
             host: row.work.host.clone(),
             needs: row.work.needs.clone(),
             machine: None,
@@ -175,7 +183,16 @@ impl RunView {
     }
 
     pub fn with_worktree(self, worktree: &WorktreeView) -> Self {
-        RunView { worktree: worktree.left().cloned(), ..self }
+        RunView {
+            worktree: worktree.left().cloned(),
+            repository: worktree.repository().cloned(),
+            checkout_news: worktree.news().map(str::to_owned),
+            ..self
+        }
+    }
+
+    pub fn with_repository(self, repository: Option<RepositoryView>) -> Self {
+        RunView { repository, ..self }
     }
 
     pub fn with_text(self, text: &str) -> Self {

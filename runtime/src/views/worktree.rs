@@ -1,6 +1,6 @@
 //! The state of the worktree of a run, according to its log.
 
-use posse_protocol::{Changes, Event, Grant, Kept, Site};
+use posse_protocol::{Changes, Event, Grant, Kept, Sender, Site};
 use serde::Serialize;
 
 /// What the events of a run say about its worktree.
@@ -10,8 +10,29 @@ pub struct WorktreeView {
     own: bool,
     /// Where the run works, if not in a folder.
     place: Option<String>,
+    /// The repository on which it works.
+    repository: Option<RepositoryView>,
+    /// What its agent was told last about its checkout.
+    news: Option<String>,
     /// The run has ended and left this.
     left: Option<Left>,
+}
+
+/// The repository on which a run works.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RepositoryView {
+    pub url: String,
+    /// The commit at which the work began.
+    pub commit: String,
+}
+
+impl RepositoryView {
+    /// Returns the repository of a run that begins with `event`, if it works on one.
+    pub fn of(event: &Event) -> Option<Self> {
+        let Event::RunStarted(started) = event else { return None };
+        let site = started.grant.site.repository()?;
+        Some(RepositoryView { url: site.url.clone(), commit: site.commit.clone() })
+    }
 }
 
 /// What a run has left in its worktree.
@@ -41,6 +62,7 @@ impl WorktreeView {
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::RunStarted(started) => {
+                self.repository = RepositoryView::of(event);
                 let Grant { site, worktree, .. } = &started.grant;
                 self.own = worktree.is_some() || site.repository().is_some();
                 self.place = match site {
@@ -48,6 +70,9 @@ impl WorktreeView {
                     Site::Nowhere => Some("no files".to_owned()),
                     Site::Here | Site::Host { .. } | Site::Shared => None,
                 };
+            }
+            Event::MessageReceived(received) if matches!(received.from, Sender::Workspace) => {
+                self.news = Some(received.message.text());
             }
             // The run continued.
             Event::ModelCalled(_) => self.left = None,
@@ -62,6 +87,17 @@ impl WorktreeView {
     /// folder.
     pub fn place(&self) -> Option<&str> {
         self.place.as_deref()
+    }
+
+    /// Returns the repository that the run works on.
+    pub fn repository(&self) -> Option<&RepositoryView> {
+        self.repository.as_ref()
+    }
+
+    /// Returns what its agent was told last about its checkout: that it is a new one and lacks
+    /// something, or which changes of subagents came into it.
+    pub fn news(&self) -> Option<&str> {
+        self.news.as_deref()
     }
 
     /// Returns what the run left, if it has ended and had a worktree.

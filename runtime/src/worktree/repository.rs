@@ -5,6 +5,7 @@
 
 use super::address::{is_address, is_commit, shown};
 use super::git::Git;
+use super::version::too_old;
 use super::{Address, Worktrees, make_private};
 use crate::error::RepositoryError;
 use parking_lot::{Mutex, MutexGuard};
@@ -13,6 +14,7 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 
 /// The settings of a copy. Git works in its checkouts by their own names only.
 const SETTINGS: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n";
@@ -38,6 +40,8 @@ pub(crate) struct Repositories {
     pub(super) copies: PathBuf,
     pub(super) worktrees: Worktrees,
     known: Arc<Mutex<Known>>,
+    /// Why the git of this machine cannot be used, if it cannot.
+    too_old: Arc<OnceCell<Option<String>>>,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +54,7 @@ pub(super) struct Known {
 
 impl Repositories {
     pub(crate) fn new(copies: PathBuf, worktrees: Worktrees) -> Self {
-        Repositories { copies, worktrees, known: Arc::default() }
+        Repositories { copies, worktrees, known: Arc::default(), too_old: Arc::default() }
     }
 
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
@@ -183,13 +187,18 @@ impl Repositories {
     /// Makes an empty copy for the repository at `url`, unless there is one.
     async fn make_copy(&self, url: &str) -> Result<PathBuf, RepositoryError> {
         let copy = self.copy_of(url);
-        if copy.join("HEAD").exists() {
-            return Ok(copy);
-        }
         let failed =
             |why: String| RepositoryError::Local(format!("a copy of {url} cannot be made: {why}"));
         let launcher = self.launcher()?;
         make_private(&self.copies).map_err(|error| failed(error.to_string()))?;
+        let asked = self.too_old.get_or_init(|| too_old(launcher, &self.copies)).await;
+        if let Some(why) = asked {
+            // Another machine may have a newer one.
+            return Err(RepositoryError::Away(why.clone()));
+        }
+        if copy.join("HEAD").exists() {
+            return Ok(copy);
+        }
         let new = format!("{}.new", RunId::new());
         let git = Git::making(launcher, &self.copies);
         let init = ["init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--"];

@@ -163,7 +163,7 @@ impl Outside {
         let notify = Text::new("SELECT pg_notify($1, $2)").text(self.channel.clone());
         message.add(notify.text(news.written(self.worker)));
         // If this fails, others find the changes when they poll.
-        let _ = self.link.send(message).await;
+        let _ = self.link.probe(message).await;
     }
 
     /// Asks for the last positions of logs and, if `all`, whether runs can be claimed.
@@ -197,7 +197,7 @@ impl Outside {
         }
         let (message, tails, waits) = self.question(&watched, all);
         // The next transaction meets and reports an error.
-        let Ok(replies) = self.link.send(message).await else { return };
+        let Ok(replies) = self.link.probe(message).await else { return };
         self.hub.moved(moved(&replies, &tails));
         if waits.iter().any(|at| !replies.rows(*at).is_empty()) {
             self.hub.wake();

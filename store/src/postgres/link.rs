@@ -1,5 +1,6 @@
 //! A connection to the server: sends a message, receives the answer, and classifies errors.
 
+use super::contact::Contact;
 use super::message::Message;
 use crate::StoreError;
 use futures_util::StreamExt;
@@ -40,11 +41,23 @@ impl Replies {
 
 /// The name of the database for errors.
 #[derive(Clone)]
-pub(super) struct DatabaseName(pub(super) Arc<str>);
+pub(super) struct DatabaseName {
+    place: Arc<str>,
+    /// What to say if the server refuses the password.
+    password: Arc<str>,
+}
 
 impl DatabaseName {
+    pub(super) fn new(place: String, password: String) -> Self {
+        DatabaseName { place: place.into(), password: password.into() }
+    }
+
     pub(super) fn unusable(&self, reason: impl Into<String>) -> StoreError {
-        StoreError::Unusable { path: self.0.to_string(), reason: reason.into() }
+        StoreError::Unusable { path: self.place.to_string(), reason: reason.into() }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.place
     }
 
     /// The error for a missing or unreadable row.
@@ -95,13 +108,15 @@ impl DatabaseName {
             "57P01" | "57P02" | "57P03" | "53300" | "25P03" => Trouble::Lost(reason),
             "53100" => Trouble::Refused(StoreError::Full),
             "XX001" | "XX002" => {
-                Trouble::Refused(StoreError::Corrupt { path: self.0.to_string(), reason })
+                Trouble::Refused(StoreError::Corrupt { path: self.place.to_string(), reason })
             }
             code if code.starts_with("08") => Trouble::Lost(reason),
             // A value that the server cannot represent, or that exceeds one of its limits.
             code if code.starts_with("22") || code.starts_with("54") => {
-                Trouble::Refused(StoreError::Unstorable { path: self.0.to_string(), reason })
+                Trouble::Refused(StoreError::Unstorable { path: self.place.to_string(), reason })
             }
+            // The password is wrong, or there is none.
+            "28P01" => Trouble::Refused(self.unusable(format!("{reason}; {}", self.password))),
             _ => Trouble::Refused(self.unusable(reason)),
         }
     }
@@ -116,12 +131,13 @@ fn is_about_proof(error: &std::io::Error) -> bool {
 pub(super) struct Link {
     options: PgConnectOptions,
     place: DatabaseName,
+    contact: Contact,
     connection: Option<PgConnection>,
 }
 
 impl Link {
-    pub(super) fn new(options: PgConnectOptions, place: DatabaseName) -> Self {
-        Link { options, place, connection: None }
+    pub(super) fn new(options: PgConnectOptions, place: DatabaseName, contact: Contact) -> Self {
+        Link { options, place, contact, connection: None }
     }
 
     pub(super) fn place(&self) -> &DatabaseName {
@@ -133,13 +149,27 @@ impl Link {
     pub(super) async fn send(&mut self, message: Message) -> Result<Replies, Trouble> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => connect(&self.options, &self.place).await?,
+            None => self.contact.attend(connect(&self.options, &self.place)).await?,
         };
         let answered = exchange(&mut connection, message, &self.place).await;
+        self.contact.note(Instant::now().into_std(), &answered);
         if !matches!(answered, Err(Trouble::Lost(_))) {
             self.connection = Some(connection);
         }
         answered
+    }
+
+    /// Sends a message that the server answers quickly, and notes when it is silent. Then the
+    /// connection may lead nowhere, so the next message uses another one.
+    pub(super) async fn probe(&mut self, message: Message) -> Result<Replies, Trouble> {
+        let contact = self.contact.clone();
+        let answer = timeout(CONNECT, self.send(message));
+        let answer = async {
+            answer
+                .await
+                .unwrap_or_else(|_| Err(Trouble::Lost("the server does not answer".to_owned())))
+        };
+        contact.attend(answer).await
     }
 
     pub(super) async fn close(mut self) {
@@ -201,20 +231,26 @@ async fn gather(connection: &mut PgConnection, message: Message) -> Result<Repli
 pub(super) async fn read(
     pool: &PgPool,
     place: &DatabaseName,
+    contact: &Contact,
     message: impl Fn() -> Message,
 ) -> Result<Replies, StoreError> {
     let (mut tries, deadline) = (0, Instant::now() + PATIENCE);
     loop {
         tries += 1;
         let answered = match pool.acquire().await {
-            Err(error) => Err(place.trouble(error)),
-            Ok(mut connection) => match exchange(&mut connection, message(), place).await {
-                Err(Trouble::Lost(reason)) => {
+            Err(error) => Err(match (place.trouble(error), contact.away()) {
+                // The pool does not say why it got no connection.
+                (Trouble::Lost(_), Some(away)) => Trouble::Lost(away.reason),
+                (trouble, _) => trouble,
+            }),
+            Ok(mut connection) => {
+                let answered = exchange(&mut connection, message(), place).await;
+                contact.note(Instant::now().into_std(), &answered);
+                if let Err(Trouble::Lost(_)) = &answered {
                     drop(connection.detach());
-                    Err(Trouble::Lost(reason))
                 }
-                answered => answered,
-            },
+                answered
+            }
         };
         match answered {
             Ok(replies) => return Ok(replies),

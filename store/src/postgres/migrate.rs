@@ -57,7 +57,7 @@ pub(super) async fn prepare(
 ) -> Result<(), StoreError> {
     let known = schema.version();
     let found = version(link, name).await?;
-    schema.check(found, &link.place().0)?;
+    schema.check(found, link.place().as_str())?;
     if found == known {
         return Ok(());
     }
@@ -68,7 +68,7 @@ pub(super) async fn prepare(
     send(link, begin).await?;
     let found = version(link, name).await?;
     let mut change = Message::default();
-    let is_refused = schema.check(found, &link.place().0).err();
+    let is_refused = schema.check(found, link.place().as_str()).err();
     if is_refused.is_some() || found == known {
         change.say("ROLLBACK");
         send(link, change).await?;

@@ -3,11 +3,14 @@
 //! Decision 51 (`docs/adr/0051-a-store-for-many-machines.md`) explains which rows a transaction
 //! locks, and why that is enough.
 
+mod address;
 mod bell;
+mod contact;
 mod link;
 mod message;
 mod migrate;
 mod options;
+mod password;
 #[cfg(test)]
 mod plans;
 mod queue;
@@ -18,6 +21,7 @@ mod statements;
 mod transactor;
 mod writer;
 
+pub use contact::{Away, Contact};
 pub use options::{Notifications, PostgresOptions, ServerIdentity};
 
 use crate::append::Draft;
@@ -32,7 +36,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use bell::Outside;
-use link::{DatabaseName, Link};
+use link::Link;
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use queue::QueueResult;
 use reader::Reader;
@@ -86,9 +90,10 @@ impl PostgresStore {
         let name = format!("posse {worker}");
         let connect = options.connect(&name)?;
         let listen = options.listen(&name)?;
-        let place = DatabaseName(options::place(&connect).into());
+        let place = options.name(&connect);
         let begin = Arc::new(Begin::of(&options.schema));
-        let mut link = Link::new(connect.clone(), place.clone());
+        let contact = options.contact.clone();
+        let mut link = Link::new(connect.clone(), place.clone(), contact.clone());
         migrate::prepare(&mut link, &options.schema, &sql::SCHEMA).await?;
         let presence = Arc::new(Presence {
             worker,
@@ -109,7 +114,7 @@ impl PostgresStore {
             .connect_lazy_with(connect.clone());
         let channel = format!("posse_{}", options.schema);
         let outside = Outside {
-            link: Link::new(connect, place.clone()),
+            link: Link::new(connect, place.clone(), contact.clone()),
             begin: begin.clone(),
             worker,
             hub: hub.clone(),
@@ -131,8 +136,9 @@ impl PostgresStore {
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         let (freed, kept_at) = (AtomicI64::new(0), AtomicU64::new(0));
+        let asks = requests.clone();
         let reader =
-            Reader { pool, place, begin, presence, requests: requests.clone(), freed, kept_at };
+            Reader { pool, place, contact, begin, presence, requests: asks, freed, kept_at };
         let reader = Arc::new(reader);
         let (scrub, removal) = (options.scrub, Removal::default());
         Ok(PostgresStore { requests, reader, hub, tasks, closing, scrub, removal })
@@ -144,8 +150,8 @@ impl PostgresStore {
     /// When the server cannot be reached or cannot be verified.
     pub async fn status(options: &PostgresOptions) -> Result<DatabaseStatus, StoreError> {
         let connect = options.connect("posse")?;
-        let place = DatabaseName(options::place(&connect).into());
-        let mut link = Link::new(connect, place);
+        let place = options.name(&connect);
+        let mut link = Link::new(connect, place, options.contact.clone());
         let status = migrate::status(&mut link, &options.schema).await;
         link.close().await;
         status

@@ -1,5 +1,9 @@
 //! Options for a database on a server: its address and its verification.
 
+use super::address::check_names;
+use super::contact::Contact;
+use super::link::DatabaseName;
+use super::password;
 use crate::clock::{Clock, MachineClock};
 use crate::{Scrub, StoreError};
 use sqlx::ConnectOptions;
@@ -20,8 +24,10 @@ pub struct PostgresOptions {
     pub url: String,
     /// A file that contains only the password.
     pub password_file: Option<PathBuf>,
-    /// The password.
+    /// The password, such as that in `PGPASSWORD`.
     pub password: Option<String>,
+    /// The `.pgpass` of the user, which errors about the password name. It is not read from here.
+    pub pgpass: Option<PathBuf>,
     /// The schema of the tables. It is created if it does not exist.
     pub schema: String,
     /// Whether the server must be verified.
@@ -36,6 +42,8 @@ pub struct PostgresOptions {
     pub readers: u32,
     /// The steady clock for the own lease of the worker. All other times are those of the server.
     pub clock: Arc<dyn Clock>,
+    /// Knows whether the server answers.
+    pub contact: Contact,
     /// Removes secrets before they are stored.
     pub scrub: Option<Arc<dyn Scrub>>,
 }
@@ -75,6 +83,7 @@ impl PostgresOptions {
             url: url.into(),
             password_file: None,
             password: None,
+            pgpass: None,
             schema: "posse".to_owned(),
             server: ServerIdentity::Verified,
             bell: Notifications::On,
@@ -82,6 +91,7 @@ impl PostgresOptions {
             poll: Duration::from_millis(500),
             readers: 4,
             clock: Arc::new(MachineClock::new()),
+            contact: Contact::default(),
             scrub: None,
         }
     }
@@ -117,6 +127,13 @@ impl PostgresOptions {
         }
     }
 
+    /// Returns the name of the database of `connect` for errors, and what to say if the server
+    /// refuses its password.
+    pub(super) fn name(&self, connect: &PgConnectOptions) -> DatabaseName {
+        let in_address = password_of(&self.url).is_some();
+        DatabaseName::new(place(connect), password::advice(self, in_address, connect))
+    }
+
     fn connect_to(&self, url: &str, name: &str) -> Result<PgConnectOptions, StoreError> {
         check_schema(&self.schema)?;
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
@@ -131,6 +148,7 @@ impl PostgresOptions {
         })?;
         let place = place(&options);
         let unusable = |reason: String| StoreError::Unusable { path: place.clone(), reason };
+        check_names(settings(url).map(|(name, _)| name)).map_err(unusable)?;
         let mut options = options
             .application_name(name)
             // Statements contain values, which must not be logged.
@@ -140,11 +158,7 @@ impl PostgresOptions {
             .extra_float_digits(None);
         if password_of(url).is_none() {
             if let Some(file) = &self.password_file {
-                let read = std::fs::read_to_string(file).map_err(|error| {
-                    let file = file.display();
-                    unusable(format!("its password cannot be read from {file}: {error}"))
-                })?;
-                options = options.password(read.trim_end_matches(['\r', '\n']));
+                options = options.password(&password::in_file(file).map_err(unusable)?);
             } else if let Some(password) = &self.password {
                 options = options.password(password);
             }

@@ -43,7 +43,7 @@ impl Reader {
             message.say("COMMIT");
             message
         };
-        let replies = read(&self.pool, &self.place, message).await?;
+        let replies = read(&self.pool, &self.place, &self.contact, message).await?;
         let rows = |statement: usize| replies.rows(Begin::READING + statement);
         if !rows(3).is_empty() {
             return Ok(QueueResult::Dead);
@@ -82,7 +82,7 @@ impl Reader {
             message.say("COMMIT");
             message
         };
-        let replies = read(&self.pool, &self.place, message).await?;
+        let replies = read(&self.pool, &self.place, &self.contact, message).await?;
         Ok(replies.rows(Begin::READING).iter().filter_map(queued_row).collect())
     }
 
@@ -97,7 +97,7 @@ impl Reader {
                 message.say("COMMIT");
                 message
             };
-            let replies = read(&self.pool, &self.place, message).await?;
+            let replies = read(&self.pool, &self.place, &self.contact, message).await?;
             for row in replies.rows(Begin::READING) {
                 if let (Ok(Ok(run)), Ok(place)) = (row.text(0).map(|id| id.parse()), number(row, 1))
                 {

@@ -1,6 +1,7 @@
 //! Reads, concurrently with the writer. Each query is one message on one of a few connections. Each
 //! log that is read is checked against its hashes.
 
+use super::contact::Contact;
 use super::link::{DatabaseName, Replies, read};
 use super::message::{Message, Text};
 use super::statements::{self as pg, Begin};
@@ -25,6 +26,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(super) struct Reader {
     pub(super) pool: PgPool,
     pub(super) place: DatabaseName,
+    pub(super) contact: Contact,
     pub(super) begin: Arc<Begin>,
     pub(super) presence: Arc<Presence>,
     /// To tell the writer about damage.
@@ -47,7 +49,7 @@ impl Reader {
             message.say("COMMIT");
             message
         };
-        read(&self.pool, &self.place, message).await.map(Asked)
+        read(&self.pool, &self.place, &self.contact, message).await.map(Asked)
     }
 
     pub(super) fn strange(&self, error: sqlx::Error) -> StoreError {

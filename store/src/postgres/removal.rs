@@ -48,7 +48,7 @@ impl Reader {
         };
         // If the answer is lost and the message is sent again, it removes the next ones.
         let chosen = message().1;
-        let replies = read(&self.pool, &self.place, || message().0).await?;
+        let replies = read(&self.pool, &self.place, &self.contact, || message().0).await?;
         Ok(chosen.into_iter().any(|at| !replies.rows(at).is_empty()))
     }
 
@@ -65,7 +65,11 @@ impl Reader {
             message.say("COMMIT");
             message
         };
-        while !read(&self.pool, &self.place, message).await?.rows(Begin::WRITING).is_empty() {}
+        while !read(&self.pool, &self.place, &self.contact, message)
+            .await?
+            .rows(Begin::WRITING)
+            .is_empty()
+        {}
         Ok(())
     }
 }

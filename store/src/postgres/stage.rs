@@ -88,7 +88,7 @@ impl Reader {
             message.say("COMMIT");
             message
         };
-        read(&self.pool, &self.place, message).await.map(Written)
+        read(&self.pool, &self.place, &self.contact, message).await.map(Written)
     }
 
     async fn stage_part(&self, run: RunId, sha256: &str, row: BundleRow) -> Result<(), StoreError> {

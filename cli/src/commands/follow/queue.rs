@@ -4,7 +4,17 @@ use super::super::worker;
 use super::{FollowedRun, Viewer};
 use crate::clean::clean_line;
 use crate::exit::Failure;
-use posse::Runtime;
+use posse::{RunRow, Runtime};
+
+/// Says for which worker a queued run waits, if neither this process nor any other takes it.
+pub async fn why_it_waits(runtime: &Runtime, row: &RunRow) -> Result<Option<String>, Failure> {
+    if runtime.may_take(row) {
+        return Ok(None);
+    }
+    let Some(why) = runtime.why_nobody_takes(row).await? else { return Ok(None) };
+    let (short, start) = (row.id.short(), worker::to_start(runtime, row));
+    Ok(Some(format!("run {short} {}; to start one: {start}", clean_line(&why, 600))))
+}
 
 impl Viewer {
     /// Shows how many runs are before a run that waits for a slot. Says once what the run waits for if
@@ -22,12 +32,8 @@ impl Viewer {
         if !followee.knows_worker {
             let row = run.row().await?;
             followee.knows_worker = true;
-            if !runtime.may_take(&row)
-                && let Some(why) = runtime.why_nobody_takes(&row).await?
-            {
-                let (short, start) = (row.id.short(), worker::to_start(&row));
-                let why = clean_line(&why, 600);
-                self.screen.remark(&format!("run {short} {why}; to start one: `{start}`"));
+            if let Some(why) = why_it_waits(runtime, &row).await? {
+                self.screen.remark(&why);
             }
         }
         self.screen.wait_in_line(place.saturating_sub(1));

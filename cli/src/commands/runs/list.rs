@@ -12,9 +12,10 @@ use crate::print;
 use crate::screen::line::label;
 use crate::spending;
 use crate::table::{Column, Table};
+use posse::protocol::{Seq, WorkerId};
 use posse::store::Kin;
-use posse::views::RunView;
 use posse::views::Spending;
+use posse::views::{RepositoryView, RunView};
 use posse::views::{Tree, is_empty_chat};
 use posse::{RunId, RunRow, Runtime};
 use std::collections::HashMap;
@@ -43,8 +44,12 @@ pub async fn run(
     let families = Families::of(runtime, &rows).await?;
     if common.global.json {
         let mut views = Vec::with_capacity(rows.len());
+        let machines = machines(runtime, &rows).await?;
         for row in &rows {
-            views.push(families.view(row).with_task(task(runtime, row).await?));
+            let machine = row.work.owner.and_then(|owner| machines.get(&owner).cloned());
+            let view = families.view(row).with_task(task(runtime, row).await?);
+            let repository = repository(runtime, row).await?;
+            views.push(view.with_machine(machine).with_repository(repository));
         }
         print::json_pretty(&views)?;
         return Ok(Code::Done);
@@ -70,6 +75,29 @@ pub async fn run(
         print::note(format!("older ones: --before {}", last.short()));
     }
     Ok(Code::Done)
+}
+
+/// The machines of the workers that execute some of `rows`, by worker.
+async fn machines(
+    runtime: &Runtime,
+    rows: &[RunRow],
+) -> Result<HashMap<WorkerId, String>, Failure> {
+    if rows.iter().all(|row| row.work.owner.is_none()) {
+        return Ok(HashMap::new());
+    }
+    let workers = runtime.workers().await?.into_iter();
+    let machines = workers.map(|worker| (worker.id, worker.about.host));
+    Ok(machines.filter(|(_, host)| !host.is_empty()).collect())
+}
+
+/// The repository that a run works on.
+async fn repository(runtime: &Runtime, row: &RunRow) -> Result<Option<RepositoryView>, Failure> {
+    // A run in a repository is bound to no machine.
+    if !row.work.host.is_empty() || row.log.damaged.is_some() || row.log.erased {
+        return Ok(None);
+    }
+    let first = runtime.read(row.id, Seq::ZERO, 1).await?.pop();
+    Ok(first.and_then(|record| RepositoryView::of(&record.event)))
 }
 
 /// The most runs of a tree to read for a list.

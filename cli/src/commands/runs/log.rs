@@ -23,7 +23,7 @@ pub async fn run(
     let columns = terminal::table_width().unwrap_or(usize::MAX);
     loop {
         let page = runtime.read(row.id, after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(Code::Done) };
+        let Some(last) = page.last() else { break };
         after = last.seq;
         for record in &page {
             tools.observe(&record.event);
@@ -33,6 +33,13 @@ pub async fn run(
             }
         }
     }
+    if !common.global.json
+        && !common.global.quiet
+        && let Some(machine) = runtime.machine_of(&row).await?
+    {
+        print::note(format!("the machine `{}` executes it now", clean_line(&machine, 64)));
+    }
+    Ok(Code::Done)
 }
 
 /// An event in one line.

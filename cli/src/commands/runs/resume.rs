@@ -2,6 +2,7 @@
 
 use super::super::Common;
 use super::super::asking::{first_asked, first_asked_below, waits_for_answer};
+use super::super::follow::queue::why_it_waits;
 use super::super::follow::{Followed, FollowedRun, Form, Until, Viewer};
 use super::super::rest::at_rest;
 use super::super::run::wait_for_below;
@@ -15,8 +16,12 @@ use posse::is_open;
 use posse::protocol::MessageOptions;
 use posse::store::{Kin, Unfinished};
 use posse::views::Tree;
-use posse::{Extent, Outcome, RunRow, Runtime, Status};
+use posse::{Extent, Outcome, RunHandle, RunRow, Runtime, Status};
 use serde_json::json;
+use std::time::Duration;
+
+/// How long a resumed run may wait before this is said.
+const WAITED: Duration = Duration::from_secs(1);
 
 /// A message for the run before it continues.
 #[derive(Default)]
@@ -255,6 +260,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     for handle in &resumed {
         let row = tokio::select! {
             rested = runtime.rested(handle.id()) => rested?,
+            failure = tell_why_it_waits(common, runtime, handle) => return Err(failure),
             signal = viewer.signal() => {
                 return Err(viewer.shut_down(runtime, handle, signal).await);
             }
@@ -270,6 +276,51 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     }
     viewer.close(runtime).await;
     Ok(code)
+}
+
+/// Says once for which worker or slot a run waits, or which machine executes it, and then waits for
+/// ever. Returns an error of the store.
+async fn tell_why_it_waits(common: &Common, runtime: &Runtime, run: &RunHandle) -> Failure {
+    if common.global.quiet || common.global.json {
+        return std::future::pending().await;
+    }
+    loop {
+        tokio::time::sleep(WAITED).await;
+        match why_it_waits_now(runtime, run).await {
+            Ok(Some(why)) => {
+                print::note(why);
+                return std::future::pending().await;
+            }
+            Ok(None) => {}
+            Err(failure) => return failure,
+        }
+    }
+}
+
+/// What a run waits for now, unless this process executes it.
+async fn why_it_waits_now(runtime: &Runtime, run: &RunHandle) -> Result<Option<String>, Failure> {
+    if run.executed_here().is_some() {
+        return Ok(None);
+    }
+    let row = run.row().await?;
+    if let Some(why) = why_it_waits(runtime, &row).await? {
+        return Ok(Some(why));
+    }
+    let short = row.id.short();
+    if let Some(machine) = runtime.machine_of(&row).await? {
+        let machine = clean_line(&machine, 64);
+        return Ok(Some(format!(
+            "run {short} is executed on the machine `{machine}`; this command waits for its end"
+        )));
+    }
+    Ok(match run.position().await? {
+        Some(1) => Some(format!("run {short} is next in the queue, and waits for a free slot")),
+        Some(place) => Some(format!(
+            "run {short} waits in the queue behind {}",
+            format::count(place - 1, "run")
+        )),
+        None => None,
+    })
 }
 
 /// Says which runs stay as they are: paused or interrupted runs, and runs with an open question.

@@ -47,20 +47,27 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
         print::json_pretty(&view.with_machine(machine).or_waits_for(waits))?;
         return Ok(Code::Done);
     }
+    let other = runtime.other_machine(&row).map(|machine| clean_line(machine, 64));
+    let there = other.map_or_else(String::new, |machine| format!(" (on the machine `{machine}`)"));
     for (name, value) in facts(&family, &row, task.as_deref()) {
+        let value = if name == "folder" { value + &there } else { value };
         print::line(format!("{name:11} {value}"))?;
     }
     if let Some(place) = worktree.place() {
         print::line(format!("{:11} {}", "works in", clean_line(place, 400)))?;
     }
+    if let Some(news) = worktree.news() {
+        let told = clean_line(news, 600);
+        print::line(format!("{:11} the agent was told: {told}", "checkout"))?;
+    }
     if let Some(machine) = machine {
         print::line(format!("{:11} {}", "machine", clean_line(&machine, 64)))?;
     }
     if let Some(why) = waits {
-        print::line(format!("{:11} {why}", "waits"))?;
+        print::line(format!("{:11} {why}", "queue"))?;
     }
     if let Some(left) = worktree.left() {
-        print::line(format!("{:11} {}", "worktree", crate::worktree::told(left)))?;
+        print::line(format!("{:11} {}{there}", "worktree", crate::worktree::told(left)))?;
     }
     let columns = terminal::table_width();
     let paint = Paint { on: columns.is_some() && !common.environment.no_color };

@@ -1,5 +1,6 @@
 //! Migrations to the schema of a later release, on a real server.
 
+use crate::postgres::contact::Contact;
 use crate::postgres::link::{DatabaseName, Link};
 use crate::postgres::{PostgresOptions, PostgresStore};
 use crate::sql::{SCHEMA, Schema, later};
@@ -18,7 +19,8 @@ async fn open(database: &Database) -> PostgresStore {
 /// Gives the database this schema.
 async fn prepare(options: PostgresOptions, schema: Schema) -> Result<(), StoreError> {
     let connect = options.connect("posse migrates").unwrap();
-    let mut link = Link::new(connect, DatabaseName("test".into()));
+    let mut link =
+        Link::new(connect, DatabaseName::new("test".to_owned(), String::new()), Contact::default());
     let prepared = super::prepare(&mut link, &options.schema, &schema).await;
     link.close().await;
     prepared
