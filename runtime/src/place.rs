@@ -6,10 +6,10 @@ use crate::runtime::Runtime;
 use crate::tool_facts::{is_of_the_run, looks_here};
 use crate::worktree::{Address, Brought, Checkout, branch_of};
 use posse_protocol::{
-    Effect, Extra, Grant, Isolation, Place, RepositorySite, RunId, RunSpec, RunStarted, Site,
+    Effect, Extra, Grant, Isolation, Place, RepositorySite, RunId, RunSpec, RunStarted, Seq, Site,
     ToolFacts,
 };
-use posse_store::{Bundle, StoreError};
+use posse_store::{Bundle, StoreError, seal_of};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -149,7 +149,7 @@ impl Runtime {
                 row.about.workspace
             )));
         };
-        let bundle = self.inner.store.bundle(run).await?;
+        let bundle = self.bundle_of(run).await?;
         let is_new = |bundle: &Bundle| bundle.about.tip != site.base();
         let lacks = bundle.as_ref().map(|bundle| bundle.about.lacks.clone());
         let Some(bundle) = bundle.filter(is_new) else {
@@ -171,6 +171,35 @@ impl Runtime {
         Ok(Fetched { branch, commit, base, present, lacks: about.lacks })
     }
 }
+
+impl Runtime {
+    /// Returns the state that a run has left in the store.
+    ///
+    /// # Errors
+    /// When it is damaged, or another one than the log names.
+    pub(crate) async fn bundle_of(&self, run: RunId) -> Result<Option<Bundle>, Error> {
+        let bundle = self.inner.store.bundle(run).await?;
+        let (mut sealed, mut seen) = (None, Seq::ZERO);
+        loop {
+            let page = self.read(run, seen, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            seen = last.seq;
+            page.iter().for_each(|record| seal_of(&record.event, &mut sealed));
+        }
+        let found = bundle.as_ref().map(Bundle::sha256);
+        match sealed {
+            Some(sealed) if found.as_ref() != Some(&sealed) => {
+                let reason =
+                    format!("its bundle is missing or another one; the log names {sealed}");
+                Err(StoreError::Damaged { run, seq: Seq::ZERO, reason }.into())
+            }
+            _ => Ok(bundle),
+        }
+    }
+}
+
+/// How many events are read at once.
+const PAGE: usize = 500;
 
 /// The folder in which the tree of a run was started.
 fn origin(above: Option<&Site>, workspace: &str) -> String {

@@ -23,7 +23,7 @@ use posse_tools::confine::has_git;
 use posse_tools::launch::Launcher;
 use std::fs::Permissions;
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -274,13 +274,33 @@ fn taken_apart(folder: &Path, top: &Path) -> Option<PathBuf> {
 /// Makes `folder`, if necessary, and closes it to other users.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    check_is_own(folder)?;
     // The folder may have existed before.
     std::fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
+/// Fails for a folder that another user has made: its content would decide what git executes.
+pub(crate) fn check_is_own(folder: &Path) -> std::io::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    let named = folder.symlink_metadata()?;
+    let found = folder.metadata()?;
+    match found.is_dir() && found.uid() == own && [own, 0].contains(&named.uid()) {
+        true => Ok(()),
+        false => {
+            let shown = folder.display();
+            let why = format!(
+                "{shown} is not a folder of yours; keep the database in a folder of your own"
+            );
+            Err(std::io::Error::other(why))
+        }
+    }
+}
+
 /// True for a temporary file of a process that has died. No use of one takes so long.
 fn is_lost(path: &Path) -> bool {
-    let is_bundle = path.to_str().is_some_and(|path| path.ends_with(checkout::BUNDLE));
+    let name = path.file_name().and_then(|name| name.to_str());
+    let run = name.and_then(|name| name.strip_suffix(checkout::BUNDLE)?.split_once('-'));
+    let is_bundle = run.is_some_and(|(run, _)| run.parse::<RunId>().is_ok());
     let changed = path.symlink_metadata().and_then(|data| data.modified());
     is_bundle && changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LONGEST_USE))
 }

@@ -108,6 +108,11 @@ async fn a_run_in_a_repository_changes_a_branch_in_the_store_and_no_folder() {
     }
     let elsewhere = fetch(&world, &world.work(), &["runs", "fetch", &run]).await;
     assert!(elsewhere.code != Some(0), "{elsewhere:?}");
+    // What the log does not name is not brought.
+    crate::records::sql(&world, "UPDATE bundles SET run = run || 'x'").await;
+    let other = fetch(&world, &origin, &["runs", "fetch", &run, "--branch", "other"]).await;
+    assert!(other.code == Some(6) && other.err.contains("missing or another one"), "{other:?}");
+    crate::records::sql(&world, "UPDATE bundles SET run = substr(run, 1, length(run) - 1)").await;
     // The log goes, and the bundle with it.
     world.run(&["runs", "prune", "--older-than", "0d", "--yes"]).await.expect(0);
     let gone = fetch(&world, &origin, &["runs", "fetch", &run, "--branch", "late"]).await;

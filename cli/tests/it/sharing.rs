@@ -152,3 +152,69 @@ async fn two_processes_may_make_the_database_at_once() {
     assert_eq!(world.list().await.len(), 6);
     assert_eq!(world.fake.count(), 6);
 }
+
+/// Whoever can replace a database, or put something beside it, decides what Posse executes.
+#[tokio::test]
+async fn a_database_that_another_user_could_replace_is_not_used() {
+    let world = World::saying("done").await;
+    let team = world.folder.path().canonicalize().unwrap().join("team");
+    std::fs::create_dir(&team).unwrap();
+    let set_mode = |mode: u32| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&team, mode).unwrap();
+    };
+    let database = team.join("p.db").display().to_string();
+    let run = async || started(world.command(&["--db", &database, "run", "x"])).end().await;
+    set_mode(0o777);
+    let refused = run().await.expect(6);
+    for part in ["all users may replace", "a folder of your own", "chmod go-w"] {
+        assert!(refused.err.contains(part), "{part}: {}", refused.err);
+    }
+    assert_eq!((world.fake.count(), std::fs::read_dir(&team).unwrap().count()), (0, 0));
+    // Like `/tmp`: others can make files there, and not replace any.
+    set_mode(0o1777);
+    run().await.expect(0);
+    let pipe = team.join("p.db-reserve");
+    std::fs::remove_file(&pipe).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
+    let refused = run().await.expect(6);
+    assert!(refused.err.contains("p.db-reserve is not a regular file"), "{}", refused.err);
+    std::fs::remove_file(&pipe).unwrap();
+    run().await.expect(0);
+    assert_eq!(world.fake.count(), 2);
+}
+
+/// The same for what another user has made before.
+#[tokio::test]
+async fn what_another_user_has_put_beside_a_database_is_not_used() {
+    if !rustix::process::geteuid().is_root() {
+        return posse_testkit::skipped(
+            "posse-cli: files of another user (only root can make them)",
+        );
+    }
+    let stranger = 54_321;
+    for ending in ["", "-wal", "-reserve", "-repositories", "-worktrees", "-scratch", "-workers"] {
+        let world = World::saying("done").await;
+        let path = std::path::PathBuf::from(format!("{}{ending}", world.database().display()));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        match ending {
+            "" | "-wal" | "-reserve" => std::fs::write(&path, "").unwrap(),
+            _ => std::fs::create_dir_all(&path).unwrap(),
+        }
+        std::os::unix::fs::chown(&path, Some(stranger), None).unwrap();
+        let refused = world.run(&["run", "x"]).await.expect(6);
+        assert!(refused.err.contains("belongs to another user"), "{ending}: {}", refused.err);
+        assert_eq!(world.fake.count(), 0, "{ending}");
+        let owner = std::os::unix::fs::MetadataExt::uid(&path.metadata().unwrap());
+        assert_eq!(owner, stranger, "{ending} is left as it was");
+        // A link to something of this user's is theirs, too.
+        std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path)).unwrap();
+        let mine = world.folder.path().join("mine");
+        std::fs::create_dir(&mine).unwrap();
+        std::os::unix::fs::symlink(&mine, &path).unwrap();
+        std::os::unix::fs::lchown(&path, Some(stranger), None).unwrap();
+        world.run(&["run", "x"]).await.expect(6);
+        assert_eq!(std::fs::read_dir(&mine).unwrap().count(), 0, "{ending}");
+    }
+}

@@ -8,7 +8,7 @@ use crate::runtime::Inner;
 use crate::stall::Pulse;
 use crate::supervisor::{Again, Left};
 use crate::tool_facts::{only_looks, tools_of};
-use crate::worktree::{Checkout, Made, Merge, branch_of};
+use crate::worktree::{Checkout, Made, Merge, branch_of, check_is_own};
 use posse_agent::Journal;
 use posse_protocol::{
     Effect, Event, Extra, Message, MessageReceived, RepositorySite, RunId, RunStarted, Sender, Seq,
@@ -243,7 +243,7 @@ impl Executor {
     async fn left_by(&self, child: &RunRow) -> Result<Option<(RepositorySite, Bundle)>, Error> {
         let started = self.runtime.start_of(child.id).await?;
         let Some(site) = started.grant.site.repository() else { return Ok(None) };
-        let bundle = self.runtime.inner.store.bundle(child.id).await?;
+        let bundle = self.runtime.bundle_of(child.id).await?;
         let has_changes = |it: &Bundle| it.about.tip != site.base() || !it.about.lacks.is_empty();
         Ok(bundle.filter(has_changes).map(|bundle| (site.clone(), bundle)))
     }
@@ -294,7 +294,7 @@ fn make_empty(folder: &Path) -> std::io::Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(around)?;
     }
     match std::fs::DirBuilder::new().mode(0o500).create(folder) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => check_is_own(folder),
         made => made,
     }
 }

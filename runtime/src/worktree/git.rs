@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 const OUTPUT: usize = 4 << 20;
 
 /// Settings that override those of the repository.
-const SETTINGS: [&str; 18] = [
+const SETTINGS: [&str; 19] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.pager=cat",
@@ -26,6 +26,8 @@ const SETTINGS: [&str; 18] = [
     "core.sshCommand=false",
     "credential.helper=",
     "commit.gpgSign=false",
+    // A file of a subagent would move to another folder, also to one that git or editors obey.
+    "merge.directoryRenames=false",
     "gc.auto=0",
     "maintenance.auto=false",
     "submodule.recurse=false",

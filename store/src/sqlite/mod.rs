@@ -11,6 +11,7 @@ mod inspect;
 mod media;
 mod mend;
 mod migrate;
+mod ownership;
 mod presence;
 mod queue;
 mod reader;
@@ -151,6 +152,7 @@ impl SqliteStore {
             reason: error.to_string(),
         };
         files::check(&options.path)?;
+        ownership::check(&options.path)?;
         match make_private(&options.path) {
             Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
                 return media::open(options, path).await;
@@ -159,6 +161,7 @@ impl SqliteStore {
         }
         // Use one name for the file, whatever links lead to it and whatever the current folder is.
         let options = Options { path: options.path.canonicalize().map_err(unusable)?, ..options };
+        ownership::check(&options.path)?;
         let place = DatabaseFiles::of(&options.path).map_err(unusable)?;
         let schema = header::inspect(&options.path, &path)?;
         let connect = connect_options(&options);
@@ -183,6 +186,8 @@ impl SqliteStore {
             Err(StoreError::Full) if schema == SCHEMA.version() => None,
             connected => Some(connected?),
         };
+        // In a folder like `/tmp`, others could put a log there until the engine had opened it.
+        ownership::check(&options.path)?;
         let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
         let presence = Arc::new(presence.map_err(unusable)?);
         fail::fail_point!("store.presence.announced");
@@ -218,6 +223,7 @@ impl SqliteStore {
     pub async fn status(path: &Path) -> Result<DatabaseStatus, StoreError> {
         let shown = path.display().to_string();
         files::check(path)?;
+        ownership::check(path)?;
         let schema = match header::inspect(path, &shown) {
             Err(
                 StoreError::NewerDatabase { found, .. }

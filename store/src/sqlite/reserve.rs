@@ -1,5 +1,6 @@
 //! Reserved disk space, so that runs can be stopped when the disk is full.
 
+use rustix::fs::OFlags;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -47,6 +48,8 @@ impl SpaceReserve {
             .write(true)
             .truncate(true)
             .mode(0o600)
+            // A link could name a file elsewhere.
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
             .open(&self.file)?;
         // Write the bytes: some file systems allocate space that they do not have.
         let block = vec![0u8; 64 << 10];
