@@ -67,7 +67,7 @@ const PLAIN: [(&str, &str); 5] = [
     ("Is a directory (os error 21)", "it is a folder, not a file"),
 ];
 
-/// `message` in plain words, without the numbers of system errors.
+/// `message` in plain words, without the numbers of system errors, and not longer than a screen can show.
 pub fn plain(message: &str) -> String {
     let mut text = message.to_owned();
     for (theirs, ours) in PLAIN {
@@ -77,8 +77,16 @@ pub fn plain(message: &str) -> String {
         let Some(end) = text[at..].find(')') else { break };
         text.replace_range(at..=at + end, "");
     }
+    // A server decides how long its own errors are.
+    if let Some((cut, _)) = text.char_indices().nth(LONGEST) {
+        text.truncate(cut);
+        text.push('…');
+    }
     text
 }
+
+/// The most characters of an error that are shown.
+const LONGEST: usize = 4_000;
 
 /// Advice for a damaged database.
 pub const MEND: &str = "`posse doctor --rebuild` saves what can be read; `posse doctor --restore FILE` \
