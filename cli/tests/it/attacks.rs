@@ -124,12 +124,14 @@ async fn lead(command: &str) -> World {
 
 #[tokio::test]
 async fn a80_what_is_denied_to_a_session_is_denied_to_its_children() {
-    let world = lead("touch canary").await;
-    world.run(&["run", "--deny", "Bash(touch:*)", "lead"]).await.expect(0);
-    assert!(!world.work().join("canary").exists());
-    let world = lead("touch canary").await;
-    world.run(&["run", "lead"]).await.expect(0);
-    assert!(world.work().join("canary").exists(), "without the rule it runs");
+    for command in ["touch canary", "exec 5</usr/bin/touch; /dev/fd/5 canary"] {
+        let world = lead(command).await;
+        world.run(&["run", "--deny", "Bash(touch:*)", "lead"]).await.expect(0);
+        assert!(!world.work().join("canary").exists(), "{command}");
+        let world = lead(command).await;
+        world.run(&["run", "lead"]).await.expect(0);
+        assert!(world.work().join("canary").exists(), "without the rule it runs: {command}");
+    }
 }
 
 #[tokio::test]

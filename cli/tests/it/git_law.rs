@@ -206,6 +206,95 @@ async fn nothing_runs_that_an_agent_put_into_what_the_first_line_of_a_hook_names
     check(&tricks).await;
 }
 
+/// However the words of a hook are written, and whatever the first lines of its scripts name.
+#[tokio::test]
+async fn nothing_runs_that_an_agent_put_into_what_a_hook_reaches_in_other_words() {
+    const COMMIT: &str = "git commit -qm y --allow-empty";
+    const SCRIPT: &str = "script scripts/x.sh";
+    const MODULE: &str = "echo 'import os; os.system(\"PAYLOAD\")' > scripts/x.py";
+    let tricks = [
+        ("echo '#!scripts/x.sh' > scripts/y.sh", "#!scripts/y.sh", SCRIPT),
+        (
+            "echo '#!/usr/bin/env -S sh scripts/x.sh' > scripts/y.sh",
+            "#!/bin/sh\n./scripts/y.sh",
+            SCRIPT,
+        ),
+        ("echo \"#!$PWD/scripts/x.sh\" > ../run; chmod +x ../run", "#!UP/run", SCRIPT),
+        ("echo \"#!$PWD/scripts/x.sh\" > ../run; chmod +x ../run", "#!/bin/sh\nUP/run", SCRIPT),
+        ("", "#!/usr/bin/env -S sh\\_scripts/x.sh", SCRIPT),
+        ("", "#!/usr/bin/env -iSsh scripts/x.sh", SCRIPT),
+        ("", "#!/usr/bin/env -S ENV=scripts/x.sh sh -i", SCRIPT),
+        ("", "#!/bin/sh\nENV=scripts/x.sh sh -i", SCRIPT),
+        ("", "#!/usr/bin/env -S git -c alias.z=!scripts/x.sh z", SCRIPT),
+        ("", "#!/bin/sh\nsh scri\\\npts/x.sh", SCRIPT),
+        ("", "#!/bin/bash\nsh $'scripts\\x2fx.sh'", SCRIPT),
+        ("", "#!/bin/bash\nsh scripts/{x,}.sh", SCRIPT),
+        ("", "#!/bin/sh\nsh scripts/?.sh", SCRIPT),
+        ("", "#!/bin/sh\nsh scripts/[x].sh", SCRIPT),
+        ("", "#!/bin/sh\nPYTHONPATH=scripts python3 -m x", MODULE),
+        ("", "#!/bin/sh\npython3 -c 'from scripts import x'", MODULE),
+        ("", "#!/usr/bin/env python3\nimport sys\nsys.path.insert(0, 'scripts')\nimport x", MODULE),
+        (
+            "echo > scripts/x.mk",
+            "#!/usr/bin/make -f\n-include scripts/*.mk\nall:;@:",
+            "echo '$(shell PAYLOAD)' > scripts/x.mk",
+        ),
+    ];
+    let tricks = tricks.map(|(before, hook, agent)| {
+        let before = format!(
+            "mkdir -p scripts .git/hooks; echo > scripts/x.py\n\
+             printf '#!/bin/sh\nexit\n' > scripts/x.sh; chmod +x scripts/x.sh\n{before}\n\
+             if [ -e scripts/y.sh ]; then chmod +x scripts/y.sh; fi\n\
+             sed \"s,UP,${{PWD%/*}},\" > .git/hooks/pre-commit <<'E'\n{hook}\nE\n\
+             chmod +x .git/hooks/pre-commit"
+        );
+        prepared(hook, before.leak(), agent, COMMIT)
+    });
+    check(&tricks).await;
+}
+
+/// Settings of the user's that lead to a script of the workspace by a detour.
+#[tokio::test]
+async fn nothing_runs_that_an_agent_put_into_what_a_setting_leads_to() {
+    check(&[
+        prepared(
+            "the first line of an editor",
+            "mkdir scripts; printf '#!/bin/sh\nexit\n' > scripts/x.sh; echo '#!scripts/x.sh' > scripts/y.sh
+             chmod +x scripts/?.sh; git config core.editor scripts/y.sh",
+            "script scripts/x.sh",
+            "unset GIT_EDITOR; git commit --allow-empty",
+        ),
+        prepared(
+            "an alias that gives git a folder of hooks",
+            "mkdir -p scripts/h; git config alias.ci '-c core.hooksPath=scripts/h commit'",
+            "script scripts/h/pre-commit",
+            "git ci -qm y --allow-empty",
+        ),
+        prepared(
+            "an address with a program",
+            "mkdir scripts; echo exit > scripts/x.sh; git config protocol.ext.allow always
+             git config remote.o.url 'ext::sh scripts/x.sh'",
+            "script scripts/x.sh",
+            "git fetch o",
+        ),
+        prepared(
+            "an address with a program in place of another",
+            "mkdir scripts; echo exit > scripts/x.sh; git config protocol.ext.allow always
+             git config 'url.ext::sh scripts/x.sh.insteadOf' o:",
+            "script scripts/x.sh",
+            "git fetch o:",
+        ),
+        prepared(
+            "modules of Python",
+            "mkdir scripts; echo > scripts/x.py; echo '*.txt filter=z' > .gitattributes
+             git config filter.z.clean 'PYTHONPATH=scripts python3 -m x'",
+            "echo 'import os; os.system(\"PAYLOAD\")' > scripts/x.py",
+            "echo two > a.txt; git add a.txt",
+        ),
+    ])
+    .await;
+}
+
 /// A world in which an agent makes these calls in a repository with a commit.
 async fn calling(calls: Vec<Reply>, before: &str) -> World {
     let conversation = calls.into_iter().fold(Conversation::when(When::any()), Conversation::reply);

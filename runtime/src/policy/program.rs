@@ -216,8 +216,8 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
     let Some((head, rest)) = words.split_first() else { return Runs::Anything };
     let Some(path) = head.program() else { return Runs::Anything };
     let name = base(path);
-    // The shell itself, under another name.
-    if name == "exe" && (head.exact().is_none() || names(path).contains(&"proc")) {
+    // The shell itself, or a file that a process has open, under another name.
+    if is_unnamed(path) || head.exact().is_none() && (name == "exe" || is_descriptor(name)) {
         return Runs::Anything;
     }
     // Only the name of the program matters: `$(which python3)`, `~/bin/python3`.
@@ -438,6 +438,16 @@ pub(crate) fn is_input(path: &str) -> bool {
         [.., "dev", "fd", _] => true,
         [before @ .., "fd", _] => before.contains(&"proc"),
         _ => false,
+    }
+}
+
+/// True for the path of a program whose name says nothing: behind a descriptor, or below `/proc`.
+fn is_unnamed(path: &str) -> bool {
+    match &*names(path) {
+        ["proc", ..] => true,
+        names @ [.., "exe"] if names.contains(&"proc") => true,
+        [.., "fd", name] if is_descriptor(name) => true,
+        _ => is_input(path),
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod aside;
 mod baseline;
+mod interpreters;
 mod named;
 mod nested;
 mod on_entry;
@@ -15,6 +16,7 @@ mod programs;
 mod python;
 mod script;
 mod settings;
+mod spelled;
 mod tree;
 mod unsafe_entry;
 mod words;

@@ -133,6 +133,34 @@ fn what_a_rule_denies_is_not_done_through_the_input_or_the_language_of_another_p
 }
 
 #[test]
+fn what_a_rule_denies_is_not_done_by_a_program_whose_path_does_not_name_it() {
+    for command in [
+        "exec 5</bin/rm; /dev/fd/5 F",
+        "exec 5</bin/rm; /dev//fd/./5 F",
+        "exec 5</bin/rm; /proc/self/fd/5 F",
+        "exec 5</bin/rm; /proc/$$/fd/5 F",
+        "exec 5</bin/rm; ../../proc/self/fd/5 F",
+        "exec 5</bin/rm; cd /; dev/fd/5 F",
+        "exec 5</bin/rm; /dev/f?/5 F",
+        "exec 5</bin/rm; /dev/$x/5 F",
+        "exec {n}</bin/rm; /dev/fd/$n F",
+        "exec {n}</bin/rm; \"/dev/fd/$n\" F",
+        "ln -s /dev d; exec 5</bin/rm; d/fd/5 F",
+        "/dev/stdin F < /bin/rm",
+        "env /dev/fd/5 F 5</bin/rm",
+        "nice /dev/fd/5 F 5</bin/rm",
+        "bash -c '/dev/fd/5 F' 5</bin/rm",
+        "/proc/self/cwd/x F",
+        "/proc/1/map_files/y F",
+    ] {
+        let case = Case::new().mode(Mode::Bypass).deny(&["Bash(rm:*)"]);
+        assert_eq!(kind(&case.bash(command)), Kind::Deny, "{command}");
+        let asked = Case::new().mode(Mode::Bypass).deny(&["Bash(rm:*)"]).attended();
+        assert_ne!(kind(&asked.bash(command)), Kind::Allow, "{command}");
+    }
+}
+
+#[test]
 fn a_denial_says_nothing_about_what_it_does_not_mean() {
     for (rule, command) in [
         ("Bash(rm:*)", "ls rm"),
@@ -151,6 +179,8 @@ fn a_denial_says_nothing_about_what_it_does_not_mean() {
         ("Bash(rm:*)", "python3 -O x.py && sudo -n true"),
         ("Bash(rm:*)", "ls | xargs -n 1 wc -l"),
         ("Bash(rm:*)", "npx eslint ."),
+        ("Bash(rm:*)", "src/proc/build x; tools/fd/run; fd x; ./5"),
+        ("Bash(rm:*)", "cat /dev/fd/5 /proc/meminfo; ls /proc/self/fd"),
         ("Bash(curl:*)", "sed -i s/foo/bar/ a.py"),
         ("Bash(curl:*)", "sed -i.bak -E 's/(a|b)/[\\1]/g; /^#/d' *.py"),
         ("Bash(curl:*)", "for f in *.py; do sed -i s/foo/bar/ \"$f\"; done"),

@@ -3,6 +3,7 @@
 use super::on_entry;
 use super::path_trace::PathTrace;
 use super::settings::{self, MOST, Setting};
+use super::spelled::given;
 use super::tree::text_at;
 use super::words::{Places, WORDS, at_home, words};
 use std::collections::{BTreeMap, BTreeSet};
@@ -268,6 +269,11 @@ fn follow(file: &Path, homes: &[PathBuf], read: &mut usize, all: &mut Vec<(PathB
                 follow(&path, homes, read, all);
             }
         }
+        // An alias that passes a setting to git.
+        if setting.section == "alias" {
+            let line = setting.value.as_deref().unwrap_or_default();
+            all.extend(given(line).into_iter().map(|given| (around.clone(), given)));
+        }
         all.push((around.clone(), setting));
     }
 }
@@ -312,17 +318,21 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
         "pager" => true,
         _ => PROGRAMS.contains(&setting.name.as_str()),
     };
+    // An address that names a program, as the value or as what stands in place of another.
+    let programs = [value, &setting.part].map(|address| address.strip_prefix("ext::"));
+    let programs = programs.into_iter().flatten();
+    let mut named: Vec<PathBuf> = programs.flat_map(|line| around.run_by_script(line)).collect();
     // Of the words of a command, only files matter.
     if !runs {
-        return Vec::new();
+        return named;
     }
-    let mut named = around.named_by_line(value);
+    named.extend(around.named_by_line(value));
     named.extend(around.imported_by(value));
     // A shell runs what begins with `!`. In it, an interpreter may complete the name of a file.
     if let Some(line) = value.strip_prefix('!') {
         named.extend(around.run_by_script(line));
     }
-    named
+    around.with_interpreters(value, named)
 }
 
 /// The files that the hooks in `folder` run, as far as their text shows: targets of links, programs and
@@ -353,6 +363,8 @@ fn named_by_hooks(folder: &Path, around: &Places) -> Vec<(PathBuf, String)> {
         let text = String::from_utf8_lossy(&text);
         places.run_by_script(&text).into_iter().for_each(&mut add);
         places.imported_by(&text).into_iter().for_each(&mut add);
+        let given = given(&text).into_iter().flat_map(|given| paths(&given, folder, &places));
+        given.for_each(&mut add);
         let mut settings = told_by_files(&text, &places);
         let mut seen = BTreeSet::new();
         let entered = || places.folders_of(&text).into_iter().collect::<Vec<_>>();
@@ -586,6 +598,22 @@ mod tests {
             let made = [(name, text), ("tools/lh/x", ""), ("mine/y", ""), ("web/s/a", "")];
             let found = led_to(&work, &work, "#!/bin/sh\nlefthook run pre-commit\n", &made);
             assert_eq!(found, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn settings_that_a_hook_gives_to_git_count_as_settings() {
+        for (text, expected) in [
+            ("git -c core.hooksPath=tools/h commit", vec!["tools/h"]),
+            ("git -c 'alias.z=!sh tools/h/x' z", vec!["tools/h/x"]),
+            ("git -c 'remote.o.url=ext::sh tools/h/x' fetch o", vec!["tools/h/x"]),
+            ("git -c user.name=tools/h commit; sh -c 'echo a.b=tools'", vec![]),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let work = folder.path().canonicalize().unwrap();
+            let made = [("tools/h/x", ":")];
+            let found = led_to(&work, &work, &format!("#!/bin/sh\n{text}\n"), &made);
+            assert_eq!(found, expected, "{text}");
         }
     }
 

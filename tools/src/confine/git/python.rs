@@ -3,7 +3,7 @@
 //! With `-m` and `-c`, Python looks for every module in the current folder first. So a new file at the top of a
 //! checkout can take the place of a module of the standard library.
 
-use super::words::Places;
+use super::words::{Places, WORDS, words};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -55,6 +55,9 @@ const IMPORTED: &[(&str, &str)] = &[
     ("pytest", "_pytest iniconfig packaging pluggy pygments"),
 ];
 
+/// Where Python looks for modules, in its own words.
+const PATHS: &str = "sys.path";
+
 /// The ends of the names under which Python finds a module.
 const FORMS: [&str; 5] = [".py", "/__init__.py", ".pyc", ".so", ".abi3.so"];
 
@@ -79,7 +82,12 @@ impl Places<'_> {
         let files = paths.iter().flat_map(|path| FORMS.map(|form| format!("{path}{form}")));
         let mains = modules.iter().map(|it| format!("{}/__main__.py", it.replace('.', "/")));
         let files: Vec<String> = files.chain(mains).collect();
-        let folders = self.folders_of(text);
+        let mut folders = self.folders_of(text);
+        // `sys.path.insert(0, "lib")`.
+        let lines = text.lines().filter(|line| line.contains(PATHS));
+        let named = lines.flat_map(|line| words(line, WORDS)).map(|word| word.text);
+        let named: BTreeSet<PathBuf> = named.flat_map(|word| self.places(word, &folders)).collect();
+        folders.extend(named.into_iter().filter(|path| path.is_dir()));
         let mut found = Vec::new();
         for folder in folders.iter().filter(|folder| folder.starts_with(self.workspace)) {
             found.extend(files.iter().map(|file| folder.join(file)));
@@ -104,11 +112,40 @@ fn modules_of(text: &str) -> Option<BTreeSet<String>> {
     // Each begins where a command may begin, so that the options of other programs do not count.
     for command in text.split([';', '|', '&', '\n']) {
         let mut words = command.split(is_space).filter(|word| !word.is_empty());
-        let is_python = |word: &&str| word.to_ascii_lowercase().contains("python");
+        let is_set = |word: &str| word.split_once('=').is_some_and(|(name, _)| !name.contains('-'));
+        let is_python = |word: &&str| word.to_ascii_lowercase().contains("python") && !is_set(word);
         while words.by_ref().any(|word| is_python(&word)) {
             modules = modules_after(&mut words, modules);
         }
     }
+    // A program of Python looks beside its own file, unless it says otherwise.
+    let first = text.lines().next().unwrap_or_default();
+    let is_program = first.starts_with("#!") && first.contains("python");
+    if is_program && !text.contains(PATHS) {
+        return modules;
+    }
+    modules.map(|modules| modules.into_iter().chain(imports(text)).collect())
+}
+
+/// The modules that the statements of a Python text import.
+fn imports(text: &str) -> BTreeSet<String> {
+    let mut modules = BTreeSet::new();
+    for statement in text.split(['\n', ';', '\'', '"', '`', '(', ')']) {
+        let statement = statement.trim();
+        let (before, names) = match statement.split_once("import ") {
+            Some(("", names)) => (String::new(), names),
+            Some((from, names)) => match from.trim().strip_prefix("from ") {
+                Some(module) => (format!("{}.", module.trim()), names),
+                None => continue,
+            },
+            None => continue,
+        };
+        let names = names.split(',').filter_map(|name| name.split_whitespace().next());
+        modules.extend(names.map(|name| format!("{before}{name}")));
+        modules.extend(before.strip_suffix('.').map(str::to_owned));
+    }
+    let is_next = |letter: char| letter.is_alphanumeric() || "_.".contains(letter);
+    modules.retain(|name| name.chars().all(is_next) && !name.starts_with('.'));
     modules
 }
 
@@ -186,7 +223,10 @@ mod tests {
             ("find src -name \"*.py\" | xargs python3 -m black", Some("black")),
             ("python3 -Ximporttime -m black # git commit -n -m message", Some("black")),
             ("python3 -X importtime -W ignore -m black", Some("black")),
-            ("python3.12 -c 'import json'", Some("")),
+            ("PYTHONPATH=lib python3 -m x", Some("x")),
+            ("python3.12 -c 'import json'", Some("json")),
+            ("python3 -c \"from tools import x, y\"", Some("tools tools.x tools.y")),
+            ("python3 - <<E\nimport a.b as c, d\nE", Some("a.b d")),
             ("python3 - <<EOF", Some("")),
             ("cat x | python3", Some("")),
             ("python3 -m \"$M\"", Some("")),

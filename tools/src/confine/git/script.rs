@@ -9,6 +9,7 @@ use super::programs::{
     BEFORE_COMMANDS, COMPLETED, COMPLETERS, DATA, DATA_NAMES, INTERPRETERS, PRINTERS, READERS,
     STARTERS, STARTS, WITH_FILE, WITH_TEXT,
 };
+use super::spelled::{is_pattern, spelled_out};
 use super::tree::text_at;
 use super::words::{
     BETWEEN, Places, WORDS, Word, spaced, with_comments_last, without_quotes, words,
@@ -182,24 +183,28 @@ impl Places<'_> {
     pub(super) fn run_by_settings(&self, text: &str) -> Vec<PathBuf> {
         let named = self.run_by_script(text).into_iter().chain(self.named_by_line(text));
         let named: BTreeSet<PathBuf> = named.filter(|path| !is_known_data(path)).collect();
-        named.into_iter().collect()
+        self.with_interpreters(text, named.into_iter().collect())
     }
 
     /// Files that a script runs: programs, scripts, and files that it passes to an interpreter.
     pub(super) fn run_by_script(&self, text: &str) -> Vec<PathBuf> {
         let first = text.lines().next().unwrap_or_default();
-        let Some(command) = first.strip_prefix("#!") else { return self.run_by_text(text) };
+        let mut named = self.run_by_text(text);
         // The kernel runs what the first line names.
-        let named = self.run_by_text(command).into_iter().chain(self.run_by_text(text));
-        named.collect::<BTreeSet<PathBuf>>().into_iter().collect()
+        named.extend(first.strip_prefix("#!").into_iter().flat_map(|it| self.run_by_text(it)));
+        self.with_interpreters(text, named)
     }
 
-    fn run_by_text(&self, text: &str) -> Vec<PathBuf> {
+    pub(super) fn run_by_text(&self, text: &str) -> Vec<PathBuf> {
         // The grammar of another language is not known here.
         let first = text.lines().next().unwrap_or_default();
         if first.starts_with("#!") && !first.contains("sh") && !text.contains('\0') {
             let text = text.split_once('\n').map_or("", |(_, rest)| rest);
-            return self.run_by_settings(text);
+            let mut named = self.run_by_settings(text);
+            if first.contains("make") {
+                named.extend(self.included(text));
+            }
+            return named;
         }
         let text = &with_comments_last(text);
         let is_text = !text.contains('\0');
@@ -208,6 +213,8 @@ impl Places<'_> {
         let mut all = words(text, most);
         let is_long = is_text && all.len() >= most;
         all.extend(words(&bare, most));
+        let spelled = if is_text { spelled_out(text) } else { None };
+        all.extend(spelled.iter().flat_map(|it| words(it, most)));
         let spaced = spaced(text);
         let folders = self.entered(&all, &spaced);
         let mut found = Run::default();
@@ -239,15 +246,27 @@ impl Places<'_> {
                 let places = names.flat_map(|name| self.places(&name, &folders));
                 found.run.extend(places.filter(|path| self.is_file(path)));
             }
+            let mut is_matched = false;
+            if matches!(used, Use::Runs(_)) && is_pattern(word.text) && !word.is_assigned {
+                let files = self.matching(word.text, &folders).into_iter();
+                let files: Vec<PathBuf> = files.filter(|path| !is_known_data(path)).collect();
+                is_matched = !files.is_empty();
+                found.run.extend(files);
+            }
             let mut next = self.follow(word, used, files, around.is_output_run(), &mut found);
             // The value of an option, as in `uv run --with x y.py`.
             if used == Use::Program && next == Use::Unknown && around.is_after_option {
                 next = used;
             }
+            // What follows are the arguments of what runs.
+            if is_matched && used == next {
+                next = Use::Prints;
+            }
             around.is_after_option = word.text.starts_with('-') && !word.is_begun;
             around.set(next);
         }
         let Run { mut run, held, is_loose, .. } = found;
+        run.extend(self.set_by(text, &folders));
         if is_text && is_loose {
             run.extend(held.into_iter().filter(|path| !is_known_data(path)));
         }
@@ -281,7 +300,8 @@ impl Places<'_> {
         if is_output_run {
             found.run.extend(files.iter().cloned());
         }
-        if word.is_assigned {
+        // `alias.x=!y` is a command.
+        if word.is_assigned && !word.is_begun {
             match used {
                 Use::Runs(_) => found.run.extend(files.iter().cloned()),
                 _ => found.hold(files),
@@ -452,6 +472,7 @@ mod tests {
         let commented = format!("{}scripts/marked", "# one two three four\n".repeat(9_000));
         // The words do not even say where these files are.
         let long = format!("{}run f.sh; marked", "one two three four\n".repeat(9_000));
+        let mut wrong = Vec::new();
         for (text, expected) in [
             ("python3 scripts/a.py package.json", vec!["a.py"]),
             ("python3.11 scripts/plain", vec!["plain"]),
@@ -571,6 +592,26 @@ mod tests {
             ("for f in scripts/plain; do [ -x $f ] && ./$f; done", vec!["plain"]),
             (". \"${D:-scripts}/plain\"", vec!["plain"]),
             ("\"${D:-$R/scripts}/b.sh\"", vec!["b.sh"]),
+            // Other ways to write a word.
+            ("sh scri\\\npts/plain", vec!["plain"]),
+            ("sh $'scripts\\x2fplain'", vec!["plain"]),
+            ("sh scripts/{plain,}", vec!["plain"]),
+            ("sh scripts/{none,plain};ls", vec!["plain"]),
+            ("sh scripts/p?ain scripts/b.sh", vec!["plain"]),
+            ("sh \"$R\"/scripts/[b].s[[:alpha:]]", vec!["b.sh"]),
+            ("cd scripts && sh pl*", vec!["plain"]),
+            ("#!/usr/bin/env -S sh\\_scripts/plain", vec!["plain"]),
+            ("#!/usr/bin/env -iSsh scripts/plain", vec!["plain"]),
+            ("env -S 'sh\\tscripts/plain'", vec!["plain"]),
+            ("git -c alias.z=!scripts/plain z", vec!["plain"]),
+            ("git -c 'alias.z=!sh scripts/plain' z", vec!["plain"]),
+            ("#!/usr/bin/make -f\n-include scripts/in/*\n", vec!["in/c", "in/d.rb"]),
+            // Patterns of what is only read.
+            ("black scripts/*.py; sh -n scripts/*.sh; git add scripts/*", vec![]),
+            ("git diff --name-only 'scripts/*.py' | xargs ruff check", vec![]),
+            ("for f in scripts/*.py; do grep x $f; done; [ -f scripts/[a-z]* ]", vec![]),
+            ("case $f in scripts/*.sh) shellcheck $f;; scripts/*) true;; esac", vec![]),
+            ("python3 scripts/b.sh scripts/*.py", vec!["b.sh"]),
             ("E=\"$R/scripts/.env\"; [ -f \"$E\" ] && . \"$E\"", vec![".env"]),
             ("load() { . \"$1\"; }; load scripts/.env", vec![".env"]),
         ] {
@@ -579,7 +620,10 @@ mod tests {
                 .iter()
                 .map(|it| it.strip_prefix(work.join("scripts")).unwrap().to_str().unwrap())
                 .collect();
-            assert_eq!(found, expected, "{text}");
+            if found != expected {
+                wrong.push(format!("{text}: {found:?}, not {expected:?}"));
+            }
         }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }

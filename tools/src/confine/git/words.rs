@@ -6,6 +6,7 @@
 use super::is_below;
 use super::named::plain;
 use super::path_trace::PathTrace;
+use super::spelled::{decoded, spelled_out};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -210,8 +211,8 @@ pub(super) fn words(text: &str, most: usize) -> Vec<Word<'_>> {
     all
 }
 
-/// The text without quotes and `\`: a path may consist of several quoted parts. In quotes, characters that end a
-/// command are left out, too.
+/// The text without quotes and `\`: a path may consist of several quoted parts and continue in the next line. In
+/// quotes, characters that end a command are left out, too.
 pub(super) fn without_quotes(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     // The quote that is open, for each command that is in the place of a word.
@@ -222,7 +223,10 @@ pub(super) fn without_quotes(text: &str) -> String {
         match letter {
             '\\' if letters.peek() == Some(&'\n') => {
                 letters.next();
-                bare.push(' ');
+            }
+            '$' if quote.is_none() && letters.peek() == Some(&'\'') => {
+                letters.next();
+                bare.push_str(&decoded(&mut letters));
             }
             '\\' => bare.extend(letters.next_if(|next| !"'\"".contains(*next))),
             '\'' | '"' if quote.is_none() || quote == Some(letter) => {
@@ -317,10 +321,12 @@ impl Places<'_> {
     /// Files that a line names which is run as it stands, as in a setting. The name of a program without a folder
     /// is looked for on PATH.
     pub(super) fn named_by_line(&self, line: &str) -> Vec<PathBuf> {
-        let bare = line.replace(['"', '\'', '\\'], "");
+        let bare = line.replace("\\\n", "").replace(['"', '\'', '\\'], "");
+        let spelled = spelled_out(line);
         let mut all = words(line, WORDS);
         // A path may consist of several quoted parts.
         all.extend(words(&bare, WORDS));
+        all.extend(spelled.iter().flat_map(|it| words(it, WORDS)));
         let spaced = spaced(line);
         let folders = self.entered(&all, &spaced);
         let named = all.iter().filter(|word| !word.is_program || word.text.contains('/'));
