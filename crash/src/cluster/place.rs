@@ -20,9 +20,9 @@ pub enum Place {
 }
 
 impl Place {
-    /// The place of cycle `number`. Each fault meets all of them.
+    /// The place of cycle `number`. Each fault meets all of them. Checkouts are slow, so they are few.
     pub(super) fn of(number: usize) -> Self {
-        match (number / 20 + number) % 5 {
+        match (number / 20 + number) % 20 {
             2 => Place::Checkouts,
             4 => Place::Machines,
             _ => Place::Folder,

@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn each_fault_meets_runs_in_each_place() {
         let mut met = std::collections::BTreeSet::new();
-        for number in 0..400 {
+        for number in 0..2_000 {
             let plan = Plan::of(1, number);
             met.extend(
                 plan.faults.iter().map(|(_, fault)| (fault.name(), format!("{:?}", plan.place))),

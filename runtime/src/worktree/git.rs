@@ -64,6 +64,9 @@ const FETCHING: [&str; 14] = [
 /// How long a fetch may take.
 const FETCH: Duration = Duration::from_secs(1_800);
 
+/// How long packing a repository may take.
+const TIDY: Duration = Duration::from_secs(1_800);
+
 /// How long a server may take to say which branches it has.
 const ASK: Duration = Duration::from_secs(30);
 
@@ -110,7 +113,7 @@ impl<'a> Git<'a> {
     /// Returns a git that may change all data of the repository in `data`, which Posse made, and sees no checkout.
     pub(super) fn tidying(launcher: &'a Launcher, data: &Path) -> Self {
         let explicit = Some((data.to_owned(), data.to_owned()));
-        Git { explicit, ..Git::making(launcher, data) }
+        Git { explicit, deadline: TIDY, ..Git::making(launcher, data) }
     }
 
     /// Returns a git that makes a repository in the folder `around`.

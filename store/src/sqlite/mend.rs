@@ -6,6 +6,7 @@ mod rows;
 
 use super::header;
 use super::migrate;
+use super::ownership;
 use super::presence::{OpenProcesses, company};
 use super::wal::{self, beside};
 use super::{Options, connect_options, engine_error};
@@ -109,6 +110,9 @@ impl RepairFiles {
     fn of(options: &Options) -> Result<Self, StoreError> {
         let name = options.path.display().to_string();
         let path = options.path.canonicalize().unwrap_or_else(|_| options.path.clone());
+        // What others have made would become this user's.
+        ownership::check(&options.path)?;
+        ownership::check(&path)?;
         if company(&path, "") == OpenProcesses::Living {
             let reason = "a process has it open; end that process first";
             return Err(StoreError::Unusable { path: name, reason: reason.to_owned() });
