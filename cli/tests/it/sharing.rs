@@ -153,7 +153,7 @@ async fn two_processes_may_make_the_database_at_once() {
     assert_eq!(world.fake.count(), 6);
 }
 
-/// Whoever can replace a database, or put something beside it, decides what Posse executes.
+/// A user who can replace a database, or put something beside it, decides what Posse executes.
 #[tokio::test]
 async fn a_database_that_another_user_could_replace_is_not_used() {
     let world = World::saying("done").await;

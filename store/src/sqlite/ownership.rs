@@ -160,7 +160,7 @@ mod tests {
             let kind = check_entry(&path, user, !is_file).unwrap_err();
             assert!(kind.contains("is not a"), "{kind}");
             if user == 0 {
-                // Root's files are nobody's harm; a stranger's are.
+                // Root's files are trusted, and a stranger's are not.
                 assert_eq!(check_entry(&path, STRANGER, is_file), Ok(()));
                 std::os::unix::fs::chown(&path, Some(STRANGER), None).unwrap();
             }
