@@ -7,7 +7,7 @@
 mod address;
 mod proxy;
 
-pub use address::{Class, class_of};
+pub use address::{Class, class_here, class_of};
 pub use proxy::{Listening, Proxy};
 
 use parking_lot::Mutex;
@@ -195,7 +195,7 @@ fn permit(
     reach: AddressPolicy,
     scheme: Scheme,
 ) -> Result<(), EgressError> {
-    let reason = match (class_of(address), reach, scheme) {
+    let reason = match (class_here(address), reach, scheme) {
         (Class::Loopback, AddressPolicy::Private, _) => return Ok(()),
         (Class::Private, AddressPolicy::Private, Scheme::Secure) => return Ok(()),
         (Class::Public, _, Scheme::Secure) => return Ok(()),

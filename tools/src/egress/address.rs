@@ -1,6 +1,6 @@
 //! Classifies addresses by the registries of special addresses.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 /// The kind of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,32 @@ const METADATA: [IpAddr; 3] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// Returns the kind of `address`. An address that embeds another has the kind of the embedded one.
+/// Returns the kind of `address` for this machine, which may have private and public addresses of its own.
+pub fn class_here(address: IpAddr) -> Class {
+    match class_of(address) {
+        Class::Public | Class::Private if is_own(address) => Class::Loopback,
+        class => class,
+    }
+}
+
+/// True if the kernel would deliver to this machine itself: it sends from the same address then. Nothing is
+/// sent.
+fn is_own(address: IpAddr) -> bool {
+    const ANY_PORT: u16 = 9;
+    let address = address.to_canonical();
+    let from: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    UdpSocket::bind((from, 0))
+        .and_then(|socket| {
+            socket.connect((address, ANY_PORT))?;
+            socket.local_addr()
+        })
+        .is_ok_and(|local| local.ip() == address)
+}
+
+/// Returns the kind that `address` has everywhere. An address that embeds another has the kind of the embedded one.
 pub fn class_of(address: IpAddr) -> Class {
     if METADATA.contains(&address) {
         return Class::Never;
@@ -78,6 +103,22 @@ fn class_of_v6(address: Ipv6Addr) -> Class {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_of_this_machine_is_this_machine() {
+        // How this machine would send to a network that only documents use.
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        if socket.connect(("192.0.2.1", 9)).is_ok() {
+            let own = socket.local_addr().unwrap().ip();
+            assert!(is_own(own) && !is_own("1.1.1.1".parse().unwrap()), "{own}");
+            if class_of(own) != Class::Never {
+                assert_eq!(class_here(own), Class::Loopback, "{own}");
+            }
+        }
+        assert_eq!(class_here("127.0.0.1".parse().unwrap()), Class::Loopback);
+        assert_eq!(class_here("1.1.1.1".parse().unwrap()), Class::Public);
+        assert_eq!(class_here("169.254.169.254".parse().unwrap()), Class::Never);
+    }
 
     #[test]
     fn every_special_address_is_known() {

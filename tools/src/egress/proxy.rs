@@ -4,7 +4,7 @@
 //! to hosts that were not granted, and nothing of them leaves the machine. Commands find the proxy
 //! through the usual environment variables.
 
-use super::{Class, Lookup, class_of, system_lookup};
+use super::{Class, Lookup, class_here, system_lookup};
 use posse_protocol::{Network, host_name};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -146,7 +146,7 @@ impl Proxy {
             matches!(&*self.network, Network::Hosts(hosts) if hosts.iter().any(|it| it == host));
         let inward_is_meant = named && (literal.is_some() || host == "localhost");
         for address in &addresses {
-            let fits = match class_of(*address) {
+            let fits = match class_here(*address) {
                 Class::Public => true,
                 Class::Loopback | Class::Private => inward_is_meant,
                 Class::Never => false,
