@@ -355,14 +355,14 @@ enum Tree {
 
 /// Puts all changes of a checkout into git's index.
 async fn commit_all(git: &Git<'_>, base: &str) -> Result<Tree, String> {
-    git.restore_links(base).await?;
+    git.restore_protected(base).await?;
     // Overrides the settings of the user about untracked files.
     let status = ["status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all"];
     if git.whole(&status).await?.is_empty() {
         return Ok(Tree::Same);
     }
     git.add_all().await?;
-    git.restore_links(base).await?;
+    git.restore_protected(base).await?;
     Ok(Tree::Changed)
 }
 

@@ -376,3 +376,22 @@ async fn ordinary_work_in_repositories_below_the_workspace_does_not_suffer() {
     }
     assert!(world.read("new/.git/config").contains("hooksPath = /dev/null"));
 }
+
+/// git converts files by attributes that an agent may write.
+#[tokio::test]
+async fn attributes_of_a_child_convert_no_protected_file() {
+    use crate::worktrees::{AGENTS, branches, git, repository};
+    let convert = "echo '* working-tree-encoding=ISO-8859-1' > .gitattributes; echo ä > new.txt";
+    let world = repository([bash(convert), Reply::text("done")]).await;
+    std::fs::create_dir(world.work().join(".vscode")).unwrap();
+    for name in [".vscode/tasks.json", "plain.json"] {
+        world.write(name, "{\"label\": \"prüfen\"}\n");
+    }
+    git(&world.work(), &["add", "."]);
+    git(&world.work(), &["commit", "--quiet", "-m", "second"]);
+    let exit = world.run(&["run", "--agents", AGENTS, "--allow", "Bash", "lead"]).await.expect(0);
+    let branch = branches(&world).pop().unwrap();
+    let changed = git(&world.work(), &["diff", "--name-only", "main", &branch]);
+    assert!(changed.contains("plain.json"), "the trick works: {changed}: {}", exit.out);
+    assert!(!changed.contains(".vscode"), "{changed}");
+}

@@ -7,10 +7,10 @@ use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-const AGENTS: &str =
+pub(crate) const AGENTS: &str =
     r#"{"fixer": {"description": "Fixes", "prompt": "Fix.", "isolation": "worktree"}}"#;
 
-fn git(folder: &Path, arguments: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = std::process::Command::new("git")
         .args(["-c", "user.name=t", "-c", "user.email=t@localhost"])
         .args(arguments)
@@ -22,7 +22,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
 }
 
 /// A repository with one commit, in which a lead hands `replies` to a fixer.
-async fn repository(replies: impl IntoIterator<Item = Reply>) -> World {
+pub(crate) async fn repository(replies: impl IntoIterator<Item = Reply>) -> World {
     let task = json!({"description": "fix", "prompt": "mend it", "subagent_type": "fixer"});
     let lead = Conversation::when(When::any().first_user_contains("lead"))
         .reply(Reply::tool_call("Task", task))
@@ -43,7 +43,7 @@ fn standing(world: &World) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-fn branches(world: &World) -> Vec<String> {
+pub(crate) fn branches(world: &World) -> Vec<String> {
     let listed = git(&world.work(), &["branch", "--list", "posse/*", "--format=%(refname:short)"]);
     listed.lines().map(str::to_owned).collect()
 }

@@ -2,7 +2,7 @@
 
 use posse_protocol::Worktree;
 use posse_tools::Workspace;
-use posse_tools::confine::{Confinement, nested_repositories};
+use posse_tools::confine::{Confinement, PROTECTED, nested_repositories};
 use posse_tools::launch::{Command, Finished, Launcher, SYSTEM_FOLDERS, Status, system_program};
 use std::char::REPLACEMENT_CHARACTER;
 use std::ffi::OsString;
@@ -82,6 +82,10 @@ const REFUSED: usize = 50;
 
 /// The mode of a submodule in the index of git.
 const GITLINK: &str = "160000";
+
+/// The modes of a file and of one that can be executed.
+const FILE: &str = "100644";
+const PROGRAM: &str = "100755";
 
 /// Git in one folder.
 pub(super) struct Git<'a> {
@@ -189,25 +193,42 @@ impl<'a> Git<'a> {
         self.run(&all).await
     }
 
-    /// Makes the index have exactly the submodules of `base`: a repository that an agent made would become a link to a
-    /// commit that exists nowhere else.
-    pub(super) async fn restore_links(&self, base: &str) -> Result<(), String> {
+    /// Makes the index have what `base` has where an agent decides nothing. That is all submodules: a repository that an
+    /// agent made would become a link to a commit that exists nowhere else. And it is protected files that nobody has
+    /// changed: with attributes that an agent wrote, git would convert them.
+    pub(super) async fn restore_protected(&self, base: &str) -> Result<(), String> {
         let changed = ["diff-index", "--cached", "--raw", "-z", "--no-renames"];
         let changed = [&changed[..], &["--ignore-submodules=none", base, "--"]].concat();
         let listed = self.list(&changed).await?;
+        let (mut restored, mut suspects) = (Vec::new(), Vec::new());
         // `:MODE MODE OBJECT OBJECT KIND`, then the path.
         let mut parts = listed.split('\0');
-        let mut restore = vec!["restore".to_owned(), "--staged".to_owned(), "--source".to_owned()];
-        restore.extend([base.to_owned(), "--".to_owned()]);
-        let known = restore.len();
         while let (Some(head), Some(path)) = (parts.next(), parts.next()) {
-            if head.split(' ').nth(1) == Some(GITLINK) {
-                restore.push(format!(":(literal){path}"));
+            let fields: Vec<&str> = head.split(' ').collect();
+            match fields[..] {
+                [_, GITLINK, ..] => restored.push(path),
+                [_, FILE | PROGRAM, before, _, "M"] if is_protected(path) => {
+                    suspects.push((path, before));
+                }
+                _ => {}
             }
         }
-        if restore.len() == known {
+        if !suspects.is_empty() {
+            let files = self.explicit.as_ref().map_or(self.folder.as_path(), |(_, files)| files);
+            let paths = suspects.iter().map(|(path, _)| files.join(path).display().to_string());
+            let hash = ["hash-object", "--no-filters", "--"].map(str::to_owned).into_iter();
+            let hash: Vec<String> = hash.chain(paths).collect();
+            let hash: Vec<&str> = hash.iter().map(String::as_str).collect();
+            let found = self.whole(&hash).await?;
+            let found = suspects.iter().zip(found.lines());
+            restored.extend(found.filter(|((_, old), is)| old == is).map(|((path, _), _)| *path));
+        }
+        if restored.is_empty() {
             return Ok(());
         }
+        let mut restore =
+            ["restore", "--staged", "--source", base, "--"].map(str::to_owned).to_vec();
+        restore.extend(restored.into_iter().map(|path| format!(":(literal){path}")));
         self.run(&restore.iter().map(String::as_str).collect::<Vec<_>>()).await
     }
 
@@ -359,6 +380,11 @@ fn refused_path(error: &str) -> Option<String> {
 
 fn no_git() -> String {
     format!("git is not installed: it is in none of {}", SYSTEM_FOLDERS.join(", "))
+}
+
+/// True for a path that commands of agents cannot write at the top of a workspace.
+fn is_protected(path: &str) -> bool {
+    path.split('/').next().is_some_and(|name| PROTECTED.contains(&name))
 }
 
 /// Returns the environment for a fetch, in which nothing asks a person. The rest is that of the launcher.
