@@ -79,6 +79,9 @@ pub enum RepositoryError {
     /// This machine cannot reach the repository now. Another one may.
     #[error("{0}")]
     Away(String),
+    /// Another process on this machine works in the checkout of the run.
+    #[error("{0}")]
+    InUse(String),
     /// The repository has no such commit, branch or tag.
     #[error("{0}")]
     Missing(String),

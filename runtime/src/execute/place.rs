@@ -151,10 +151,13 @@ impl Executor {
             let error = match error {
                 None => return Err(unmade("it was stopped").await),
                 Some(RepositoryError::Missing(why)) => return Err(unmade(&why).await),
-                Some(error) => error.to_string(),
+                Some(error) => {
+                    // A process that is paused ends its part as soon as it goes on.
+                    tries += u32::from(!matches!(error, RepositoryError::InUse(_)));
+                    error.to_string()
+                }
             };
             journal.tell_held(&error);
-            tries += 1;
             match host.is_empty() {
                 // Other workers may reach it.
                 false => return Err(self.give_back(journal).await),

@@ -194,8 +194,8 @@ impl Repositories {
             }
             tokio::time::sleep(BREAK).await;
         }
-        Err(RepositoryError::Local(format!(
-            "another process on this machine still has the checkout {}",
+        Err(RepositoryError::InUse(format!(
+            "another process on this machine still has the checkout {}; it may be stopped or paused",
             local.worktree.folder
         )))
     }
