@@ -370,7 +370,7 @@ const OWN: &str = "posse";
 pub(super) const FOLDERS_IN_HOME: [&str; 5] = [".config", ".local", ".cargo", ".ssh", ".gnupg"];
 
 /// Names in a home folder that programs run or obey, if the workspace contains the home folder.
-pub(super) const IN_HOME: [&str; 20] = [
+pub(super) const IN_HOME: [&str; 25] = [
     ".bashrc",
     ".bash_profile",
     ".bash_login",
@@ -391,4 +391,9 @@ pub(super) const IN_HOME: [&str; 20] = [
     ".ssh",
     ".gnupg",
     ".pam_environment",
+    ".inputrc",
+    ".xsession",
+    ".xsessionrc",
+    ".tmux.conf",
+    ".screenrc",
 ];
