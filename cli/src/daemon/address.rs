@@ -3,6 +3,7 @@
 use crate::common::Common;
 use crate::database::{Database, short_name};
 use crate::exit::Failure;
+use posse::store::SqliteStore;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io;
@@ -35,6 +36,8 @@ impl Address {
             Database::File(path) => Database::File(one_name(&path)),
             server @ Database::Server(_) => server,
         };
+        // The lock and the socket that it names decide where requests go.
+        SqliteStore::check_place(database.path()).map_err(posse::Error::from)?;
         let environment = &common.environment;
         let state = environment.state_folder.as_ref().map(|state| state.join("daemon"));
         let session = environment.runtime_folder.clone();

@@ -1,6 +1,7 @@
 //! The lock that makes a daemon the only one of its database, and the description of the daemon in
 //! it. The kernel releases the lock when the process dies, in whatever way.
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -8,6 +9,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// Opens no link: a lock is a file of its own.
+const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 /// The most bytes of a notice.
 const LARGEST: u64 = 64 << 10;
 /// How long a process that only checks the lock may hold it.
@@ -45,7 +48,7 @@ impl Lock {
     pub fn take(path: &Path) -> io::Result<Option<Lock>> {
         let mut options = OpenOptions::new();
         let file = options.create(true).truncate(false).read(true).write(true).mode(0o600);
-        let file = file.open(path)?;
+        let file = file.custom_flags(NO_LINK).open(path)?;
         let began = Instant::now();
         loop {
             match file.try_lock() {
@@ -80,7 +83,8 @@ impl Drop for Lock {
 
 /// The holder of the lock of the file at `path`.
 pub fn holder(path: &Path) -> io::Result<Holder> {
-    let mut file = match File::open(path) {
+    let opened = OpenOptions::new().read(true).custom_flags(NO_LINK).open(path);
+    let mut file = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Nobody),
         file => file?,
     };
@@ -114,5 +118,15 @@ mod tests {
         drop(lock);
         assert_eq!(holder(&path).unwrap(), Holder::Nobody);
         assert!(Lock::take(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_link_is_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let (kept, path) = (folder.path().join("kept"), folder.path().join("x.db-daemon"));
+        std::fs::write(&kept, "kept").unwrap();
+        std::os::unix::fs::symlink(&kept, &path).unwrap();
+        assert!(Lock::take(&path).is_err() && holder(&path).is_err());
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "kept");
     }
 }

@@ -167,13 +167,37 @@ async fn a_database_that_another_user_could_replace_is_not_used() {
     let run = async || started(world.command(&["--db", &database, "run", "x"])).end().await;
     set_mode(0o777);
     let refused = run().await.expect(6);
-    for part in ["all users may replace", "a folder of your own", "chmod go-w"] {
+    for part in ["all users may replace", "in which only you can make files", "chmod go-w"] {
         assert!(refused.err.contains(part), "{part}: {}", refused.err);
     }
-    assert_eq!((world.fake.count(), std::fs::read_dir(&team).unwrap().count()), (0, 0));
     // Like `/tmp`: others can make files there, and not replace any.
     set_mode(0o1777);
+    let refused = run().await.expect(6);
+    assert!(refused.err.contains("all users may make files in its folder"), "{}", refused.err);
+    // The daemon opens its lock before the database.
+    let kept = world.folder.path().join("kept");
+    std::fs::write(&kept, "kept").unwrap();
+    let lock = team.join("p.db-daemon");
+    std::os::unix::fs::symlink(&kept, &lock).unwrap();
+    for verb in ["start", "status", "stop"] {
+        let daemon = started(world.command(&["--db", &database, "daemon", verb])).end().await;
+        let refused = daemon.expect(6);
+        assert!(refused.err.contains("may make files"), "{verb}: {}", refused.err);
+    }
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "kept");
+    std::fs::remove_file(&lock).unwrap();
+    assert_eq!((world.fake.count(), std::fs::read_dir(&team).unwrap().count()), (0, 0));
+    set_mode(0o700);
     run().await.expect(0);
+    // A folder above it.
+    let below = team.join("mine/p.db").display().to_string();
+    let run_below = async || started(world.command(&["--db", &below, "run", "x"])).end().await;
+    std::fs::create_dir(team.join("mine")).unwrap();
+    run_below().await.expect(0);
+    set_mode(0o777);
+    let refused = run_below().await.expect(6);
+    assert!(refused.err.contains("may replace what is in the folder"), "{}", refused.err);
+    set_mode(0o700);
     let pipe = team.join("p.db-reserve");
     std::fs::remove_file(&pipe).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0)
@@ -182,7 +206,7 @@ async fn a_database_that_another_user_could_replace_is_not_used() {
     assert!(refused.err.contains("p.db-reserve is not a regular file"), "{}", refused.err);
     std::fs::remove_file(&pipe).unwrap();
     run().await.expect(0);
-    assert_eq!(world.fake.count(), 2);
+    assert_eq!(world.fake.count(), 3);
 }
 
 /// The same for what another user has made before.

@@ -89,8 +89,10 @@ impl Calendar {
         let mut new = self.file.clone().into_os_string();
         new.push(format!("-{}", std::process::id()));
         let new = PathBuf::from(new);
+        // A process with this number may have died here.
+        let _ = fs::remove_file(&new);
         let mut options = fs::OpenOptions::new();
-        options.create(true).write(true).truncate(true).mode(0o600);
+        options.create_new(true).write(true).mode(0o600);
         let written = options
             .open(&new)
             .and_then(|file| serde_json::to_writer(file, look).map_err(io::Error::from))

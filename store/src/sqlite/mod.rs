@@ -186,8 +186,6 @@ impl SqliteStore {
             Err(StoreError::Full) if schema == SCHEMA.version() => None,
             connected => Some(connected?),
         };
-        // In a folder like `/tmp`, others could put a log there until the engine had opened it.
-        ownership::check(&options.path)?;
         let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
         let presence = Arc::new(presence.map_err(unusable)?);
         fail::fail_point!("store.presence.announced");
@@ -214,6 +212,15 @@ impl SqliteStore {
         let reader = Arc::new(reader);
         let removal = Removal::default();
         Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost: None, removal })
+    }
+
+    /// Checks who else can change a database at `path` and what is beside it, and changes nothing. Check
+    /// this before you open other files beside a database; the store itself checks it.
+    ///
+    /// # Errors
+    /// When another user could decide what is there.
+    pub fn check_place(path: &Path) -> Result<(), StoreError> {
+        ownership::check(path)
     }
 
     /// Returns facts about the database file at `path`, and leaves it as it is.
