@@ -238,23 +238,44 @@ const COMPLETED: &str = "completed";
 impl RunRow {
     /// Returns true if only columns that change with every step differ from `before`.
     pub(crate) fn has_only_moved_since(&self, before: &RunRow) -> bool {
-        let moved_back = RunRow {
-            updated_at: before.updated_at,
-            log: RunLog {
-                last_seq: before.log.last_seq,
-                last_hash: before.log.last_hash.clone(),
-                ..self.log.clone()
-            },
-            spending: before.spending.clone(),
-            funds: RunFunds {
-                drawn: before.funds.drawn,
-                held: before.funds.held,
-                ..self.funds.clone()
-            },
-            status: before.status,
-            ..self.clone()
-        };
-        moved_back == *before
+        // Every field is named or compared as a part, so that a new one is not forgotten.
+        let RunRow {
+            id,
+            created_at,
+            updated_at: _,
+            about,
+            log,
+            work,
+            family,
+            state,
+            spending,
+            funds,
+            status: _,
+        } = self;
+        let RunLog { last_seq: _, last_hash: _, version, damaged, erased } = log;
+        let RunSpending {
+            turns: _,
+            tool_calls: _,
+            spent: _,
+            uncertain,
+            cut_calls,
+            reserved: _,
+            calling: _,
+        } = spending;
+        let RunFunds { account, budget, drawn: _, held: _ } = funds;
+        *id == before.id
+            && *created_at == before.created_at
+            && *about == before.about
+            && *version == before.log.version
+            && *damaged == before.log.damaged
+            && *erased == before.log.erased
+            && *work == before.work
+            && *family == before.family
+            && *state == before.state
+            && *uncertain == before.spending.uncertain
+            && *cut_calls == before.spending.cut_calls
+            && *account == before.funds.account
+            && *budget == before.funds.budget
     }
 }
 

@@ -60,7 +60,7 @@ const CONSTANT: [&str; 17] = [
 
 /// Columns that change with every step. Each is in at most one index, because an engine writes an
 /// index again when a statement sets one of its columns, changed or not.
-const MOVING: [&str; 18] = [
+const MOVING: [&str; 14] = [
     "updated_at",
     "last_seq",
     "last_hash",
@@ -75,10 +75,6 @@ const MOVING: [&str; 18] = [
     "drawn",
     "calling",
     "calling_for",
-    "uncertain_input",
-    "uncertain_output",
-    "uncertain_cost",
-    "cut_calls",
 ];
 
 /// The number of columns in `RUN_COLUMNS`.

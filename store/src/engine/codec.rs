@@ -71,7 +71,7 @@ pub(crate) fn bind_run<B: Bind>(query: B, row: &RunRow) -> B {
 /// Binds the id and the columns that change with every step.
 pub(crate) fn bind_moving<B: Bind>(query: B, row: &RunRow) -> B {
     let query = bind_tail(query.text(row.id.to_string()), row);
-    bind_uncertain(bind_calling(bind_spent(query, row).text(drawn(row)), row), row)
+    bind_calling(bind_spent(query, row).text(drawn(row)), row)
 }
 
 /// Binds the end of the log.
