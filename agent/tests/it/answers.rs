@@ -46,7 +46,13 @@ impl Model for Speaker {
 }
 
 /// A log in memory.
-struct Paper(Mutex<Vec<Record>>);
+pub struct Paper(Mutex<Vec<Record>>);
+
+impl Paper {
+    pub fn new(records: Vec<Record>) -> Self {
+        Paper(Mutex::new(records))
+    }
+}
 
 #[async_trait]
 impl Journal for Paper {
@@ -125,7 +131,7 @@ impl Case {
 
     /// Runs it from where `records` end.
     async fn run_from(&self, records: Vec<Record>) -> (Ended, Vec<Record>) {
-        let paper = Paper(Mutex::new(records));
+        let paper = Paper::new(records);
         let ended = run(&self.agent, &paper, &CancellationToken::new()).await.unwrap();
         (ended, paper.0.into_inner().unwrap())
     }

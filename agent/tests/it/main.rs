@@ -5,6 +5,7 @@
 mod announcing;
 mod answers;
 mod approvals;
+mod beside;
 mod budgets;
 mod fitting;
 mod fold;

@@ -6,15 +6,14 @@ use crate::calls::CallState;
 use crate::dispatch::Preview;
 use crate::log_buffer::{Draw, Interrupts, Watched};
 use crate::{Answer, JournalError, Ruling, ToolContext, digest, dispatch};
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use posse_protocol::{
     ApprovalAsked, CallId, Effect, Ending, Event, Extra, Limit, TimeAtWork, ToolCall, ToolFinished,
     ToolOutput, ToolPending, ToolStarted,
 };
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// The result of a call that was dropped.
@@ -27,6 +26,9 @@ const PREVIEW_BYTES: usize = 256 * 1024;
 
 /// How long read-only calls may take before the reply that made them is stored.
 const SOON: Duration = Duration::from_millis(10);
+
+/// How long the calls of a group may take to be dropped.
+const TO_DROP: Duration = Duration::from_secs(1);
 
 /// A call that may run.
 struct Admitted {
@@ -219,34 +221,32 @@ impl RunLoop<'_> {
         let left_ms = self.wall_end_ms().map(|end| end.saturating_sub(worked_ms));
         let time = TimeAtWork::new(worked_ms, left_ms);
         let writable_bytes = self.log_buffer.transcript.writable_bytes(&self.bounds.limits);
-        let mut running: FuturesUnordered<_> = group
-            .into_iter()
-            .enumerate()
-            .map(|(index, (call, tool))| {
-                let context = ToolContext {
-                    run: self.agent.run,
-                    call: call.id.clone(),
-                    turn: self.log_buffer.transcript.replies(),
-                    time: time.clone(),
-                    writable_bytes,
-                    seen: self.log_buffer.transcript.seen.clone(),
-                    claim: self.log_buffer.claim(),
-                    cancel: token.child_token(),
-                    deltas: self.agent.deltas.clone(),
-                };
-                let began = Instant::now();
-                async move {
-                    let id = call.id.clone();
-                    let answer = dispatch::invoke(&**tool, call, context).await;
-                    (index, id, answer, began.elapsed().as_millis() as u64)
-                }
-            })
-            .collect();
+        // Each call is a task: it goes on while this loop stores something, which may wait for what the call holds.
+        let mut running = JoinSet::new();
+        for (index, (call, tool)) in group.into_iter().enumerate() {
+            let context = ToolContext {
+                run: self.agent.run,
+                call: call.id.clone(),
+                turn: self.log_buffer.transcript.replies(),
+                time: time.clone(),
+                writable_bytes,
+                seen: self.log_buffer.transcript.seen.clone(),
+                claim: self.log_buffer.claim(),
+                cancel: token.child_token(),
+                deltas: self.agent.deltas.clone(),
+            };
+            let (tool, began) = (tool.clone(), Instant::now());
+            running.spawn(async move {
+                let id = call.id.clone();
+                let answer = dispatch::invoke(&*tool, call, context).await;
+                (index, id, answer, began.elapsed().as_millis() as u64)
+            });
+        }
         while left > 0 {
             let next = if unstored {
                 tokio::select! {
                     biased;
-                    next = running.next() => Watched::Ended(next),
+                    next = running.join_next() => Watched::Ended(next),
                     () = tokio::time::sleep_until(soon) => {
                         unstored = false;
                         self.log_buffer.store().await?;
@@ -254,10 +254,12 @@ impl RunLoop<'_> {
                     }
                 }
             } else {
-                self.log_buffer.watch(&self.bounds, &token, running.next()).await?
+                self.log_buffer.watch(&self.bounds, &token, running.join_next()).await?
             };
             fail::fail_point!("loop.tool.returned");
-            let Watched::Ended(Some((index, id, answer, took_ms))) = next else {
+            let Watched::Ended(Some(Ok((index, id, answer, took_ms)))) = next else {
+                // A call that holds its thread cannot be dropped.
+                let _ = timeout(TO_DROP, running.shutdown()).await;
                 for id in open.into_iter().flatten() {
                     let output = ToolOutput::error(NOT_ENDED);
                     self.finish_call(id, output, Ending::Stopped, 0);
