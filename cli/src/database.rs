@@ -11,6 +11,9 @@ use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The most links on the way to a file, like the kernel's.
+const MOST_LINKS: usize = 40;
+
 /// The database that holds the runs.
 #[derive(Clone, Debug)]
 pub enum Database {
@@ -26,6 +29,18 @@ pub struct Server {
     shown: String,
     /// The path next to which this machine keeps the other files of its runs.
     files: PathBuf,
+}
+
+/// The file that a link names, whether it exists or not. What belongs to a database is beside the file,
+/// not beside a link to it.
+fn behind_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    // The store refuses links that name each other.
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = path.read_link() else { break };
+        path = path.with_file_name("").join(target);
+    }
+    path
 }
 
 /// What names the database.
@@ -68,7 +83,7 @@ impl Database {
                      folder with such a name, begin with ./",
                 ));
             }
-            return Ok(Database::File(given.to_owned()));
+            return Ok(Database::File(behind_links(given)));
         };
         if has_bare_sign(url) {
             return Err(Failure::usage(
@@ -232,6 +247,20 @@ pub fn short_name(database: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_belongs_to_a_database_is_beside_the_file_that_a_link_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::os::unix::fs::symlink("middle.db", at("link.db")).unwrap();
+        std::os::unix::fs::symlink(at("real.db"), at("middle.db")).unwrap();
+        assert_eq!(behind_links(&at("link.db")), at("real.db"), "before it is there");
+        std::fs::write(at("real.db"), "").unwrap();
+        assert_eq!(behind_links(&at("link.db")), at("real.db"));
+        assert_eq!(behind_links(&at("real.db")), at("real.db"));
+        std::os::unix::fs::symlink("round.db", at("round.db")).unwrap();
+        behind_links(&at("round.db"));
+    }
 
     #[test]
     fn what_looks_like_an_address_is_no_file() {

@@ -21,7 +21,9 @@ use posse_store::{
 };
 use posse_tools::ToolSource;
 use posse_tools::launch::Launcher;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -305,6 +307,19 @@ impl fmt::Debug for RuntimeConfig {
     }
 }
 
+/// The copies of a database that were made before migrations.
+fn copies_of(database: &Path) -> Vec<PathBuf> {
+    let (Some(folder), Some(name)) = (database.parent(), database.file_name()) else {
+        return Vec::new();
+    };
+    let mut start = name.to_owned();
+    start.push("-before-");
+    let is_copy =
+        |found: &std::fs::DirEntry| found.file_name().as_bytes().starts_with(start.as_bytes());
+    let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    found.filter(is_copy).map(|found| found.path()).collect()
+}
+
 impl RuntimeConfig {
     /// Returns the tools that runs of this runtime can have.
     pub(crate) fn tool_facts(&self) -> Vec<ToolFacts> {
@@ -324,8 +339,12 @@ impl RuntimeConfig {
     /// Returns where `workspace`, a folder of this machine, is for other machines.
     pub(crate) fn site_of(&self, workspace: &str) -> Site {
         let name = &self.scheduling.worker.host;
-        let is_shared =
-            self.scheduling.shared.iter().any(|folder| Path::new(workspace).starts_with(folder));
+        // The path of a workspace has no links.
+        let is_within = |folder: &PathBuf| match folder.canonicalize() {
+            Ok(real) => Path::new(workspace).starts_with(real),
+            Err(_) => false,
+        };
+        let is_shared = self.scheduling.shared.iter().any(is_within);
         match name.is_empty() {
             true => Site::Here,
             false if is_shared => Site::Shared,
@@ -335,14 +354,20 @@ impl RuntimeConfig {
 
     /// Returns the launcher, which hides the files of the runtime from commands.
     pub(crate) fn confining_launcher(&self) -> Option<Launcher> {
-        let database =
-            std::path::absolute(&self.storage.database).unwrap_or(self.storage.database.clone());
+        let given = &self.storage.database;
+        let database = std::path::absolute(given).unwrap_or_else(|_| given.clone());
+        // The engine keeps its files beside the file that a link names.
+        let real = database.canonicalize().unwrap_or_else(|_| database.clone());
         let beside = |ending: &str| {
-            let mut path = database.clone().into_os_string();
-            path.push(ending);
-            PathBuf::from(path)
+            [&database, &real].map(|database| {
+                let mut path = database.clone().into_os_string();
+                path.push(ending);
+                PathBuf::from(path)
+            })
         };
-        let own = ["", "-wal", "-shm", "-journal"].map(beside).into_iter().chain([self.scratch()]);
+        let own = ["", "-wal", "-shm", "-journal"].into_iter().flat_map(beside);
+        let own = own.chain(copies_of(&database)).chain(copies_of(&real));
+        let own: BTreeSet<PathBuf> = own.chain([self.scratch()]).collect();
         self.launcher.clone().map(|launcher| launcher.hiding(own))
     }
 

@@ -41,8 +41,9 @@ impl Address {
         let environment = &common.environment;
         let state = environment.state_folder.as_ref().map(|state| state.join("daemon"));
         let session = environment.runtime_folder.clone();
-        // The system creates the folder of a session, so do not create it here.
-        let session = session.filter(|folder| folder.parent().is_some_and(Path::is_dir));
+        // The system creates the folder of a session, so do not create it here. After `su`, the variable
+        // may still name the one of the user before.
+        let session = session.filter(|folder| folder.parent().is_some_and(is_own));
         let folder = session.or_else(|| state.clone()).ok_or_else(|| {
             Failure::usage("no folder for a socket: neither XDG_RUNTIME_DIR nor HOME is set")
         })?;
@@ -90,6 +91,12 @@ fn private_folder(folder: &Path) -> io::Result<()> {
         std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700))?;
     }
     Ok(())
+}
+
+/// True for a folder of this user.
+fn is_own(folder: &Path) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    folder.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user)
 }
 
 /// The canonical path of a file, as far as it exists.

@@ -12,7 +12,7 @@ async fn on_a_small_disk(world: &World, script: &str) -> Option<Exit> {
     let (disk, binary) = (disk.display(), env!("CARGO_BIN_EXE_posse"));
     let script = format!(
         "disk={disk}
-        mount -t tmpfs -o size=8m tmpfs $disk || exit 99
+        mount -t tmpfs -o size=8m,mode=700 tmpfs $disk || exit 99
         # Should the test be broken off, nothing stays.
         posse() {{ timeout 50 {binary} --db $disk/posse.db \"$@\"; }}
         fill() {{ cat /dev/zero > $disk/filler 2>/dev/null; }}

@@ -21,7 +21,7 @@ async fn a_full_disk_pauses_runs_refuses_new_ones_and_lets_them_be_cancelled() {
     let folder = tempfile::tempdir().unwrap();
     let is_root = rustix::process::geteuid().is_root();
     let namespace = if is_root { "-m" } else { "-Urm" };
-    let script = r#"mount -t tmpfs -o size=6m tmpfs "$0" && echo mounted && exec "$@""#;
+    let script = r#"mount -t tmpfs -o size=6m,mode=700 tmpfs "$0" && echo mounted && exec "$@""#;
     let child = tokio::process::Command::new("unshare")
         .args([namespace, "sh", "-c", script])
         .arg(folder.path())

@@ -44,6 +44,7 @@ use reserve::SpaceReserve;
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,7 +155,12 @@ impl SqliteStore {
         files::check(&options.path)?;
         ownership::check(&options.path)?;
         match make_private(&options.path) {
-            Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
+            // A file that the user may not write to is refused before the file system is looked at.
+            Err(error)
+                if error.kind() == ErrorKind::ReadOnlyFilesystem
+                    || error.kind() == ErrorKind::PermissionDenied
+                        && ownership::is_fixed(&options.path) =>
+            {
                 return media::open(options, path).await;
             }
             made => made.map_err(unusable)?,

@@ -31,11 +31,17 @@ pub(super) fn check(path: &Path) -> Result<(), StoreError> {
         .map_err(|reason| StoreError::Unusable { path: path.display().to_string(), reason })
 }
 
+/// True for a file on a file system that cannot be changed, which is only read.
+pub(super) fn is_fixed(path: &Path) -> bool {
+    let real = path.canonicalize();
+    let path = real.as_deref().unwrap_or(path);
+    let place = statvfs(path.parent().unwrap_or(path));
+    place.is_ok_and(|it| it.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
 fn check_as(path: &Path, user: &User) -> Result<(), String> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // What cannot be changed is only read.
-    let is_fixed = |it: rustix::fs::StatVfs| it.f_flag.contains(StatVfsMountFlags::RDONLY);
-    if statvfs(path.parent().unwrap_or(&path)).is_ok_and(is_fixed) {
+    if is_fixed(&path) {
         return Ok(());
     }
     // If the folder does not exist, Posse makes it for its user alone.

@@ -23,7 +23,7 @@ async fn a_full_disk_stops_nothing_but_new_work() {
     let folder = tempfile::tempdir().unwrap();
     let is_root = rustix::process::geteuid().is_root();
     let namespace = if is_root { "-m" } else { "-Urm" };
-    let script = r#"mount -t tmpfs -o size=8m tmpfs "$0" && echo mounted && exec "$@""#;
+    let script = r#"mount -t tmpfs -o size=8m,mode=700 tmpfs "$0" && echo mounted && exec "$@""#;
     let child = Command::new("unshare")
         .args([namespace, "sh", "-c", script])
         .arg(folder.path())
