@@ -64,8 +64,8 @@ pub enum TrustError {
     },
     /// The content was changed by something other than Posse.
     #[error(
-        "record {seq} of the log of trust at {path} {what}; until that file is mended or \
-             removed, nothing is trusted"
+        "record {seq} of the log of trust at {path} {what}; until that file is mended, or removed \
+             together with the file beside it that ends in `.head`, nothing is trusted"
     )]
     Damaged {
         /// The file.

@@ -2,6 +2,7 @@
 
 use super::on_entry;
 use super::path_trace::PathTrace;
+use super::programs::COMPLETERS;
 use super::settings::{self, MOST, Setting};
 use super::spelled::given;
 use super::tree::text_at;
@@ -328,9 +329,11 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
     }
     named.extend(around.named_by_line(value));
     named.extend(around.imported_by(value));
-    // A shell runs what begins with `!`. In it, an interpreter may complete the name of a file.
-    if let Some(line) = value.strip_prefix('!') {
-        named.extend(around.run_by_script(line));
+    // A shell runs what begins with `!`. Elsewhere, an interpreter may complete the name of a file.
+    let line = value.strip_prefix('!');
+    let completes = value.split([' ', '/']).any(|word| COMPLETERS.contains(&word));
+    if line.is_some() || completes {
+        named.extend(around.run_by_script(line.unwrap_or(value)));
     }
     around.with_interpreters(value, named)
 }
