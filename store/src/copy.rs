@@ -4,7 +4,7 @@ use crate::bundle::BundleHead;
 use crate::delivery::Delivery;
 use crate::row::RunRow;
 use crate::spending::ModelCall;
-use posse_protocol::Event;
+use posse_protocol::{Event, Site};
 
 /// A run as another store holds it, without its events and the data of its bundle: these are staged.
 #[derive(Clone, Debug)]
@@ -13,8 +13,8 @@ pub struct RunCopy {
     pub(crate) calls: Vec<ModelCall>,
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) bundle: Option<BundleHead>,
-    /// True if its workspace is a folder of the machine that has the store.
-    pub(crate) is_here: bool,
+    /// Where its workspace is, as its log says.
+    pub(crate) site: Site,
 }
 
 /// Where the workspaces of copied runs are.
@@ -45,7 +45,11 @@ impl RunCopy {
     pub fn bind(&mut self, binding: &Binding) {
         let host = &mut self.row.work.host;
         match binding {
-            Binding::To(name) if self.is_here && host.is_empty() => host.clone_from(name),
+            Binding::To(name) if host.is_empty() => match &self.site {
+                Site::Here => host.clone_from(name),
+                // It was copied to a store of that machine alone before.
+                site => site.host().clone_into(host),
+            },
             Binding::From(name) if host == name => host.clear(),
             _ => {}
         }

@@ -212,7 +212,7 @@ impl RunCopy {
         if let Some(reason) = deliveries.iter().find_map(|it| it.damaged.clone()) {
             return Err(damaged(run, last, format!("a delivery to a webhook: {reason}")));
         }
-        let mut copy = RunCopy { row, calls, deliveries, bundle: None, is_here: false };
+        let mut copy = RunCopy { row, calls, deliveries, bundle: None, site: Site::Nowhere };
         if !copy.row.log.erased {
             let sealed = copy.stage_log(from, to, CostCheck::new(run, costs)).await?;
             copy.stage_bundle(from, to, sealed).await?;
@@ -240,7 +240,7 @@ impl RunCopy {
             let checked = before.take().map(Some).into_iter().chain(page.iter().cloned());
             for record in &check(run, after, EVENTS, &tail, checked)? {
                 if let Event::RunStarted(started) = &record.event {
-                    self.is_here = started.grant.site == Site::Here;
+                    self.site = started.grant.site.clone();
                 }
                 seal_of(&record.event, &mut sealed);
                 projection.apply(record);

@@ -10,10 +10,13 @@ use crate::print::{self, FailureFormat};
 use crate::signals::Signals;
 use crate::table::{Column, Table};
 use posse::protocol::near;
-use posse::store::Worker;
+use posse::store::{Contact, Worker};
 use posse::{LiveCatalog, RunRow, Runtime};
 use serde_json::json;
 use std::time::Duration;
+
+/// How often a worker checks that the database takes what it stores.
+const CHECK: Duration = Duration::from_secs(5);
 
 /// Executes runs until a signal asks it to stop. Then it claims no more runs, lets the current steps
 /// end, and leaves the runs to other workers. A second signal does not wait for the steps.
@@ -30,6 +33,10 @@ pub async fn run(common: &Common, options: &WorkerOptions) -> Result<Code, Failu
     })
     .await?
     .0;
+    if let Err(error) = runtime.check_can_work().await {
+        runtime.shutdown_within(Duration::ZERO).await;
+        return Err(error.into());
+    }
     if !common.global.quiet {
         tell_unknown(common, &options.agent)?;
         print::note(format!("executes runs of {}; Ctrl-C stops it", common.database()?));
@@ -39,6 +46,7 @@ pub async fn run(common: &Common, options: &WorkerOptions) -> Result<Code, Failu
             runtime.shutdown_within(Duration::ZERO).await;
             return Err(error.into());
         }
+        () = tell_refusals(&runtime, &common.lines.contact) => {}
         _ = signals.next() => {}
     }
     if !common.global.quiet {
@@ -52,6 +60,28 @@ pub async fn run(common: &Common, options: &WorkerOptions) -> Result<Code, Failu
     Ok(Code::Done)
 }
 
+/// Says when the database refuses what a worker writes, as without rights, and when it no longer does.
+/// That the server is away is said elsewhere.
+async fn tell_refusals(runtime: &Runtime, contact: &Contact) {
+    let mut told = String::new();
+    loop {
+        tokio::time::sleep(CHECK).await;
+        let refused = match runtime.check_can_work().await {
+            Err(_) if contact.away().is_some() => continue,
+            Err(error) => clean_line(&error.to_string(), 600),
+            Ok(()) => String::new(),
+        };
+        if refused == told {
+            continue;
+        }
+        print::note(match refused.as_str() {
+            "" => "the database takes what this worker stores again".to_owned(),
+            reason => format!("no run goes on here: {reason}"),
+        });
+        told = refused;
+    }
+}
+
 /// Says which of the agents `named` this machine does not know. Their runs bring their agent with
 /// them, so the worker executes them if another machine or another folder has the agent.
 fn tell_unknown(common: &Common, named: &[String]) -> Result<(), Failure> {
@@ -62,10 +92,11 @@ fn tell_unknown(common: &Common, named: &[String]) -> Result<(), Failure> {
     let known: Vec<&str> = agents.entries().iter().map(|entry| entry.name.as_str()).collect();
     for name in named.iter().filter(|name| !known.contains(&name.as_str())) {
         let meant = near::suggestion(name, known.iter().copied(), "`posse agents list` lists all");
+        let end = if meant.ends_with('?') { "" } else { "." };
         let name = clean_line(name, 80);
         print::note(clean_line(
             &format!(
-                "there is no agent `{name}` in your settings or this folder; {meant} This worker takes \
+                "there is no agent `{name}` in your settings or this folder; {meant}{end} This worker takes \
                  only runs that another machine or folder starts with it"
             ),
             600,

@@ -24,6 +24,7 @@ macro_rules! conformance_cases {
             copies:
                 a_copy_of_a_run_is_the_same_run
                 a_copy_takes_no_key_of_another_run
+                a_copy_stays_on_the_machine_of_its_workspace
                 a_tree_is_copied_whole_or_not_at_all
                 a_run_without_its_log_is_copied_with_its_costs
                 a_copy_that_breaks_off_is_seen_by_nobody

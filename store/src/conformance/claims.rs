@@ -165,7 +165,7 @@ pub(super) async fn a_closed_store_says_so(subject: &dyn Subject) -> Verdict {
 }
 
 /// Creates a run that is bound to a machine and needs a label, each unless it is empty.
-async fn bound(store: &dyn Store, host: &str, needs: &str) -> Result<RunId, Fault> {
+pub(super) async fn bound(store: &dyn Store, host: &str, needs: &str) -> Result<RunId, Fault> {
     let mut started = start()?;
     if !host.is_empty() {
         started.grant.site = Site::Host { name: host.to_owned() };

@@ -1,5 +1,6 @@
 //! Copies of runs for another store.
 
+use super::claims::bound;
 use super::sample::*;
 use super::trees::bear;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
@@ -57,6 +58,26 @@ pub(super) async fn a_tree_is_copied_whole_or_not_at_all(subject: &dyn Subject) 
     append(from, step(child, 1, Vec::new(), Ownership::Queued)).await?;
     let done = transfer(from, to, &binding, |_| {}).await?;
     ensure!((done.copied, done.present, done.left.len()) == (2, 1, 0), "copied {done:?}");
+    Ok(())
+}
+
+pub(super) async fn a_copy_stays_on_the_machine_of_its_workspace(subject: &dyn Subject) -> Verdict {
+    let (many, one) = (subject.open("host-many").await, subject.open("host-one").await);
+    let back = subject.open("host-back").await;
+    let runs = [bound(&*many, "m1", "").await?, bound(&*many, "", "").await?];
+    let hosts = async |store: &dyn Store| -> Result<Vec<String>, Fault> {
+        let mut hosts = Vec::new();
+        for run in runs {
+            hosts.push(row(store, run).await?.work.host);
+        }
+        Ok(hosts)
+    };
+    // To the store of that machine alone, and from there to one of several machines.
+    transfer(&*many, &*one, &Binding::From("m1".to_owned()), |_| {}).await?;
+    ensure!(hosts(&*one).await? == ["", ""], "bound to {:?}", hosts(&*one).await?);
+    transfer(&*one, &*back, &Binding::To("m2".to_owned()), |_| {}).await?;
+    // The workspace of the second one is a folder of the machine that had the store.
+    ensure!(hosts(&*back).await? == ["m1", "m2"], "bound to {:?}", hosts(&*back).await?);
     Ok(())
 }
 

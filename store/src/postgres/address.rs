@@ -1,13 +1,12 @@
 //! The options in the address of a database.
 
 /// The options of an address that have an effect here.
-const OPTIONS: [&str; 11] = [
+const OPTIONS: [&str; 10] = [
     "sslmode",
     "sslrootcert",
     "sslcert",
     "sslkey",
     "host",
-    "hostaddr",
     "port",
     "dbname",
     "user",
@@ -58,9 +57,38 @@ pub(super) fn check_names<'n>(names: impl Iterator<Item = &'n str>) -> Result<()
     Ok(())
 }
 
+/// Checks that the files in an address can be read: the library does not say which one it could not.
+///
+/// # Errors
+/// The reason, when one cannot be read.
+pub(super) fn check_files<'n>(
+    settings: impl Iterator<Item = (&'n str, &'n str)>,
+) -> Result<(), String> {
+    const FILES: [&str; 7] =
+        ["sslrootcert", "ssl-root-cert", "ssl-ca", "sslcert", "ssl-cert", "sslkey", "ssl-key"];
+    // A name with `%` is encoded. A certificate may be given itself.
+    let is_path = |value: &str| !value.contains('%') && !value.starts_with("-----BEGIN");
+    for (name, file) in settings.filter(|(name, value)| FILES.contains(name) && is_path(value)) {
+        if let Err(error) = std::fs::File::open(file) {
+            return Err(format!("`{name}={file}` in its address cannot be read: {error}"));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named() {
+        let here = tempfile::NamedTempFile::new().unwrap();
+        let here = here.path().to_str().unwrap();
+        assert_eq!(check_files([("sslrootcert", here), ("host", "/missing")].into_iter()), Ok(()));
+        assert_eq!(check_files([("sslrootcert", "/a%20b")].into_iter()), Ok(()));
+        let why = check_files([("sslkey", "/missing/key")].into_iter()).unwrap_err();
+        assert!(why.contains("`sslkey=/missing/key`") && why.contains("No such file"), "{why}");
+    }
 
     #[test]
     fn an_unknown_option_is_named_unless_it_may_be_a_part_of_a_password() {

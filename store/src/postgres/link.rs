@@ -6,6 +6,7 @@ use crate::StoreError;
 use futures_util::StreamExt;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgRow};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Either, Error};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -70,13 +71,12 @@ impl DatabaseName {
         let reason = match reason.contains("does not support TLS") {
             true => {
                 "the server is not on this machine and does not support TLS; turn it on there, or \
-                     say in the options that the server may be unverified"
+                     set `verify = false` in `[postgres]`"
                     .to_owned()
             }
             false => format!(
                 "the server does not prove that it is the right one ({reason}); name the file of its \
-                 authority with `sslrootcert=` in the address, or say in the options that the server \
-                 may be unverified"
+                 authority with `sslrootcert=` in the address, or set `verify = false` in `[postgres]`"
             ),
         };
         Trouble::Refused(self.unusable(reason))
@@ -90,7 +90,15 @@ impl DatabaseName {
             Error::Io(error) if is_about_proof(&error) => {
                 return self.unproven(&error.to_string());
             }
+            // The text of the library for it is a link to its documentation.
+            Error::Io(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                return Trouble::Lost("the server closed the connection".to_owned());
+            }
             Error::Io(error) => return Trouble::Lost(error.to_string()),
+            Error::Protocol(reason) if reason.contains("SSLRequest") => {
+                let reason = "what answers there is not a PostgreSQL server".to_owned();
+                return Trouble::Lost(reason);
+            }
             Error::Protocol(reason) => return Trouble::Lost(reason),
             Error::PoolTimedOut => {
                 return Trouble::Lost("no connection has become free in time".to_owned());
@@ -117,6 +125,10 @@ impl DatabaseName {
             }
             // The password is wrong, or there is none.
             "28P01" => Trouble::Refused(self.unusable(format!("{reason}; {}", self.password))),
+            // The role lacks a right.
+            "42501" => Trouble::Refused(self.unusable(format!(
+                "{reason}; give its role the right with GRANT, or connect as the role that owns the tables"
+            ))),
             _ => Trouble::Refused(self.unusable(reason)),
         }
     }
@@ -124,7 +136,7 @@ impl DatabaseName {
 
 /// True if the certificate of the server is not accepted. Trying again would not help.
 fn is_about_proof(error: &std::io::Error) -> bool {
-    error.kind() == std::io::ErrorKind::InvalidData && error.to_string().contains("certificate")
+    error.kind() == ErrorKind::InvalidData && error.to_string().contains("certificate")
 }
 
 /// A connection that is replaced when it is lost.

@@ -1,6 +1,6 @@
 //! Options for a database on a server: its address and its verification.
 
-use super::address::check_names;
+use super::address::{check_files, check_names};
 use super::contact::Contact;
 use super::link::DatabaseName;
 use super::password;
@@ -8,6 +8,7 @@ use crate::clock::{Clock, MachineClock};
 use crate::{Scrub, StoreError};
 use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -73,6 +74,8 @@ pub enum Notifications {
     Off,
 }
 
+/// The usual port of a server.
+const PORT: u16 = 5432;
 /// The longest interval of polling.
 const LONGEST_POLL: Duration = Duration::from_secs(1);
 
@@ -141,14 +144,16 @@ impl PostgresOptions {
             return Err(StoreError::Unusable { path: "on a server".to_owned(), reason });
         }
         // The error of the parser could contain a part of the address, and so of the password.
-        let options = PgConnectOptions::from_str(url).map_err(|_| StoreError::Unusable {
-            path: "on a server".to_owned(),
-            reason: "its address cannot be read; `postgres://user@host:5432/database` is one"
-                .to_owned(),
-        })?;
+        let options =
+            PgConnectOptions::from_str(&with_host(url)).map_err(|_| StoreError::Unusable {
+                path: "on a server".to_owned(),
+                reason: "its address cannot be read; `postgres://user@host:5432/database` is one"
+                    .to_owned(),
+            })?;
         let place = place(&options);
         let unusable = |reason: String| StoreError::Unusable { path: place.clone(), reason };
         check_names(settings(url).map(|(name, _)| name)).map_err(unusable)?;
+        check_files(settings(url)).map_err(unusable)?;
         let mut options = options
             .application_name(name)
             // Statements contain values, which must not be logged.
@@ -170,7 +175,7 @@ impl PostgresOptions {
         if is_weaker && names_ssl_mode(url) {
             return Err(unusable(
                 "its address asks for a connection that anyone on the way could read or change; \
-                 use `sslmode=verify-full`, or say in the options that the server may be unverified"
+                 use `sslmode=verify-full`, or set `verify = false` in `[postgres]`"
                     .to_owned(),
             ));
         }
@@ -180,8 +185,8 @@ impl PostgresOptions {
 
 impl fmt::Debug for PostgresOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place =
-            PgConnectOptions::from_str(&self.url).map_or_else(|_| "?".into(), |it| place(&it));
+        let place = PgConnectOptions::from_str(&with_host(&self.url))
+            .map_or_else(|_| "?".into(), |it| place(&it));
         f.debug_struct("PostgresOptions")
             .field("url", &place)
             .field("password_file", &self.password_file)
@@ -208,13 +213,30 @@ impl fmt::Debug for Notifications {
 
 /// Returns the name of the database for errors, without a password.
 pub(super) fn place(options: &PgConnectOptions) -> String {
-    let host = match options.get_socket() {
-        Some(socket) => socket.display().to_string(),
-        None => format!("{}:{}", options.get_host(), options.get_port()),
-    };
-    let user = options.get_username();
+    let (user, port) = (options.get_username(), options.get_port());
     let database = options.get_database().unwrap_or(user);
-    format!("postgres://{user}@{host}/{database}")
+    match options.get_socket() {
+        Some(socket) => {
+            let port = if port == PORT { String::new() } else { format!("&port={port}") };
+            format!("postgres://{user}@/{database}?host={}{port}", socket.display())
+        }
+        None => format!("postgres://{user}@{}:{port}/{database}", options.get_host()),
+    }
+}
+
+/// Gives an address with a user a host if only its options name one, as for a Unix socket
+/// (`postgres://user@/database?host=/run/postgresql`): the parser wants one, and believes the option.
+fn with_host(url: &str) -> Cow<'_, str> {
+    let authority = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next());
+    let named = settings(url).any(|(name, _)| name == "host");
+    match authority {
+        Some(authority) if named && authority.ends_with('@') => {
+            let end = url.find("://").map_or(0, |at| at + 3) + authority.len();
+            let (before, after) = url.split_at(end);
+            Cow::Owned(format!("{before}localhost{after}"))
+        }
+        _ => Cow::Borrowed(url),
+    }
 }
 
 /// Returns true for a server on this machine.
@@ -287,6 +309,22 @@ mod tests {
             let found = mode(url, server).map(|mode| format!("{mode:?}"));
             assert_eq!(found.as_deref(), expected, "{url}");
         }
+    }
+
+    #[test]
+    fn the_name_of_a_database_at_a_socket_is_an_address_of_it() {
+        for url in [
+            "postgres://u@/d?host=/run/pg&port=5433",
+            "postgres:///d?host=/run/pg&user=u&port=5433",
+            "postgres://u@%2Frun%2Fpg:5433/d",
+        ] {
+            let place = PostgresOptions::new(url).place().unwrap();
+            assert_eq!(place, "postgres://u@/d?host=/run/pg&port=5433", "{url}");
+        }
+        let place = PostgresOptions::new("postgres://u:p@/d?host=/run/pg").place().unwrap();
+        assert_eq!(place, "postgres://u@/d?host=/run/pg");
+        assert_eq!(with_host("postgres://u@h/d?host=x"), "postgres://u@h/d?host=x");
+        assert_eq!(with_host("postgres://u:a@/d"), "postgres://u:a@/d");
     }
 
     #[test]
