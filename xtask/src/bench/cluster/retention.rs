@@ -6,11 +6,11 @@ use crate::bench::background::spread;
 use crate::bench::harness::Effort;
 use crate::bench::line::{Line, rate};
 use crate::bench::spine::{append, ended, event, started};
-use posse::store::{Guard, Logs, Ownership, PostgresStore, Store};
+use posse::store::{Guard, Inspection, Leftover, Leftovers, Logs, Ownership, PostgresStore, Store};
 use posse::{RunId, Seq};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub async fn measure(cluster: &Cluster, effort: Effort) -> Result<()> {
     let place = cluster.place();
@@ -21,14 +21,19 @@ pub async fn measure(cluster: &Cluster, effort: Effort) -> Result<()> {
         old.push(long_log(&store, events).await?);
     }
     cluster.database.execute(&format!("VACUUM ANALYZE {}.events", place.schema));
-    let alone =
-        appends(&store, async { tokio::time::sleep(std::time::Duration::from_secs(3)).await })
-            .await?;
+    let alone = appends(&store, async { tokio::time::sleep(Duration::from_secs(3)).await }).await?;
     spread("retention: an append alone", alone);
     let began = Instant::now();
     let removal = async {
         for (run, last) in &old {
             store.erase(*run, *last).await?;
+        }
+        // An erased log is only hidden. Its events go afterwards, before the store looks for leftovers.
+        let look = Leftovers { which: Leftover::Due, ended_for: Duration::ZERO, limit: 1 };
+        let count = format!("SELECT count(*) FROM {}.hidden_logs", place.schema);
+        store.leftovers(look).await?;
+        while cluster.database.text(&count) != "0" {
+            store.leftovers(look).await?;
         }
         Ok::<f64, posse::store::StoreError>(began.elapsed().as_secs_f64())
     };
