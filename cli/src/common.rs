@@ -3,7 +3,7 @@
 use crate::args::Global;
 use crate::contact::Lines;
 use crate::database::{Database, Named};
-use crate::environment::Environment;
+use crate::environment::{Environment, is_address};
 use crate::exit::{Code, Failure};
 use crate::print;
 use posse::agents::{Given, Level, Sources as AgentSources, built_in_tools};
@@ -69,6 +69,16 @@ impl Common {
             return Ok((at(Path::new(&given))?, Named::Settings));
         }
         Ok((Database::File(Database::default_file(environment)?), Named::Default))
+    }
+
+    /// The path of the database file as it was given, if one was.
+    fn given_database(&self) -> Result<Option<PathBuf>, Failure> {
+        let settings = || Ok::<_, Failure>(self.user_config()?.database.value);
+        let given = match self.global.db.as_ref().or(self.environment.database.as_ref()) {
+            Some(given) => Some(given.clone()),
+            None => settings()?.map(|DatabaseAddress(given)| PathBuf::from(given)),
+        };
+        Ok(given.filter(|path| !path.to_str().is_some_and(is_address)))
     }
 
     /// The database with this path or address.
@@ -253,6 +263,10 @@ impl Common {
         let Environment { config_folder, data_folder, state_folder, .. } = &self.environment;
         let own = [config_folder, data_folder, state_folder].into_iter().flatten();
         let own = own.chain(&self.environment.key_files).cloned();
+        let database = self.database()?;
+        // By the path that the user gave, too: no command may change a link on the way.
+        let given = self.given_database()?.and_then(|given| std::path::absolute(given).ok());
+        let own = own.chain(database.secret_files()).chain(given);
         let command = &config.command;
         let launcher = self.launcher.clone().with_limits(command.limits());
         let launcher = launcher.with_commands_at_once(command.most_at_once());
@@ -267,7 +281,6 @@ impl Common {
         if let Some(state) = state_folder {
             launcher = launcher.remembering(state.join("sandbox.json"));
         }
-        let database = self.database()?;
         let mut runtime = RuntimeConfig::new(database.path(), self.keys(config));
         if let Database::Server(server) = &database {
             runtime.storage.store = Some(Arc::new(server.options.clone()));

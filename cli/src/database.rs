@@ -151,6 +151,18 @@ impl Database {
         }
     }
 
+    /// The files with passwords and keys that its connections need.
+    pub fn secret_files(&self) -> Vec<PathBuf> {
+        match self {
+            Database::File(_) => Vec::new(),
+            Database::Server(server) => {
+                let PostgresOptions { password_file, pgpass, .. } = &server.options;
+                let files = [password_file.clone(), pgpass.clone()].into_iter().flatten();
+                files.chain(server.options.key_file()).collect()
+            }
+        }
+    }
+
     /// The passwords that must never be shown or stored.
     pub fn secrets(&self) -> Vec<String> {
         match self {

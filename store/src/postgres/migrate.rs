@@ -56,6 +56,7 @@ pub(super) async fn prepare(
     schema: &Schema,
 ) -> Result<(), StoreError> {
     let known = schema.version();
+    check_owners(link, name).await?;
     let found = version(link, name).await?;
     schema.check(found, link.place().as_str())?;
     if found == known {
@@ -67,6 +68,7 @@ pub(super) async fn prepare(
     begin.say(&statements::migrating());
     send(link, begin).await?;
     let found = version(link, name).await?;
+    check_owners(link, name).await?;
     let mut change = Message::default();
     let is_refused = schema.check(found, link.place().as_str()).err();
     if is_refused.is_some() || found == known {
@@ -86,6 +88,37 @@ pub(super) async fn prepare(
     change.say("COMMIT");
     send(link, change).await?;
     Ok(())
+}
+
+/// Fails if another role could change the tables of the schema `name`, and so decide what Posse executes: it owns
+/// the schema or something in it. Trusted are the role of this session, the roles that it is a member of, the owner of
+/// the database, and superusers.
+async fn check_owners(link: &mut Link, name: &str) -> Result<(), StoreError> {
+    let mut look = Message::default();
+    let owners = look.add(
+        Text::new(
+            "SELECT pg_get_userbyid(owner) FROM ( \
+                 SELECT nspowner FROM pg_namespace WHERE nspname = $1 \
+                 UNION SELECT relowner FROM pg_class JOIN pg_namespace AS of \
+                     ON of.oid = relnamespace WHERE nspname = $2 \
+                 UNION SELECT proowner FROM pg_proc JOIN pg_namespace AS of \
+                     ON of.oid = pronamespace WHERE nspname = $3 \
+             ) AS found (owner) WHERE NOT pg_has_role(current_user, owner, 'MEMBER') \
+             AND owner <> (SELECT datdba FROM pg_database WHERE datname = current_database()) \
+             AND NOT EXISTS (SELECT 1 FROM pg_roles WHERE oid = owner AND rolsuper) LIMIT 1",
+        )
+        .text(name.to_owned())
+        .text(name.to_owned())
+        .text(name.to_owned()),
+    );
+    let replies = send(link, look).await?;
+    match replies.rows(owners).first().and_then(|row| row.text(0).ok()) {
+        None => Ok(()),
+        Some(owner) => Err(link.place().unusable(format!(
+            "the schema {name}, or something in it, belongs to the role {owner}, which could decide what Posse \
+             executes; name another `schema` in `[postgres]`, or make your role a member of {owner} if you trust it"
+        ))),
+    }
 }
 
 /// Returns facts about the tables of `schema`, and leaves them as they are.

@@ -107,6 +107,13 @@ impl PostgresOptions {
         self.connect("posse").map(|options| place(&options))
     }
 
+    /// Returns the file with the key of this client that the address names.
+    pub fn key_file(&self) -> Option<PathBuf> {
+        let mut named =
+            settings(&self.url).filter(|(name, _)| matches!(*name, "sslkey" | "ssl-key"));
+        named.next().map(|(_, file)| PathBuf::from(file))
+    }
+
     /// Returns the password in the address, as it is written there.
     pub fn written_password(&self) -> Option<&str> {
         password_of(&self.url)

@@ -14,6 +14,8 @@ pub(super) const APPLICATION: u32 = 0x504f_5353;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 /// The length of the file header and the header of the first page, which holds the schema.
 const LENGTH: usize = 108;
+/// In the header: the file has a write-ahead log.
+const WITH_LOG: u8 = 2;
 const WAL_HEADER: u64 = 32;
 const FRAME_HEADER: u64 = 24;
 
@@ -34,6 +36,18 @@ pub(super) fn inspect(file: &Path, path: &str) -> Result<i64, StoreError> {
     }
     if read < LENGTH {
         return Err(corrupt(format!("it ends after {length} bytes")));
+    }
+    // With a write-ahead log, the engine makes a rollback journal only while it creates the file. It would
+    // replace all pages by what the journal has.
+    let has_log = header[18] == WITH_LOG && length > page_size(&header);
+    let mut journal = file.as_os_str().to_owned();
+    journal.push("-journal");
+    if has_log && std::fs::symlink_metadata(&journal).is_ok_and(|found| found.len() > 0) {
+        let journal = Path::new(&journal).display();
+        return Err(unusable(format!(
+            "{journal} lies beside it, which Posse did not make and which would replace its content; find out \
+             who made it, and move it away"
+        )));
     }
     let mut wal = file.as_os_str().to_owned();
     wal.push("-wal");

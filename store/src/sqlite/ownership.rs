@@ -35,18 +35,22 @@ pub(super) fn check(path: &Path) -> Result<(), StoreError> {
 pub(super) fn is_fixed(path: &Path) -> bool {
     let real = path.canonicalize();
     let path = real.as_deref().unwrap_or(path);
-    let place = statvfs(path.parent().unwrap_or(path));
-    place.is_ok_and(|it| it.f_flag.contains(StatVfsMountFlags::RDONLY))
+    is_read_only(path.parent().unwrap_or(path))
+}
+
+/// True for a folder in which nobody can change anything through this mount.
+fn is_read_only(folder: &Path) -> bool {
+    statvfs(folder).is_ok_and(|it| it.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 fn check_as(path: &Path, user: &User) -> Result<(), String> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    if is_fixed(&path) {
-        return Ok(());
-    }
     // If the folder does not exist, Posse makes it for its user alone.
     let Some(path) = follow(&path, user)? else { return Ok(()) };
     let folder = path.parent().unwrap_or(&path);
+    if is_read_only(folder) {
+        return Ok(());
+    }
     let found = look(folder)?.ok_or_else(|| format!("{} is gone", folder.display()))?;
     if let Some(writers) = user.writers(folder, &found) {
         let shown = folder.display();
@@ -66,7 +70,9 @@ fn follow(path: &Path, user: &User) -> Result<Option<PathBuf>, String> {
     let mut place = PathBuf::from("/");
     let mut ahead = names(path);
     let mut links = 0;
-    if let Some(found) = look(&place)? {
+    if let Some(found) = look(&place)?
+        && !is_read_only(&place)
+    {
         check_above(&place, &found, user)?;
     }
     while let Some(name) = ahead.pop() {
@@ -79,7 +85,7 @@ fn follow(path: &Path, user: &User) -> Result<Option<PathBuf>, String> {
             return Ok(ahead.is_empty().then_some(next));
         };
         if found.is_symlink() {
-            if let Some(owner) = user.stranger(&found) {
+            if let Some(owner) = user.stranger(&found).filter(|_| !is_read_only(&place)) {
                 return Err(foreign(&next, owner));
             }
             links += 1;
@@ -93,7 +99,7 @@ fn follow(path: &Path, user: &User) -> Result<Option<PathBuf>, String> {
             ahead.extend(names(&target));
             continue;
         }
-        if found.is_dir() {
+        if found.is_dir() && !is_read_only(&next) {
             check_above(&next, &found, user)?;
         }
         place = next;

@@ -273,6 +273,45 @@ async fn many_who_open_a_new_database_at_once_make_it_once() {
 }
 
 #[tokio::test]
+async fn tables_of_another_role_are_refused() {
+    let database = database().await;
+    let name = database.name().to_owned();
+    let (role, other) = (format!("{name}_own"), format!("{name}_other"));
+    database.execute(&format!(
+        "CREATE ROLE {role} LOGIN; CREATE ROLE {other} LOGIN; \
+         GRANT CREATE ON DATABASE {name} TO {role}, {other}; \
+         CREATE SCHEMA before AUTHORIZATION {other}; GRANT ALL ON SCHEMA before TO {role}"
+    ));
+    let url = database.url().replace("user=posse", &format!("user={role}"));
+    let open = async |schema: &str| {
+        let schema = schema.to_owned();
+        let opened = PostgresStore::open(PostgresOptions { schema, ..PostgresOptions::new(&url) });
+        match opened.await {
+            Ok(store) => {
+                store.close().await;
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    let why = open("before").await.unwrap_err();
+    assert!(why.contains(&format!("belongs to the role {other}")), "{why}");
+    open("own").await.unwrap();
+    open("own").await.unwrap();
+    // One table is enough.
+    database.execute(&format!(
+        "GRANT ALL ON SCHEMA own TO {other}; ALTER TABLE own.events OWNER TO {other}"
+    ));
+    let why = open("own").await.unwrap_err();
+    assert!(why.contains(&other), "{why}");
+    database.execute(&format!("GRANT {other} TO {role}"));
+    open("own").await.unwrap();
+    database.execute(&format!(
+        "DROP OWNED BY {role}, {other} CASCADE; DROP ROLE {role}; DROP ROLE {other}"
+    ));
+}
+
+#[tokio::test]
 async fn a_newer_schema_is_refused_untouched() {
     let database = database().await;
     let store = open(&database).await;

@@ -56,6 +56,27 @@ async fn a_database_of_another_program_is_refused_untouched() {
     }
 }
 
+/// The engine would replace every page by what such a journal has.
+#[tokio::test]
+async fn a_journal_that_somebody_put_beside_a_database_is_refused() {
+    let place = Place::new();
+    let store = place.open().await;
+    create(&store, 2, Ownership::Queued).await;
+    store.close().await;
+    let mut journal = place.file().into_os_string();
+    journal.push("-journal");
+    let before = std::fs::read(place.file()).unwrap();
+    std::fs::write(&journal, [7; 600]).unwrap();
+    let error = match SqliteStore::open(place.options()).await {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("opened beside a foreign journal"),
+    };
+    assert!(error.contains("-journal lies beside it"), "{error}");
+    assert!(std::fs::read(place.file()).unwrap() == before, "it was changed");
+    std::fs::write(&journal, "").unwrap();
+    place.open().await.close().await;
+}
+
 #[tokio::test]
 async fn a_place_that_cannot_be_used_is_named() {
     let place = Place::new();

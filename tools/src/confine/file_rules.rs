@@ -30,6 +30,11 @@ pub(crate) struct FileRules {
     nested: NestedCheckouts,
 }
 
+/// The path of a file without links, as far as it exists.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    path.ancestors().find_map(|it| Some(it.canonicalize().ok()?.join(path.strip_prefix(it).ok()?)))
+}
+
 impl FileRules {
     /// The rules for files in `roots`, the first of which is the workspace. A root inside a hidden folder is
     /// visible all the same: scratch folders and worktrees are in the host's data, for example.
@@ -43,9 +48,10 @@ impl FileRules {
         let workspace = roots.first().copied().unwrap_or(Path::new("/"));
         let inside = |path: &PathBuf| roots.iter().any(|root| path.starts_with(root));
         let around = |path: &PathBuf| roots.iter().any(|root| root.starts_with(path));
-        let secrets = secrets::in_homes(homes).chain(hidden.iter().cloned());
-        // By their real paths: a link may lead into the workspace.
-        let secrets = secrets.filter_map(|path| path.canonicalize().ok());
+        // By their real paths: a link may lead into the workspace. What is the host's own is hidden even if it does
+        // not exist yet: the host would obey what a tool makes there.
+        let secrets = secrets::in_homes(homes).filter_map(|path| path.canonicalize().ok());
+        let secrets = secrets.chain(hidden.iter().filter_map(|path| real_path(path)));
         let secrets = secrets.filter(|path| inside(path) && !around(path));
         let profile = confinement.files.unwrap_or(confinement.profile);
         let hidden = match profile {

@@ -292,7 +292,8 @@ pub(super) struct ObeyedPaths {
     pub left: Vec<PathBuf>,
 }
 
-/// Returns these paths in `workspace`, and those of `own` that are Posse's folders.
+/// Returns these paths in `workspace`, those of `own` that are Posse's folders, and the links on the way to all of
+/// `own`.
 pub(super) fn obeyed_below_home(
     workspace: &Path,
     homes: &[PathBuf],
@@ -300,7 +301,8 @@ pub(super) fn obeyed_below_home(
 ) -> ObeyedPaths {
     let named = OBEYED_BELOW_HOME.iter().chain(IN_HOME.iter().filter(|it| !is_folder_in_home(it)));
     let below = homes.iter().flat_map(|home| named.clone().map(|name| home.join(name)));
-    let own = own.iter().filter(|path| path.file_name().is_some_and(|name| name == OWN)).cloned();
+    let is_own = |path: &&PathBuf| path.file_name().is_some_and(|name| name == OWN);
+    let (own, hidden): (Vec<&PathBuf>, Vec<&PathBuf>) = own.iter().partition(is_own);
     let in_workspace: Vec<&PathBuf> =
         homes.iter().filter(|home| home.starts_with(workspace)).collect();
     let is_inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
@@ -317,12 +319,17 @@ pub(super) fn obeyed_below_home(
         missing.map_or_else(|| path.clone(), Path::to_owned)
     };
     let mut obeyed = ObeyedPaths::default();
-    for path in below.chain(own) {
+    for path in below.chain(own.into_iter().cloned()) {
         let way = way(&path);
         if FILES.iter().any(|name| path.ends_with(name)) {
             obeyed.files.extend(way.ends.last().cloned());
         }
         obeyed.places.extend(way.ends);
+        obeyed.links.extend(way.links.into_iter().filter(|link| !is_at_top_of_home(link)));
+        obeyed.left.extend(way.left);
+    }
+    // Another link on the way to what is hidden, such as the database, would lead the next process elsewhere.
+    for way in hidden.into_iter().map(|path| way(path)) {
         obeyed.links.extend(way.links.into_iter().filter(|link| !is_at_top_of_home(link)));
         obeyed.left.extend(way.left);
     }
@@ -397,3 +404,28 @@ pub(super) const IN_HOME: [&str; 25] = [
     ".tmux.conf",
     ".screenrc",
 ];
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_on_the_way_to_what_is_hidden_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let (work, data) = (top.join("work"), top.join("data"));
+        std::fs::create_dir_all(work.join("sub")).unwrap();
+        std::fs::create_dir(&data).unwrap();
+        std::fs::write(data.join("p.db"), "").unwrap();
+        symlink(&data, work.join("d")).unwrap();
+        symlink(data.join("p.db"), work.join("sub/file.db")).unwrap();
+        symlink(work.join("sub/file.db"), top.join("chain.db")).unwrap();
+        let links = |hidden: &str| obeyed_below_home(&work, &[], &[top.join(hidden)]).links;
+        assert_eq!(links("work/d/p.db"), [work.join("d")]);
+        assert_eq!(links("work/sub/file.db"), [work.join("sub/file.db")]);
+        assert_eq!(links("chain.db"), [work.join("sub/file.db")]);
+        assert_eq!(links("data/p.db"), [PathBuf::new(); 0]);
+    }
+}

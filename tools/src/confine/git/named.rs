@@ -331,7 +331,9 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
     named.extend(around.imported_by(value));
     // A shell runs what begins with `!`. Elsewhere, an interpreter may complete the name of a file.
     let line = value.strip_prefix('!');
-    let completes = value.split([' ', '/']).any(|word| COMPLETERS.contains(&word));
+    let is_version = |letter: char| letter.is_ascii_digit() || letter == '.';
+    let completes = |word: &str| COMPLETERS.contains(&word.trim_end_matches(is_version));
+    let completes = value.split([' ', '/']).any(completes);
     if line.is_some() || completes {
         named.extend(around.run_by_script(line.unwrap_or(value)));
     }

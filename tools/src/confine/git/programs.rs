@@ -45,12 +45,16 @@ pub(super) const COMPLETED: &[&str] = &[
     ".cjs",
     ".js",
     ".mjs",
+    ".node",
     ".ts",
     "/__main__.py",
+    "/__main__.pyc",
     "/index.cjs",
     "/index.js",
     "/index.mjs",
+    "/index.node",
     "/index.ts",
+    "/package.json",
 ];
 
 /// Programs that obey the file after `-f`, and read the others.
