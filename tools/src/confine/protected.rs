@@ -426,6 +426,6 @@ mod tests {
         assert_eq!(links("work/d/p.db"), [work.join("d")]);
         assert_eq!(links("work/sub/file.db"), [work.join("sub/file.db")]);
         assert_eq!(links("chain.db"), [work.join("sub/file.db")]);
-        assert_eq!(links("data/p.db"), [PathBuf::new(); 0]);
+        assert!(links("data/p.db").is_empty());
     }
 }
