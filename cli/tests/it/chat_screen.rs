@@ -541,12 +541,13 @@ async fn the_tasks_of_a_chat_that_was_left_rest_until_it_is_resumed() {
     terminal.press("C-d").await;
     terminal.shows("1 background task not done: stopped now, until you resume this chat").await;
     terminal.shows("code 0").await;
-    gate.open();
     let requests = world.fake.count();
     let exit = world.run(&["run", "the other thing"]).await.expect(0);
     assert!(!exit.err.contains("unfinished"), "{}", exit.err);
     assert_eq!(world.fake.count(), requests + 1, "nobody went on with the task");
     terminal.enter("clear; posse chat -c").await;
+    terminal.shows("1 running in the background\n›").await;
+    gate.open();
     terminal.shows("has ended; Enter shows what comes of it").await;
     terminal.press("Enter").await;
     terminal.shows("It came.").await;
