@@ -271,10 +271,11 @@ impl Common {
         let launcher = self.launcher.clone().with_limits(command.limits());
         let launcher = launcher.with_commands_at_once(command.most_at_once());
         let home = self.environment.home_folder.as_deref();
-        let readable = command.readable.value.iter().filter_map(|path| {
+        let placed = |path: &String| {
             let in_home = path.strip_prefix("~/").map(|name| home.map(|home| home.join(name)));
             in_home.unwrap_or_else(|| Some(PathBuf::from(path)))
-        });
+        };
+        let readable = command.readable.value.iter().filter_map(placed);
         let launcher = launcher.with_environment(environment).hiding(own);
         let launcher = launcher.with_environment_for_fetching(Environment::for_fetching());
         let mut launcher = launcher.showing(readable.collect::<Vec<_>>());
@@ -288,6 +289,7 @@ impl Common {
         }
         env!("CARGO_PKG_VERSION").clone_into(&mut runtime.scheduling.worker.version);
         runtime.apply(config);
+        runtime.scheduling.shared = config.shared_folders.value.iter().filter_map(placed).collect();
         runtime.permissions.rule_files = Some(self.rule_files());
         runtime.permissions.home = self.environment.home_folder.clone();
         runtime.definitions.skills = self.skills(agents.working_folder());

@@ -67,16 +67,20 @@ impl Lines {
 
     /// Ends the process soon after a signal if the server is away then, and at once after a second
     /// one: what the command would still store or read must not hold it. This is as if the process
-    /// had died.
-    pub fn end_on_signal(&self, tell: FailureFormat) -> Result<(), Failure> {
+    /// had died. `code` is the exit code then.
+    pub fn end_on_signal(&self, tell: FailureFormat, code: Code) -> Result<(), Failure> {
         if std::mem::replace(&mut self.shown.lock().ends, true) {
             return Ok(());
         }
         let (signals, contact) = (Signals::listen()?, self.contact.clone());
         #[expect(clippy::disallowed_methods, reason = "waits for a signal; ends with the process")]
         tokio::spawn(async move {
-            print::failure(&end(signals, contact).await, tell);
-            std::process::exit(Code::Interrupted as i32);
+            let end = end(signals, contact).await;
+            match code {
+                Code::Done => print::note(end.message),
+                _ => print::failure(&Failure { code, ..end }, tell),
+            }
+            std::process::exit(code as i32);
         });
         Ok(())
     }

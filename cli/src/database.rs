@@ -168,12 +168,11 @@ impl Database {
         match self {
             Database::File(_) => Vec::new(),
             Database::Server(server) => {
-                let PostgresOptions { password_file, password, .. } = &server.options;
-                let of_file =
-                    password_file.as_ref().and_then(|it| std::fs::read_to_string(it).ok());
+                let PostgresOptions { password, .. } = &server.options;
                 let written = server.options.written_password().map(str::to_owned);
-                let all = [of_file.map(|it| it.trim().to_owned()), password.clone(), written];
-                all.into_iter().flatten().filter(|it| !it.is_empty()).collect()
+                let used = server.options.passwords();
+                let all = [password.clone(), written].into_iter().flatten().chain(used);
+                all.filter(|it| !it.is_empty()).collect()
             }
         }
     }

@@ -52,7 +52,7 @@ use posse_protocol::{AgentName, DelegationStrategy, Effort};
 use posse_store::Durability;
 use std::path::{Path, PathBuf};
 use table::{Layer, Layered, settings};
-use value::{at_least_one, between};
+use value::{at_least_one, between, each};
 
 /// How many runs one process executes at a time by default. A run costs little: commands have their own cap, and
 /// providers limit their requests.
@@ -107,8 +107,9 @@ settings! {
         /// The name of this machine. Give each machine that shares a database on a server its own name: only
         /// workers with this name execute runs in the folders of this machine.
         host: Setting<Option<String>> = None => "the name of the system", Later, User, check is_host;
-        /// Folders that are the same on all these machines. Workers of every machine execute runs there.
-        shared_folders: Setting<Vec<String>> = Vec::new(), Later, User;
+        /// Folders that are the same on all these machines: `["/srv/projects", "~/shared"]`. Workers of
+        /// every machine execute runs there.
+        shared_folders: Setting<Vec<String>> = Vec::new(), Later, User, check are_whole;
         /// How to reach a PostgreSQL server.
         postgres: PostgresSettings => "see below", Section, User;
         /// For a database file. `"power"`: stored events survive a loss of power. `"process"`: they
@@ -152,6 +153,15 @@ fn is_host(name: &str, row: &Row) -> Result<(), String> {
         true => Ok(()),
         false => Err(row.wrong(" cannot name a machine: use letters, digits, `.`, `_` and `-`")),
     }
+}
+
+fn are_whole(folders: &[String], row: &Row) -> Result<(), String> {
+    let why = "must be the whole path of a folder: write it as `/srv/projects` or `~/projects`, without `..`";
+    let is_whole = |path: &str| {
+        (path.starts_with('/') || path.starts_with("~/"))
+            && !path.split('/').any(|part| part == "..")
+    };
+    each(folders, row, is_whole, why)
 }
 
 /// A settings file that cannot be used.

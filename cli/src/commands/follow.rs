@@ -229,7 +229,7 @@ impl Viewer {
         let screen = Screen::new(volume, &common.environment);
         let asker = Asker::at_terminal(common).filter(|_| form == Form::Screen);
         let tell = FailureFormat::as_json(common.global.json);
-        common.lines.end_on_signal(tell)?;
+        common.lines.end_on_signal(tell, Code::Interrupted)?;
         Ok(Viewer {
             form,
             tell,

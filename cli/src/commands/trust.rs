@@ -31,7 +31,7 @@ impl From<TrustError> for Failure {
         match error {
             TrustError::Unusable { .. } => Failure { code: Code::Store, message, hint: None },
             TrustError::Damaged { .. } => Failure { code: Code::Store, message, hint: None }
-                .hint("if you do not know why, remove the file and trust your folders again"),
+                .hint("if you do not know why, remove the file and the one beside it that ends in `.head`, and trust your folders again"),
         }
     }
 }

@@ -22,7 +22,8 @@ const CHECK: Duration = Duration::from_secs(5);
 /// end, and leaves the runs to other workers. A second signal does not wait for the steps.
 pub async fn run(common: &Common, options: &WorkerOptions) -> Result<Code, Failure> {
     let mut signals = Signals::listen()?;
-    common.lines.end_on_signal(FailureFormat::as_json(common.global.json))?;
+    // To stop is what the signal asks a worker for: it ends well, whether the server is there or not.
+    common.lines.end_on_signal(FailureFormat::as_json(common.global.json), Code::Done)?;
     let runtime = open(common, |config| {
         let scheduling = &mut config.scheduling;
         if let Some(slots) = options.slots {

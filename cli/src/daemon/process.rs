@@ -28,7 +28,8 @@ pub async fn run(
     log: Option<PathBuf>,
 ) -> Result<Code, Failure> {
     let signals = Signals::listen()?;
-    common.lines.end_on_signal(FailureFormat::as_json(common.global.json))?;
+    let tell = FailureFormat::as_json(common.global.json);
+    common.lines.end_on_signal(tell, Code::Done)?;
     address.prepare()?;
     let cannot =
         |what: &str, error: std::io::Error| Failure::internal(format!("cannot {what}: {error}"));

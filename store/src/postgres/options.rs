@@ -119,6 +119,13 @@ impl PostgresOptions {
         password_of(&self.url)
     }
 
+    /// Returns the passwords that its connections use, wherever they come from: none must be shown.
+    pub fn passwords(&self) -> Vec<String> {
+        let statements = self.connect("posse").ok();
+        let listen = self.listen("posse").ok().flatten();
+        statements.iter().chain(&listen).filter_map(password::of).collect()
+    }
+
     pub(super) fn poll_at_most(&self) -> Duration {
         self.poll.clamp(Duration::from_millis(1), LONGEST_POLL)
     }

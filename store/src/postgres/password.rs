@@ -25,6 +25,28 @@ pub(super) fn in_file(file: &Path) -> Result<String, String> {
     }
 }
 
+/// Returns the password that a connection uses, wherever it comes from.
+pub(super) fn of(connect: &PgConnectOptions) -> Option<String> {
+    // It is written as in an address: with `%` and two digits for bytes that are special there.
+    let written = connect.to_url_lossy().password()?.as_bytes().to_vec();
+    let mut password = Vec::new();
+    let mut rest = written.as_slice();
+    while let [byte, after @ ..] = rest {
+        let (plain, left) = match after {
+            [high, low, left @ ..] if *byte == b'%' => (from_hex(*high, *low)?, left),
+            _ => (*byte, after),
+        };
+        password.push(plain);
+        rest = left;
+    }
+    String::from_utf8(password).ok()
+}
+
+fn from_hex(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+}
+
 /// Says which password the server refused, and what to do. `in_address` is whether the address has
 /// one, and `connect` has the one that was used.
 pub(super) fn advice(
@@ -89,6 +111,15 @@ mod tests {
         let file = PostgresOptions { password_file: Some(PathBuf::from("/p")), ..given.clone() };
         assert!(told(&file).contains("the password in /p was used"), "{}", told(&file));
         assert!(advice(&file, true, &connect()).contains("in the address was used"));
+    }
+
+    #[test]
+    fn the_password_of_a_connection_is_found() {
+        for password in ["secret", "p%40@:/ ü%", ""] {
+            let connect = PgConnectOptions::new_without_pgpass().password(password);
+            assert_eq!(of(&connect).unwrap_or_default(), password);
+        }
+        assert_eq!(of(&PgConnectOptions::new_without_pgpass()), None);
     }
 
     #[test]
