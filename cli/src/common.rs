@@ -94,7 +94,11 @@ impl Common {
 
     /// Fails for a database in a folder that does not exist: its path was probably mistyped.
     fn check_place(&self) -> Result<(), Failure> {
-        let (Database::File(path), named) = self.named_database()? else { return Ok(()) };
+        let (database, named) = self.named_database()?;
+        let path = match database {
+            Database::File(path) => path,
+            Database::Server(server) => return server.check_files(),
+        };
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
         // The folder of the default database is created when needed.
         let own = self.environment.data_folder.as_deref();
@@ -266,7 +270,11 @@ impl Common {
         let database = self.database()?;
         // By the path that the user gave, too: no command may change a link on the way.
         let given = self.given_database()?.and_then(|given| std::path::absolute(given).ok());
-        let own = own.chain(database.secret_files()).chain(given);
+        // A command may name a file with `--db`, and the password of the server stays secret.
+        let password_file = config.postgres.password_file.value.as_ref().map(PathBuf::from);
+        let pgpass = self.environment.value("PGPASSFILE").map(PathBuf::from);
+        let passwords = password_file.into_iter().chain(pgpass);
+        let own = own.chain(database.secret_files()).chain(given).chain(passwords);
         let command = &config.command;
         let launcher = self.launcher.clone().with_limits(command.limits());
         let launcher = launcher.with_commands_at_once(command.most_at_once());

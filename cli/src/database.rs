@@ -5,9 +5,13 @@ use crate::exit::Failure;
 use crate::print;
 use posse::Error;
 use posse::config::{DatabaseAddress, PostgresSettings};
-use posse::store::{Contact, Notifications, PostgresOptions, ServerIdentity};
+use posse::store::{
+    Contact, Notifications, PostgresOptions, ServerIdentity, SqliteStore, StoreError,
+};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,6 +33,23 @@ pub struct Server {
     shown: String,
     /// The path next to which this machine keeps the other files of its runs.
     files: PathBuf,
+}
+
+impl Server {
+    /// Fails if another user could change the files that this machine keeps of its runs.
+    pub fn check_files(&self) -> Result<(), Failure> {
+        let folder = self.files.parent().unwrap_or(&self.files);
+        // Nobody else can make it any more. If it cannot be made, nothing is kept there.
+        let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        match SqliteStore::check_place(&self.files) {
+            Err(StoreError::Unusable { reason, .. }) => Err(Failure::usage(format!(
+                "the files of runs cannot be kept in {}: {reason}",
+                folder.display()
+            ))
+            .hint("XDG_DATA_HOME names another place for them")),
+            checked => Ok(checked.map_err(Error::Store)?),
+        }
+    }
 }
 
 /// The file that a link names, whether it exists or not. What belongs to a database is beside the file,

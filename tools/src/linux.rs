@@ -12,10 +12,11 @@ use rustix::process::{
     pidfd_open, pidfd_send_signal, set_child_subreaper, set_parent_process_death_signal, setrlimit,
 };
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -67,6 +68,55 @@ pub(crate) fn enter_network(network: &std::fs::File) -> io::Result<()> {
     move_into_link_name_space(owner.as_fd(), Some(LinkNameSpaceType::User))?;
     move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
     Ok(())
+}
+
+/// A file system, or a folder of it, as it is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mounted {
+    /// The number of the file system.
+    pub device: String,
+    /// The folder of the file system.
+    pub root: PathBuf,
+    /// Where it is mounted.
+    pub point: PathBuf,
+}
+
+/// What is mounted for this process, in the order of the mounts.
+pub(crate) fn mounted() -> io::Result<Vec<Mounted>> {
+    mounted_for("self")
+}
+
+/// What is mounted for a process.
+pub(crate) fn mounted_for(process: impl std::fmt::Display) -> io::Result<Vec<Mounted>> {
+    let table = std::fs::read(format!("/proc/{process}/mountinfo"))?;
+    let mount = |line: &[u8]| {
+        let mut fields = line.split(|it| *it == b' ').skip(2);
+        let device = String::from_utf8_lossy(fields.next()?).into_owned();
+        let (root, point) = (unescaped(fields.next()?), unescaped(fields.next()?));
+        Some(Mounted { device, root, point })
+    };
+    Ok(table.split(|it| *it == b'\n').filter_map(mount).collect())
+}
+
+/// Decodes a path of that table, where blanks and the like are a backslash and three octal digits.
+fn unescaped(path: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((first, others)) = rest.split_first() {
+        let digits = others.get(..3).filter(|_| *first == b'\\');
+        let digits = digits.and_then(|it| std::str::from_utf8(it).ok());
+        match digits.and_then(|it| u8::from_str_radix(it, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &others[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = others;
+            }
+        }
+    }
+    OsString::from_vec(bytes).into()
 }
 
 /// The machine's memory, in bytes.

@@ -626,3 +626,37 @@ async fn a_workspace_that_says_what_agents_may_do_is_only_read() {
         assert_eq!(names, 0, "{place}: {said}");
     }
 }
+
+/// What is mounted in two places is hidden in both.
+#[tokio::test]
+async fn a_home_folder_that_is_mounted_again_is_hidden_there_too() {
+    let look = json!({"file_path": "again/.ssh/id", "offset": 1});
+    let conversation = Conversation::when(When::any())
+        .reply(bash("cat /mnt/plain /mnt/again/notes.txt again/.ssh/id /mnt/part/f; echo END"))
+        .reply(Reply::tool_call("Read", look))
+        .reply(Reply::text("done"));
+    let world = World::new(Script::new().conversation(conversation)).await;
+    put(&world.home().join("notes.txt"), "a secret");
+    put(&world.home().join(".ssh/id"), "a secret");
+    put(&world.home().join("part/f"), "a secret");
+    let (home, work, binary) = (world.home(), world.work(), env!("CARGO_BIN_EXE_posse"));
+    let (home, work) = (home.display(), work.display());
+    let script = format!(
+        "mount -t tmpfs -o mode=755 tmpfs /mnt || exit 99
+        mkdir /mnt/again /mnt/part {work}/again && echo plain > /mnt/plain
+        mount --bind {home} /mnt/again && mount --bind {home} {work}/again || exit 99
+        mount --bind {home}/part /mnt/part || exit 99
+        echo mounted; cat /mnt/again/notes.txt {work}/again/.ssh/id
+        {binary} run --mode bypass --stream-json go"
+    );
+    let is_root = rustix::process::geteuid().is_root();
+    let mut command = tokio::process::Command::new("unshare");
+    command.args([if is_root { "-m" } else { "-Urm" }, "sh", "-c", &script]);
+    let exit = started(world.set_up(command)).end().await;
+    let Some((_, said)) = exit.out.split_once("mounted\na secreta secret") else {
+        assert!(!is_root, "root could not mount a folder: {exit:?}");
+        return posse_testkit::skipped("posse-cli: a home folder that is mounted twice");
+    };
+    assert!(said.contains("END") && said.contains("plain"), "{exit:?}");
+    assert!(!said.contains("a secret"), "{exit:?}");
+}

@@ -56,7 +56,6 @@ pub(super) async fn prepare(
     schema: &Schema,
 ) -> Result<(), StoreError> {
     let known = schema.version();
-    check_owners(link, name).await?;
     let found = version(link, name).await?;
     schema.check(found, link.place().as_str())?;
     if found == known {
@@ -68,7 +67,6 @@ pub(super) async fn prepare(
     begin.say(&statements::migrating());
     send(link, begin).await?;
     let found = version(link, name).await?;
-    check_owners(link, name).await?;
     let mut change = Message::default();
     let is_refused = schema.check(found, link.place().as_str()).err();
     if is_refused.is_some() || found == known {
@@ -91,19 +89,24 @@ pub(super) async fn prepare(
 }
 
 /// Fails if another role could change the tables of the schema `name`, and so decide what Posse executes: it owns
-/// the schema or something in it. Trusted are the role of this session, the roles that it is a member of, the owner of
-/// the database, and superusers.
+/// the schema or something in it. Trusted are the role of this session, the owner of the database, superusers, and the
+/// groups of this role: roles that cannot log in, and that it was made a member of. (Someone who can log in as a role
+/// may be able to make others a member of it. And a superuser passes for a member of every role.)
 async fn check_owners(link: &mut Link, name: &str) -> Result<(), StoreError> {
     let mut look = Message::default();
     let owners = look.add(
         Text::new(
-            "SELECT pg_get_userbyid(owner) FROM ( \
+            "WITH RECURSIVE own (role) AS ( \
+                 SELECT oid FROM pg_roles WHERE rolname = current_user \
+                 UNION SELECT roleid FROM own JOIN pg_auth_members ON member = own.role \
+                     JOIN pg_roles ON pg_roles.oid = roleid WHERE NOT rolcanlogin) \
+             SELECT pg_get_userbyid(owner) FROM ( \
                  SELECT nspowner FROM pg_namespace WHERE nspname = $1 \
                  UNION SELECT relowner FROM pg_class JOIN pg_namespace AS of \
                      ON of.oid = relnamespace WHERE nspname = $2 \
                  UNION SELECT proowner FROM pg_proc JOIN pg_namespace AS of \
                      ON of.oid = pronamespace WHERE nspname = $3 \
-             ) AS found (owner) WHERE NOT pg_has_role(current_user, owner, 'MEMBER') \
+             ) AS found (owner) WHERE owner NOT IN (SELECT role FROM own) \
              AND owner <> (SELECT datdba FROM pg_database WHERE datname = current_database()) \
              AND NOT EXISTS (SELECT 1 FROM pg_roles WHERE oid = owner AND rolsuper) LIMIT 1",
         )
@@ -116,7 +119,7 @@ async fn check_owners(link: &mut Link, name: &str) -> Result<(), StoreError> {
         None => Ok(()),
         Some(owner) => Err(link.place().unusable(format!(
             "the schema {name}, or something in it, belongs to the role {owner}, which could decide what Posse \
-             executes; name another `schema` in `[postgres]`, or make your role a member of {owner} if you trust it"
+             executes; connect as {owner}, or name another `schema` in `[postgres]`"
         ))),
     }
 }
@@ -162,9 +165,10 @@ pub(super) async fn status(link: &mut Link, schema: &str) -> Result<DatabaseStat
     Ok(status)
 }
 
-/// Returns the version of the tables, or 0 if there are none. Refuses a database that cannot store
-/// every text.
+/// Returns the version of the tables, or 0 if there are none. Refuses tables that another role decides about, and a
+/// database that cannot store every text.
 async fn version(link: &mut Link, schema: &str) -> Result<i64, StoreError> {
+    check_owners(link, schema).await?;
     let mut look = Message::default();
     // Query the catalog tables, because a session may cache outdated names.
     let there = Text::new(

@@ -304,8 +304,27 @@ async fn tables_of_another_role_are_refused() {
     ));
     let why = open("own").await.unwrap_err();
     assert!(why.contains(&other), "{why}");
+    // Who can log in as the other role may have made this one a member.
     database.execute(&format!("GRANT {other} TO {role}"));
+    let why = open("own").await.unwrap_err();
+    assert!(why.contains(&other), "{why}");
+    // A group, to which both belong.
+    database.execute(&format!("ALTER ROLE {other} NOLOGIN"));
     open("own").await.unwrap();
+    // Nothing of theirs runs for someone who only asks for facts, least of all as a superuser.
+    database.execute(&format!(
+        "CREATE SCHEMA trap AUTHORIZATION {other};
+         CREATE TABLE trap.touched (by TEXT);
+         CREATE FUNCTION trap.touch() RETURNS BIGINT LANGUAGE sql SECURITY INVOKER
+            AS 'INSERT INTO trap.touched VALUES (current_user) RETURNING 3';
+         CREATE VIEW trap.marks AS SELECT 'schema' AS name, trap.touch() AS number;
+         ALTER FUNCTION trap.touch() OWNER TO {other}; ALTER VIEW trap.marks OWNER TO {other}"
+    ));
+    let schema = || "trap".to_owned();
+    let superuser = PostgresOptions { schema: schema(), ..PostgresOptions::new(database.url()) };
+    let facts = PostgresStore::status(&superuser).await.map(|_| ());
+    assert!(facts.unwrap_err().to_string().contains(&other));
+    assert_eq!(database.text("SELECT count(*) FROM trap.touched"), "0");
     database.execute(&format!(
         "DROP OWNED BY {role}, {other} CASCADE; DROP ROLE {role}; DROP ROLE {other}"
     ));

@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempPath;
@@ -203,7 +203,8 @@ impl Bubblewrap {
             let path = path.strip_prefix("/").unwrap_or(path);
             identity_below(&root, path).is_ok_and(|found| found == identity)
         };
-        let mounted = mount_points(inside)?;
+        let mounted = linux::mounted_for(inside)?.into_iter().map(|it| it.point);
+        let mounted: HashSet<PathBuf> = mounted.collect();
         Ok(is_there(&sandbox.workspace, identity)
             && self.inside.iter().all(|(path, identity)| is_there(path, *identity))
             && self.points.iter().all(|path| mounted.contains(path)))
@@ -233,34 +234,6 @@ impl Bubblewrap {
         }
         said
     }
-}
-
-/// The mount points that the process `inside` sees.
-fn mount_points(inside: i32) -> io::Result<HashSet<PathBuf>> {
-    let table = std::fs::read(format!("/proc/{inside}/mountinfo"))?;
-    let point = |line: &[u8]| line.split(|it| *it == b' ').nth(4).map(unescaped);
-    Ok(table.split(|it| *it == b'\n').filter_map(point).collect())
-}
-
-/// Decodes a path of that table, where blanks and the like are a backslash and three octal digits.
-fn unescaped(path: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((first, others)) = rest.split_first() {
-        let digits = others.get(..3).filter(|_| *first == b'\\');
-        let digits = digits.and_then(|it| std::str::from_utf8(it).ok());
-        match digits.and_then(|it| u8::from_str_radix(it, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &others[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = others;
-            }
-        }
-    }
-    OsString::from_vec(bytes).into()
 }
 
 /// Returns true if the command must wait: for the bridge to the proxy, or until the supervisor has

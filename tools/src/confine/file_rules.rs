@@ -8,7 +8,7 @@ use super::protected::{
     GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, is_closed, makes_a_repository,
     obeyed_below_home,
 };
-use super::{Confinement, Repository, secrets};
+use super::{Confinement, Repository, aliases, secrets};
 use crate::path_rules::{PathRules, Reached, TooMuch, Usage};
 use posse_protocol::Profile;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,10 @@ impl FileRules {
         // not exist yet: the host would obey what a tool makes there.
         let secrets = secrets::in_homes(homes).filter_map(|path| path.canonicalize().ok());
         let secrets = secrets.chain(hidden.iter().filter_map(|path| real_path(path)));
+        let secrets: Vec<PathBuf> = secrets.collect();
+        let again = aliases::of(secrets.iter().map(PathBuf::as_path));
+        let again: Vec<PathBuf> = again.into_iter().map(|alias| alias.path).collect();
+        let secrets = secrets.into_iter().chain(again);
         let secrets = secrets.filter(|path| inside(path) && !around(path));
         let profile = confinement.files.unwrap_or(confinement.profile);
         let hidden = match profile {

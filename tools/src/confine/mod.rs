@@ -5,6 +5,7 @@
 //! with a filter of system calls. The file tools obey the same rules. Nothing here weakens a
 //! confinement: if this machine cannot enforce it, that is an error.
 
+mod aliases;
 mod backend;
 mod bubblewrap;
 mod capabilities;

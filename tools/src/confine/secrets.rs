@@ -1,6 +1,8 @@
 //! Where secrets are on a machine. They are hidden from every confined command.
 
+use super::aliases::{self, Alias};
 use super::command_sandbox::CommandSandbox;
+use super::home;
 use rustix::process::geteuid;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -153,9 +155,31 @@ pub(crate) fn hidden(sandbox: &CommandSandbox) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         paths.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
     found.retain(|path| path.parent().is_some() && !homes.contains(path));
+    found.extend(mounted_again(&found, sandbox));
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// Other paths of what is hidden, and of the hidden home folders. A part of a home folder that the user
+/// mounted in a folder of the run is not hidden there, nor where it has programs.
+fn mounted_again(hidden: &[PathBuf], sandbox: &CommandSandbox) -> Vec<PathBuf> {
+    let homes = home::hidden(sandbox);
+    let given = [&sandbox.workspace].into_iter().chain(&sandbox.writable).chain(&sandbox.readable);
+    let given: Vec<&PathBuf> = given.chain(&sandbox.shown).collect();
+    let needed = sandbox.programs.iter().chain(&sandbox.toolchains);
+    let needed: Vec<&PathBuf> = needed.filter(|it| it.is_absolute()).collect();
+    let is_wanted = |alias: &Alias| {
+        let path = &alias.path;
+        given.contains(&path)
+            || sandbox.homes.contains(path)
+            || alias.is_part
+                && (given.iter().any(|it| path.starts_with(it))
+                    || needed.iter().any(|it| it.starts_with(path)))
+    };
+    let found = aliases::of(hidden.iter().chain(homes).map(PathBuf::as_path)).into_iter();
+    let found = found.filter(|alias| !is_wanted(alias) && alias.path.exists());
+    found.map(|alias| alias.path).collect()
 }
 
 /// Entries of a folder, down to `depth`, that only their owner and group can read. A command with the
