@@ -87,8 +87,8 @@ const REPORT_TOKENS: u64 = 256;
 /// The result of a call that a person cancelled.
 const CANCELLED: &str = "cancelled before it finished";
 /// The result of a call that had started when its process died, or that was given up.
-const INTERRUPTED: &str = "interrupted: the process that ran this call died, or gave it up because \
-     it hung, before its result was recorded. Whether it had its effect is not known; look before \
+const INTERRUPTED: &str = "interrupted: the process that ran this call died, was stopped by the \
+     user, or gave it up because it hung, before its result was recorded. Whether it had its effect is not known; look before \
      you try again.";
 /// The reason of the failure when the model refuses to answer.
 const REFUSED: &str =

@@ -178,6 +178,33 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// True for commands that only show or stop something. A mistake in the settings must not keep a person
+    /// from that.
+    pub fn looks_or_stops(&self) -> bool {
+        match self {
+            Command::Runs(Later(verb)) => matches!(
+                verb,
+                RunsVerb::List(_)
+                    | RunsVerb::Show { .. }
+                    | RunsVerb::Tree(_)
+                    | RunsVerb::Log { .. }
+                    | RunsVerb::Questions { .. }
+                    | RunsVerb::Watch { .. }
+                    | RunsVerb::Verify { .. }
+                    | RunsVerb::Export { .. }
+                    | RunsVerb::Cancel(_)
+                    | RunsVerb::Pause { .. }
+            ),
+            Command::Daemon(Later(verb)) => {
+                matches!(verb, DaemonVerb::Stop { .. } | DaemonVerb::Status)
+            }
+            Command::Cost(_) | Command::Audit(_) | Command::Workers => true,
+            _ => false,
+        }
+    }
+}
+
 #[derive(Args)]
 pub struct AgentOptions {
     /// The agent to run [default: general-purpose]

@@ -17,6 +17,7 @@ use posse::webhooks::Webhook;
 use posse::{Keys, LiveCatalog, Recovery, Runtime, RuntimeConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The context of every command.
 #[derive(Clone)]
@@ -30,6 +31,8 @@ pub struct Common {
     pub trust: TrustedFolders,
     /// Says when the server of the database is away.
     pub lines: Lines,
+    /// For a command that goes on if the user's settings have a mistake: whether it has said so.
+    pub told_mistake: Option<Arc<AtomicBool>>,
 }
 
 impl Common {
@@ -37,7 +40,13 @@ impl Common {
         let state = environment.state_folder.as_ref();
         let log = state.map(|state| TrustedFolders::of_log(state.join("trust.jsonl")));
         let (trust, lines) = (log.unwrap_or_default(), Lines::default());
-        Common { global, environment, launcher, keys: None, trust, lines }
+        let (keys, told_mistake) = (None, None);
+        Common { global, environment, launcher, keys, trust, lines, told_mistake }
+    }
+
+    /// The same for a command that goes on if the user's settings have a mistake.
+    pub fn tolerant(self) -> Self {
+        Common { told_mistake: Some(Arc::default()), ..self }
     }
 
     /// Trusts the present content of `folder` for this command only.
@@ -152,7 +161,25 @@ impl Common {
 
     /// The settings of the user, without those of any project.
     pub fn user_config(&self) -> Result<Config, Failure> {
-        Ok(Config::load(&Sources { user: self.user_settings(), ..Sources::default() })?)
+        let user = self.user_settings();
+        let error = match Config::load(&Sources { user: user.clone(), ..Sources::default() }) {
+            Ok(config) => return Ok(config),
+            Err(error) => error,
+        };
+        let (Some(told), Some(path)) = (&self.told_mistake, user) else { return Err(error.into()) };
+        let names_file = |path: &PathBuf| !path.to_str().is_some_and(is_address);
+        let named = self.global.db.as_ref().or(self.environment.database.as_ref());
+        let config = match Config::load_valid(&path) {
+            Some(config) => config,
+            // Without the settings, only a file can be opened, and only if it is known which one.
+            None if named.is_some_and(names_file) => Config::default(),
+            None => return Err(error.into()),
+        };
+        if !told.swap(true, Ordering::Relaxed) && !self.global.quiet {
+            let mistake = Failure::from(error).message;
+            print::note(format!("warning: {mistake}; this command goes on without that setting"));
+        }
+        Ok(config)
     }
 
     /// The API keys for the vendors of `config`.

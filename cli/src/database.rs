@@ -179,7 +179,7 @@ impl Database {
             Database::Server(server) => {
                 let PostgresOptions { password_file, pgpass, .. } = &server.options;
                 let files = [password_file.clone(), pgpass.clone()].into_iter().flatten();
-                files.chain(server.options.key_file()).collect()
+                files.chain(server.options.key_files()).collect()
             }
         }
     }

@@ -127,6 +127,7 @@ async fn dispatch(
     launcher: posse::launch::Launcher,
 ) -> Result<exit::Code, Failure> {
     let common = common::Common::new(arguments.global, environment, launcher);
+    let common = if arguments.command.looks_or_stops() { common.tolerant() } else { common };
     match arguments.command {
         Command::Run(Later(options)) => commands::run::run(common, options).await,
         Command::Chat(Later(options)) => commands::chat::run(common, options).await,

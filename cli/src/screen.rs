@@ -72,6 +72,8 @@ pub struct Screen {
     typed: Vec<String>,
     /// The prompt of a question. While it is set, nothing else is drawn there.
     prompt: Option<String>,
+    /// How often permanent lines were printed.
+    printed: u64,
     foot: StatusLines,
     began: Instant,
     /// How long the run took, if that is not the time since `began`.
@@ -118,6 +120,7 @@ impl Screen {
             status: None,
             typed: Vec::new(),
             prompt: None,
+            printed: 0,
             foot: StatusLines::default(),
             began: Instant::now(),
             took: None,
@@ -426,6 +429,7 @@ impl Screen {
             return self.refresh();
         }
         self.clear_foot();
+        self.printed += 1;
         // If printing fails, the text is still in the log.
         let _ = print::piece(&clean(text));
         self.mid_line = !text.ends_with('\n');
@@ -446,12 +450,14 @@ impl Screen {
     fn say(&mut self, lines: &[String]) {
         if !lines.is_empty() {
             self.foot.clear();
+            self.printed += 1;
             let _ = print::piece(&format!("{}\n", lines.join("\n")));
         }
     }
 
     /// Prints a text that was not shown as it arrived.
     fn say_whole(&mut self, text: &str) -> Result<(), Failure> {
+        self.printed += 1;
         match self.markdown {
             Some(_) => print::line(self.laid_out(text).join("\n")),
             None => print::line(clean(text)),
@@ -513,6 +519,7 @@ impl Screen {
         if self.volume != Volume::Usual {
             return;
         }
+        self.printed += 1;
         match self.kind {
             OutputKind::Plain => {
                 self.end_line();
@@ -562,6 +569,11 @@ impl Screen {
             self.foot.draw(std::slice::from_ref(&line));
             self.prompt = Some(line);
         }
+    }
+
+    /// How often permanent lines were printed. They push up what was printed before.
+    pub fn printed(&self) -> u64 {
+        self.printed
     }
 
     /// Ends the prompt. Its line stays.

@@ -13,13 +13,17 @@ pub enum Mode {
     /// Allow only reads.
     Plan,
     /// Deny calls that `Ask` would ask about.
+    #[serde(alias = "dontAsk")]
     DontAsk,
     /// Ask a person about every call that changes something.
+    #[serde(alias = "default")]
     Ask,
     /// Allow calls that can change only the workspace, and ask a person about the others.
     #[default]
+    #[serde(alias = "acceptEdits")]
     AcceptEdits,
     /// Allow every call that no rule denies. Only the command line or the host program can set this.
+    #[serde(alias = "bypassPermissions")]
     Bypass,
 }
 

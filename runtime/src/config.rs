@@ -287,6 +287,29 @@ impl Config {
         Ok(config)
     }
 
+    /// Loads the settings of the user at `path` that are valid, each at the top of the file by itself. Returns
+    /// `None` if the text is no TOML and may name a database.
+    pub fn load_valid(path: &Path) -> Option<Self> {
+        let text = file::read_text(path).ok()?.unwrap_or_default();
+        let origin = Origin::User(path.to_owned());
+        let of_table = |table: &toml::Table| {
+            let text = toml::to_string(table).ok()?;
+            let mut config = Config::default();
+            config.apply(toml::from_str(&text).ok()?, &text, path, &origin).ok()?;
+            Some(config)
+        };
+        let Ok(mut table) = toml::from_str::<toml::Table>(&text) else {
+            let names_database = text.contains("database") || text.contains("postgres");
+            return (!names_database).then(Config::default);
+        };
+        let may_name = table.contains_key("database");
+        table.retain(|key, value| {
+            of_table(&toml::Table::from_iter([(key.to_owned(), value.clone())])).is_some()
+        });
+        let config = of_table(&table)?;
+        (config.database.value.is_some() || !may_name).then_some(config)
+    }
+
     /// The built-in vendors and models, and those that the user adds.
     pub fn catalog(&self) -> &Catalog {
         &self.vendors.value

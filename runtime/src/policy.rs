@@ -235,7 +235,7 @@ impl Policy {
     /// Returns the ruling for a call that a rule of `list` may match.
     fn ask_about(&self, list: &str, tool: &str, doubt: &PossibleMatch) -> Ruling {
         let PossibleMatch { rule, why, words } = doubt;
-        let by = format!("the rule {list} {rule} may mean it: {why}");
+        let by = format!("the rule {list} {rule}, which may cover it: {why}");
         if self.attended || words.is_empty() {
             return self.ask(by, None);
         }

@@ -17,7 +17,8 @@ use posse_protocol::{
     SubagentRules,
 };
 use posse_store::{
-    Durability, Memory, PostgresOptions, PostgresStore, Scrub, Store, StoreError, WorkerAbout,
+    Durability, Memory, PostgresOptions, PostgresStore, Scrub, SqliteStore, Store, StoreError,
+    WorkerAbout,
 };
 use posse_tools::ToolSource;
 use posse_tools::launch::Launcher;
@@ -358,16 +359,10 @@ impl RuntimeConfig {
         let database = std::path::absolute(given).unwrap_or_else(|_| given.clone());
         // The engine keeps its files beside the file that a link names.
         let real = database.canonicalize().unwrap_or_else(|_| database.clone());
-        let beside = |ending: &str| {
-            [&database, &real].map(|database| {
-                let mut path = database.clone().into_os_string();
-                path.push(ending);
-                PathBuf::from(path)
-            })
-        };
-        let own = ["", "-wal", "-shm", "-journal"].into_iter().flat_map(beside);
-        let own = own.chain(copies_of(&database)).chain(copies_of(&real));
-        let own: BTreeSet<PathBuf> = own.chain([self.scratch()]).collect();
+        let own = [&database, &real].into_iter().flat_map(|database| {
+            SqliteStore::places(database).into_iter().chain(copies_of(database))
+        });
+        let own: BTreeSet<PathBuf> = own.collect();
         self.launcher.clone().map(|launcher| launcher.hiding(own))
     }
 

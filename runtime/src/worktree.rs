@@ -271,12 +271,28 @@ fn taken_apart(folder: &Path, top: &Path) -> Option<PathBuf> {
     below.filter(|it| has_git(it)).map(Path::to_owned).next()
 }
 
+/// The mode of a folder that only its owner uses.
+const PRIVATE: u32 = 0o700;
+
 /// Makes `folder`, if necessary, and closes it to other users.
 fn make_private(folder: &Path) -> std::io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    std::fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(folder)?;
     check_is_own(folder)?;
     // The folder may have existed before.
-    std::fs::set_permissions(folder, Permissions::from_mode(0o700))
+    match folder.metadata()?.permissions().mode() & 0o777 {
+        PRIVATE => Ok(()),
+        mode if mode & PRIVATE == PRIVATE => {
+            std::fs::set_permissions(folder, Permissions::from_mode(PRIVATE))
+        }
+        // Posse leaves none like that. A command may have closed it, so that nobody looks into it.
+        _ => {
+            let shown = folder.display();
+            let why = format!(
+                "{shown} is closed to you, and may contain what an agent put there; look into it, and remove it"
+            );
+            Err(std::io::Error::other(why))
+        }
+    }
 }
 
 /// Fails for a folder that another user has made: its content would decide what git executes.

@@ -274,8 +274,8 @@ impl Bash {
         if is_elsewhere {
             output.parts.push(Part::text(
                 "[git keeps the data of this repository outside of the folder that you work in, as for \
-                 a worktree or a submodule. Commands can read them there and not change them. Leave \
-                 your changes in the files, and tell the user to commit them.]",
+                 a worktree or a submodule. Commands can read them there and not change them. You need \
+                 not commit: leave your changes in the files, and say in your answer what you changed.]",
             ));
         }
         if !new.is_empty() {

@@ -94,7 +94,12 @@ fn other_place(name: &str, program: &Command, path: &str) -> Option<String> {
 fn unknown_command(error: &clap::Error, command: &Command, path: &str) -> Failure {
     let name = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
     let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+    let inner = command.get_subcommands().find(|it| it.find_subcommand(&name).is_some());
     let hint = match near::nearest(&name, names) {
+        _ if path == "posse help" => match inner.map(Command::get_name) {
+            Some(around) => format!("`posse help {around} {name}` explains one with this name"),
+            None => "`posse help` lists the commands, `posse help COMMAND` explains one".to_owned(),
+        },
         _ if path == "posse config" => {
             "Posse does not change settings; `posse config path` lists the files to edit".to_owned()
         }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 #[derive(Subcommand)]
 pub enum RunsVerb {
     /// List runs, newest first, without subagents
+    #[command(alias = "ls")]
     List(ListOptions),
     /// Show a run and its result
     Show {

@@ -56,9 +56,19 @@ impl Asker {
 
     /// Shows a question, and opens the prompt for the answer.
     pub fn put(&self, question: &Question) -> Prompt {
+        self.show(question);
+        Prompt::open(self.is_dumb)
+    }
+
+    /// True when the terminal can redraw the prompt below other lines.
+    pub fn redraws(&self) -> bool {
+        !self.is_dumb
+    }
+
+    /// Shows a question.
+    pub fn show(&self, question: &Question) {
         let settings = self.settings.as_deref().map(|it| it.display().to_string());
         print::note(painted(question, settings, self.paint, Screen::now()));
-        Prompt::open(self.is_dumb)
     }
 
     /// Stores an answer, and says so if another answer came first.
@@ -76,6 +86,16 @@ impl Asker {
         }
         Ok(())
     }
+}
+
+/// What `question` is about, in one line that may still be too long.
+pub fn subject(question: &Question) -> String {
+    let asked = &question.asked;
+    let shown = exact(&asked.shown);
+    let mut lines = shown.lines().filter(|line| !line.trim().is_empty());
+    let first = counted(lines.next().unwrap_or_default().trim());
+    let more = if lines.next().is_some() { " …" } else { "" };
+    format!("{}: {first}{more}", clean_line(&asked.tool, 80))
 }
 
 /// The answers that can be typed to `question`.

@@ -64,7 +64,8 @@ fn trust(common: &Common, options: &TrustOptions) -> Result<Code, Failure> {
         }
     }
     if common.global.json {
-        print::json_pretty(&json!({"trusted": is_agreed, "folders": review.folders}))?;
+        let is_trusted = is_agreed || new.is_empty() && !found.is_empty();
+        print::json_pretty(&json!({"trusted": is_trusted, "folders": review.folders}))?;
     }
     let told = folder.display();
     match (is_agreed, new.is_empty(), found.is_empty()) {

@@ -262,7 +262,8 @@ async fn a_call_that_ends_while_a_person_is_asked_is_shown_above_the_prompt() {
     terminal.shows("allow it? n not").await;
     world.write("go", "");
     terminal.shows("● Bash sh until.sh").await;
-    terminal.shows("\n  allow it? n not").await;
+    // The question is no longer right above its prompt.
+    terminal.shows("\n  Write: b.txt … · allow it? n not").await;
     terminal.enter(" now").await;
     let screen = terminal.shows("code 0").await;
     assert_eq!(screen.matches("● Bash sh until.sh").count(), 1, "{screen}");
@@ -529,4 +530,47 @@ async fn a_rule_for_the_run_covers_what_was_asked_beside_it() {
     }
     let asked = terminal.screen().await.matches("allow it?").count();
     assert_eq!(asked, 2, "{}", terminal.screen().await);
+}
+
+/// Nobody says yes to one call while looking at another.
+#[tokio::test]
+async fn a_question_is_right_above_its_prompt_whatever_else_is_shown() {
+    let lines = (0..60).fold(String::new(), |text, line| format!("{text}line {line}\n"));
+    let notes = json!({"file_path": "notes.txt", "content": lines});
+    let both =
+        Reply::tool_call("Write", notes).and_tool_call("Bash", json!({"command": "rm -r src"}));
+    let both = Conversation::when(When::any()).reply(both).reply(Reply::text("done"));
+    let world = World::new(Script::new().conversation(both)).await;
+    let Some(terminal) = Terminal::open(&world, 80, 24).await else { return };
+    terminal.enter("posse run --mode ask go; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.enter("y").await;
+    let screen = terminal.shows("wants to call Bash").await;
+    let below = screen.split("wants to call Bash").last().unwrap();
+    assert!(!below.contains("● Write"), "{screen}");
+    terminal.shows("rm -r src").await;
+    terminal.enter("n").await;
+    let screen = terminal.shows("code 0").await;
+    assert_eq!(screen.matches("wants to call Bash").count(), 1, "{screen}");
+}
+
+#[tokio::test]
+async fn a_question_comes_again_below_what_was_shown_meanwhile() {
+    let two = Reply::tool_call("Bash", json!({"command": "sh until.sh"}));
+    let two = two.and_tool_call("Write", json!({"file_path": "b.txt", "content": "b"}));
+    let two = Conversation::when(When::any()).reply(two).reply(Reply::text("done"));
+    let world = World::new(Script::new().conversation(two)).await;
+    world.write("until.sh", UNTIL);
+    let Some(terminal) = Terminal::open(&world, 100, 40).await else { return };
+    terminal.enter("posse run --mode ask --allow 'Bash(sh until.sh)' go; echo code $?").await;
+    terminal.shows("allow it?").await;
+    world.write("go", "");
+    let asked = async || terminal.screen().await.matches("wants to call Write").count();
+    eventually("it is asked again", async || asked().await == 2).await;
+    let screen = terminal.shows("\n  allow it?").await;
+    let below = screen.split("wants to call Write").last().unwrap();
+    assert!(!below.contains("● Bash"), "{screen}");
+    terminal.enter("y").await;
+    terminal.shows("code 0").await;
+    assert_eq!(world.read("b.txt"), "b");
 }

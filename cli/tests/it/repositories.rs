@@ -154,6 +154,42 @@ async fn no_program_of_the_repository_runs() {
     assert!(!mark.exists());
 }
 
+/// Where the database is in a workspace, an agent may write beside it. The copy of a repository there decides
+/// nothing about what git executes.
+#[tokio::test]
+async fn settings_that_an_agent_wrote_into_a_copy_of_a_repository_do_not_count() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new(Script::always(Reply::text("done"))).await;
+    let origin = origin(&world);
+    let asked = format!("{}@main", url(&origin));
+    let run = || async { world.run(&["--db", "p.db", "run", "--repo", &asked, "x"]).await };
+    run().await.expect(0);
+    let copies = world.work().join("p.db-repositories");
+    let copy = std::fs::read_dir(&copies).unwrap().next().unwrap().unwrap().path();
+    let settings = std::fs::read_to_string(copy.join("config")).unwrap();
+    let ran = world.folder.path().join("ran");
+    let program = format!("touch {}; git-upload-pack", ran.display());
+    let evil = format!("{settings}[remote \"{}\"]\n\tuploadpack = \"{program}\"\n", url(&origin));
+    std::fs::write(copy.join("config"), &evil).unwrap();
+    git(&origin, &["commit", "--quiet", "--allow-empty", "-m", "second"]);
+    // The trick works where these settings count.
+    git(&copy, &["fetch", "--quiet", &url(&origin), "main"]);
+    std::fs::remove_file(&ran).unwrap();
+    run().await.expect(0);
+    assert!(!ran.exists());
+    assert_eq!(std::fs::read_to_string(copy.join("config")).unwrap(), settings);
+    std::fs::write(copy.join("config.worktree"), &evil).unwrap();
+    let told = run().await.expect(1).err;
+    assert!(told.contains("config.worktree that Posse did not make"), "{told}");
+    std::fs::remove_file(copy.join("config.worktree")).unwrap();
+    // Nobody opens what an agent closed, so that nobody looks into it.
+    std::fs::set_permissions(&copies, PermissionsExt::from_mode(0o0)).unwrap();
+    let told = run().await.expect(1).err;
+    assert!(told.contains("is closed to you"), "{told}");
+    std::fs::set_permissions(&copies, PermissionsExt::from_mode(0o700)).unwrap();
+    assert!(!ran.exists());
+}
+
 #[tokio::test]
 async fn what_git_ignores_is_told_and_stays_until_it_is_discarded() {
     let replies = [write("x.log", "noise\n"), write("b.txt", "new\n"), Reply::text("done")];

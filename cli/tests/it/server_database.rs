@@ -436,3 +436,39 @@ async fn a_database_is_shown_as_it_is_and_migrated_on_request() {
     let refused = world.run(&["--db", &url, "db", "migrate"]).await;
     assert!(refused.code != Some(0) && refused.err.contains("newer"), "{}", refused.err);
 }
+
+/// Another user who can replace a folder on the way could decide what git does in the copies of
+/// repositories.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_files_of_runs_are_kept_only_where_nobody_else_can_replace_them() {
+    use std::os::unix::fs::PermissionsExt;
+    let (world, database) = world(Script::always(Reply::text("no"))).await;
+    let shared = world.folder.path().join("shared");
+    std::fs::create_dir_all(shared.join("data")).unwrap();
+    std::fs::set_permissions(&shared, PermissionsExt::from_mode(0o777)).unwrap();
+    for arguments in [&["run", "x"][..], &["runs", "list"], &["worker"]] {
+        let mut command = with(&world, &database, arguments);
+        command.env("XDG_DATA_HOME", shared.join("data"));
+        let said = started(command).end().await.expect(2).err;
+        assert!(said.contains("may replace what is in the folder"), "{arguments:?}: {said}");
+        assert!(said.contains("the files of runs cannot be kept"), "{said}");
+    }
+}
+
+/// The password of a server stays secret, also while a file is the database.
+#[tokio::test]
+async fn files_with_passwords_of_a_server_are_hidden_whatever_the_database_is() {
+    let read = |name: &str| Reply::tool_call("Read", json!({"file_path": name}));
+    let replies = [read("password"), read("pgpass"), Reply::text("done")];
+    let world = World::new(Script::turns(replies)).await;
+    let password = world.write("password", "hunter2hunter2");
+    let pgpass = world.write("pgpass", "*:*:*:keyed:hunter2hunter2");
+    let settings = world.home().join("config/posse/config.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let text = format!("[postgres]\npassword_file = \"{}\"\n", password.display());
+    std::fs::write(&settings, text).unwrap();
+    let mut command = world.command(&["run", "--stream-json", "x"]);
+    command.env("PGPASSFILE", pgpass);
+    let said = started(command).end().await.expect(0).out;
+    assert!(said.contains("pgpass") && !said.contains("hunter2"), "{said}");
+}

@@ -281,3 +281,33 @@ async fn settings_that_are_a_pipe_or_have_no_end_are_an_error_and_no_wait() {
     let exit = world.run(&["config"]).await.expect(2);
     assert!(exit.err.contains("larger than 1048576 bytes"), "{}", exit.err);
 }
+
+/// A mistake in the settings keeps nobody from looking at what runs, and from stopping it.
+#[tokio::test]
+async fn runs_are_shown_and_stopped_in_spite_of_a_mistake_in_the_settings() {
+    let world = World::saying("x").await;
+    let kept = "database = \"~/kept.db\"\n".replace('~', world.home().to_str().unwrap());
+    user_file(&world, &kept);
+    world.run(&["run", "--background", "--label", "work", "x"]).await.expect(0);
+    for mistake in ["[limits]\ncots = 1\n", "max_concurrent = 0\n", "[budget]\ncost = \"much\"\n"] {
+        user_file(&world, &format!("{kept}{mistake}"));
+        for look in [&["runs", "list"][..], &["cost"], &["audit", "list"], &["workers"]] {
+            let said = world.run(look).await.expect(0);
+            assert_eq!(said.err.matches("warning: ").count(), 1, "{look:?}: {said:?}");
+            assert!(said.err.contains("config.toml"), "{said:?}");
+        }
+        let list = world.run(&["runs", "list"]).await.expect(0).out;
+        assert!(list.contains("work"), "{mistake}: {list}");
+        world.run(&["run", "x"]).await.expect(2);
+        world.run(&["daemon", "status"]).await.expect(1);
+    }
+    world.run(&["runs", "cancel", "work"]).await.expect(0);
+    // It is not known which database this text names.
+    user_file(&world, &format!("{kept}[limits\n"));
+    world.run(&["runs", "list"]).await.expect(2);
+    let database = world.home().join("kept.db");
+    let named = ["--db", database.to_str().unwrap(), "runs", "list", "--all"];
+    assert!(world.run(&named).await.expect(0).out.contains("work"));
+    user_file(&world, "[limits\n");
+    world.run(&["runs", "list"]).await.expect(0);
+}

@@ -11,7 +11,7 @@ settings! {
     /// Rules and the mode, and where each came from.
     pub struct PermissionSettings, "permissions.", from struct FilePermissions {
         /// The permission mode for calls that no rule covers: `"plan"`, `"dont-ask"`, `"ask"`,
-        /// `"accept-edits"`. `"bypass"` is an error in a file.
+        /// `"accept-edits"`, or these as Claude Code writes them. `"bypass"` is an error in a file.
         mode | "defaultMode" | "default_mode": Setting<Mode> = Mode::default(),
             Later, User, check is_for_files;
         /// Rules for calls that run without asking.

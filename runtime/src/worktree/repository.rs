@@ -197,6 +197,7 @@ impl Repositories {
             return Err(RepositoryError::Away(why.clone()));
         }
         if copy.join("HEAD").exists() {
+            settle(&copy).map_err(&failed)?;
             return Ok(copy);
         }
         let new = format!("{}.new", RunId::new());
@@ -227,6 +228,30 @@ impl Repositories {
         make_private(around).map_err(|error| RepositoryError::Local(error.to_string()))?;
         Ok(around)
     }
+}
+
+/// Gives a copy its own settings again. Git would execute programs that others name: an agent could have
+/// written them if the database is in a folder where agents work.
+fn settle(copy: &Path) -> Result<(), String> {
+    let shown = copy.display();
+    let foreign =
+        |name: &str| format!("{shown} has a {name} that Posse did not make; remove {shown}");
+    if !copy.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        return Err(format!("{shown} is not a folder; remove it"));
+    }
+    for name in ["commondir", "config.worktree", "gitdir"] {
+        if copy.join(name).symlink_metadata().is_ok() {
+            return Err(foreign(name));
+        }
+    }
+    let config = copy.join("config");
+    let is_file = config.symlink_metadata().is_ok_and(|found| found.is_file());
+    if is_file && std::fs::read(&config).is_ok_and(|text| text == SETTINGS.as_bytes()) {
+        return Ok(());
+    }
+    let new = copy.join(format!("config.{}", RunId::new()));
+    let placed = std::fs::write(&new, SETTINGS).and_then(|()| std::fs::rename(&new, &config));
+    placed.map_err(|error| format!("{}: {error}", config.display()))
 }
 
 fn cannot_reach(url: &str, why: &str) -> RepositoryError {

@@ -107,11 +107,15 @@ impl PostgresOptions {
         self.connect("posse").map(|options| place(&options))
     }
 
-    /// Returns the file with the key of this client that the address names.
-    pub fn key_file(&self) -> Option<PathBuf> {
-        let mut named =
-            settings(&self.url).filter(|(name, _)| matches!(*name, "sslkey" | "ssl-key"));
-        named.next().map(|(_, file)| PathBuf::from(file))
+    /// Returns the files with keys of this client that its addresses name.
+    pub fn key_files(&self) -> Vec<PathBuf> {
+        let of_bell = match &self.bell {
+            Notifications::At(url) => Some(url),
+            Notifications::On | Notifications::Off => None,
+        };
+        let named = [&self.url].into_iter().chain(of_bell).flat_map(|url| settings(url));
+        let named = named.filter(|(name, _)| matches!(*name, "sslkey" | "ssl-key"));
+        named.map(|(_, file)| PathBuf::from(file)).collect()
     }
 
     /// Returns the password in the address, as it is written there.

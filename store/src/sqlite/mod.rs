@@ -220,6 +220,12 @@ impl SqliteStore {
         Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost: None, removal })
     }
 
+    /// Returns all paths that Posse or the engine uses for a database at `path`, whether they exist or not:
+    /// the file, and what is beside it. A database with links in its path has these beside the real file.
+    pub fn places(path: &Path) -> Vec<PathBuf> {
+        ownership::places(path).collect()
+    }
+
     /// Checks who else can change a database at `path` and what is beside it, and changes nothing. Check
     /// this before you open other files beside a database; the store itself checks it.
     ///

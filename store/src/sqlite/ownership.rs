@@ -10,6 +10,7 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::ffi::OsString;
 use std::fs::{FileType, Metadata};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// The files beside a database that Posse or the engine opens.
@@ -19,10 +20,18 @@ const FILES: [&str; 9] =
 /// The folders beside a database.
 const FOLDERS: [&str; 5] = ["-workers", "-scratch", "-worktrees", "-repositories", "-nowhere"];
 
+/// The bit of the mode of a folder in which each user may only remove own files.
+const STICKY: u32 = 0o1000;
+
 /// The most links on the way to a file, like the kernel's.
 const MOST_LINKS: usize = 40;
 
 const ADVICE: &str = "keep the database in a folder in which only you can make files";
+
+/// The database at `path`, and the files and folders beside it.
+pub(super) fn places(path: &Path) -> impl Iterator<Item = PathBuf> {
+    FILES.iter().chain(&FOLDERS).map(|ending| beside(path, ending))
+}
 
 /// Fails if another user can replace the database at `path`, or make, change or replace one of the files
 /// and folders beside it.
@@ -54,8 +63,12 @@ fn check_as(path: &Path, user: &User) -> Result<(), String> {
     let found = look(folder)?.ok_or_else(|| format!("{} is gone", folder.display()))?;
     if let Some(writers) = user.writers(folder, &found) {
         let shown = folder.display();
-        let cure = format!("or run `chmod go-w {shown}`");
-        return Err(format!("{writers} may make files in its folder {shown}; {ADVICE}, {cure}"));
+        // Many users share a sticky folder, such as /tmp: it must stay open.
+        let cure = match found.mode() & STICKY {
+            0 => format!(", or run `chmod go-w {shown}`"),
+            _ => String::new(),
+        };
+        return Err(format!("{writers} may make files in its folder {shown}; {ADVICE}{cure}"));
     }
     let files = FILES.iter().map(|ending| (ending, true));
     for (ending, is_file) in files.chain(FOLDERS.iter().map(|ending| (ending, false))) {
@@ -183,7 +196,7 @@ fn foreign(path: &Path, owner: u32) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 
     const STRANGER: u32 = 54_321;
 

@@ -3,7 +3,7 @@
 
 use super::command_sandbox::{CommandSandbox, Link};
 use super::excluded::{emptied, excluded};
-use super::lending::{Lender, never};
+use super::lending::Lender;
 use super::pinned::{Followed, changeable, followed, pinned};
 use super::protected::{
     GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository, obeyed_below_home,
@@ -134,7 +134,7 @@ pub(super) fn layout(
     let mut mounts = mounts(sandbox);
     clear_lasting(&mounts)?;
     if lender.is_some() {
-        mounts = within_reach(mounts)?;
+        mounts = within_reach(mounts);
     }
     let mut source = |path: &Path| match &mut lender {
         Some(lender) => lender.lend(path),
@@ -243,21 +243,23 @@ pub(super) fn identity_below(handle: &OwnedFd, path: &Path) -> io::Result<Identi
     Ok((found.st_dev, found.st_ino))
 }
 
-/// Checks that a user who owns nothing can make these mounts: none may be inside a folder that only root may
-/// enter. Drops gaps there, because no process in the sandbox can reach them. Any other mount there is an error.
-fn within_reach(mounts: Vec<Mount>) -> io::Result<Vec<Mount>> {
+/// Changes the mounts so that a user who owns nothing can make them. A folder that only root may enter
+/// becomes a gap if there is a mount in it: in a gap, that user may enter everything. Gaps in such a folder
+/// are dropped, because no process in the sandbox can reach them.
+fn within_reach(mounts: Vec<Mount>) -> Vec<Mount> {
     let mut within: Vec<Mount> = Vec::new();
     for mount in mounts {
         let path = mount.path();
         let is_inside = within.iter().any(|it| path.starts_with(it.path()) && path != it.path());
-        if is_inside || path.ancestors().skip(1).all(everybody_may_enter) {
-            within.push(mount);
-        } else if !matches!(mount, Mount::Gap { .. }) {
-            let path = path.display();
-            return Err(never(format!("{path} is in a folder that others may not enter")));
+        let closed = path.ancestors().skip(1).filter(|it| !everybody_may_enter(it)).last();
+        match closed.filter(|_| !is_inside).map(Path::to_owned) {
+            Some(_) if matches!(mount, Mount::Gap { .. }) => {}
+            Some(path) => within.extend([Mount::Gap { path, tracked: None }, mount]),
+            None => within.push(mount),
         }
     }
-    Ok(within)
+    within.sort_by_key(Mount::order);
+    within
 }
 
 fn everybody_may_enter(folder: &Path) -> bool {

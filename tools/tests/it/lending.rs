@@ -152,14 +152,28 @@ fn where_it_cannot_be_had_the_command_is_root_and_that_is_said() {
     let why = finished.why_root.unwrap();
     assert!(why.contains("/sys/kernel cannot be lent"), "{why}");
     assert_eq!(finished.output, "0\n");
-    // Nobody else gets as far as this workspace.
+}
+
+#[test]
+fn a_workspace_in_a_folder_that_only_root_may_enter_is_lent_without_what_is_beside_it() {
+    if cannot_lend() {
+        return;
+    }
+    let folder = open_folder().unwrap();
     let closed = folder.path().join("closed");
-    let work = closed.join("work");
+    let work = closed.join("near/work");
     std::fs::create_dir_all(&work).unwrap();
+    put(closed.join("near/open"), "canary", 0o644);
+    let secret = put(closed.join("near/secret"), "canary", 0o600);
     std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).unwrap();
-    let finished = run(&work, Confinement::workspace_write(), "echo x > made; cat made");
-    assert!(finished.why_root.unwrap().contains("others may not enter"));
-    assert_eq!(finished.output, "x\n");
+    let reach = Confinement { hidden: vec![secret], ..Confinement::workspace_write() };
+    let line = "echo x > made; cat made ../open ../secret; ls ..; echo y > ../left";
+    let finished = run(&work, reach, line);
+    assert_eq!(finished.why_root, None);
+    assert!(finished.output.starts_with("x\n"), "{}", finished.output);
+    assert!(!finished.output.contains("canary"), "{}", finished.output);
+    assert_eq!(std::fs::read_to_string(work.join("made")).unwrap(), "x\n");
+    assert!(!closed.join("near/left").exists());
 }
 
 /// What an agent could bring about makes no command root.
@@ -190,17 +204,18 @@ fn where_it_fails_only_now_the_command_does_not_run() {
     assert!(refused.contains("cannot be lent: Too many open files"), "{refused}");
     assert_eq!(std::fs::read_to_string(work.join("made")).unwrap(), "x\n");
     // Where it was had, it must be had, whatever fails.
-    let many = launcher_through(&host, &fixture.outside());
+    let own = folder.path().join("host");
+    std::fs::copy(&host, &own).unwrap();
+    let many = launcher_through(&own, &fixture.outside());
     assert_eq!(run(&many, &reach).unwrap().why_root, None);
-    let closed = PermissionsExt::from_mode(0o700);
-    std::fs::set_permissions(&others, closed).unwrap();
+    std::fs::set_permissions(&own, PermissionsExt::from_mode(0o700)).unwrap();
     let refused = run(&many, &reach).unwrap_err().to_string();
-    assert!(refused.contains("others may not enter"), "{refused}");
+    assert!(refused.contains("only root may run this program"), "{refused}");
     // Where it never can be had, that is known.
-    let anew = launcher_through(&host, &fixture.outside());
+    let anew = launcher_through(&own, &fixture.outside());
     for _ in 0..2 {
         let why = run(&anew, &reach).unwrap().why_root.unwrap();
-        assert!(why.contains("others may not enter"), "{why}");
+        assert!(why.contains("only root may run this program"), "{why}");
     }
 }
 

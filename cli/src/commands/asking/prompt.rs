@@ -4,6 +4,7 @@ use crate::commands::typing::ending;
 use crate::print;
 use crate::terminal;
 use crate::terminal::keys::{Key, Keys};
+use crate::terminal::{columns, fitted};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 use std::fs::File;
@@ -31,7 +32,7 @@ pub enum PromptAnswer {
 
 /// Reads the terminal until it is dropped.
 pub enum Prompt {
-    Keys { keys: Keys, typed: String },
+    Keys { keys: Keys, typed: String, about: Option<String> },
     Lines(Lines),
 }
 
@@ -46,7 +47,7 @@ impl Prompt {
     pub fn open(is_dumb: bool) -> Prompt {
         forget_typed();
         match Keys::listen() {
-            Ok(keys) if !is_dumb => Prompt::Keys { keys, typed: String::new() },
+            Ok(keys) if !is_dumb => Prompt::Keys { keys, typed: String::new(), about: None },
             _ => Prompt::Lines(Lines::read()),
         }
     }
@@ -54,18 +55,37 @@ impl Prompt {
     /// The text of the prompt, if the screen has to draw it.
     pub fn line(&self) -> Option<String> {
         match self {
-            Prompt::Keys { typed, .. } => {
-                let room = terminal::width().saturating_sub(WORDS.len() + 1);
-                Some(format!("{WORDS}{}", ending(typed, room)))
+            Prompt::Keys { typed, about, .. } => {
+                let words = match about {
+                    None => WORDS.to_owned(),
+                    Some(about) => {
+                        let room = terminal::width().saturating_sub(WORDS.len()) / 2;
+                        format!("  {} ·{}", fitted(about, room), &WORDS[1..])
+                    }
+                };
+                let room = terminal::width().saturating_sub(columns(&words) + 1);
+                Some(format!("{words}{}", ending(typed, room)))
             }
             Prompt::Lines(_) => None,
         }
     }
 
+    /// Names in the prompt what it is about, while the question is not right above it.
+    pub fn name(&mut self, subject: Option<String>) {
+        if let Prompt::Keys { about, .. } = self {
+            *about = subject;
+        }
+    }
+
+    /// True when the person has typed nothing yet.
+    pub fn is_untouched(&self) -> bool {
+        matches!(self, Prompt::Keys { typed, .. } if typed.is_empty())
+    }
+
     /// The next action of the person. The future may be dropped while it waits.
     pub async fn next(&mut self) -> PromptAnswer {
         match self {
-            Prompt::Keys { keys, typed } => match keys.next().await {
+            Prompt::Keys { keys, typed, .. } => match keys.next().await {
                 Some(key) => take(typed, key),
                 None => PromptAnswer::Gone,
             },

@@ -59,12 +59,19 @@ pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
         }
         tokio::time::sleep(A_MOMENT).await;
     }
-    let left = unfinished(common).await?;
+    let (left, waiting) = unfinished(common).await?;
     if common.global.json {
         print::json_pretty(&json!({"stopped": true, "pid": pid, "unfinished": left}))?;
     } else if !common.global.quiet {
         print::note(match left {
-            0 => format!("the daemon (pid {pid}) has stopped; no unfinished run is left"),
+            0 if waiting == 0 => {
+                format!("the daemon (pid {pid}) has stopped; no unfinished run is left")
+            }
+            0 => format!(
+                "the daemon (pid {pid}) has stopped; {} left, which nothing continues by itself \
+                 (`posse runs list --unfinished`)",
+                format::count(waiting, "unfinished run")
+            ),
             left => format!(
                 "the daemon (pid {pid}) has stopped; {} kept; `posse daemon start` \
                  continues them",
@@ -100,8 +107,8 @@ fn is_held_by(address: &Address, pid: u32) -> Result<bool, Failure> {
     }
 }
 
-/// The number of runs that have work to do and no worker.
-async fn unfinished(common: &Common) -> Result<u64, Failure> {
+/// The numbers of runs that have work to do and no worker, and of other unfinished runs.
+async fn unfinished(common: &Common) -> Result<(u64, u64), Failure> {
     let config = common.user_config()?;
     let agents = LiveCatalog::from(posse::AgentCatalog::built_in());
     let runtime = common.runtime(&config, agents).await?;
@@ -109,5 +116,8 @@ async fn unfinished(common: &Common) -> Result<u64, Failure> {
     let rows = runtime.list(&filter).await;
     runtime.shutdown().await;
     let left = |status: &Status| matches!(status, Status::Queued | Status::Crashed);
-    Ok(rows?.iter().filter(|row| left(&row.status)).count() as u64)
+    let statuses: Vec<Status> = rows?.iter().map(|row| row.status).collect();
+    let all = statuses.len() as u64;
+    let left = statuses.iter().filter(|status| left(status)).count() as u64;
+    Ok((left, all - left))
 }

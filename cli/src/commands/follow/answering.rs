@@ -1,13 +1,15 @@
 //! Asks the questions of a run while it is followed. Events are shown above the line in which the
 //! person answers.
 
-use super::{FollowedRun, Viewer};
+use super::{FollowedRun, SOON, Viewer, reached};
 use crate::commands::asking::{self, Asker, PromptAnswer, understood};
 use crate::exit::Failure;
 use crate::print;
 use crate::signals::Signal;
 use posse::protocol::{Approval, CallId, Event};
 use posse::{Question, RunId, Runtime, Update};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The result of asking.
 enum Replied {
@@ -18,6 +20,12 @@ enum Replied {
     /// The input has ended, so no person can answer.
     Gone,
 }
+
+/// How long nothing must have been printed until a question is shown again below it.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// The longest wait for events between two questions.
+const CATCH_UP: Duration = Duration::from_secs(2);
 
 /// The calls with open questions.
 type Known = Vec<(RunId, CallId)>;
@@ -83,7 +91,53 @@ impl Viewer {
                 Replied::Answered => {}
                 other => return Ok(other),
             }
+            // What comes of the answer would otherwise stand between the next question and its prompt.
+            if questions.len() > 1 && asker.redraws() {
+                self.show_what_follows(followee, &mut known).await?;
+            }
         }
+    }
+
+    /// Shows what happens until it is quiet for a moment, but not for long.
+    async fn show_what_follows(
+        &mut self,
+        followee: &mut FollowedRun,
+        known: &mut Known,
+    ) -> Result<(), Failure> {
+        let latest = Instant::now() + CATCH_UP;
+        loop {
+            let quiet = Instant::now() + SOON;
+            let update = tokio::select! {
+                biased;
+                update = followee.next() => update,
+                () = tokio::time::sleep_until(quiet.min(latest)) => return Ok(()),
+            };
+            if !self.pass(followee, known, update)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Shows an update while questions are open. Returns false if it is the last one for now.
+    fn pass(
+        &mut self,
+        followee: &mut FollowedRun,
+        known: &mut Known,
+        update: Option<Result<(RunId, Update), posse::Error>>,
+    ) -> Result<bool, Failure> {
+        let Some(update) = update else { return Ok(false) };
+        let (about, update) = update?;
+        if is_end(&update, about, followee) {
+            followee.ahead.push_front((about, update));
+            return Ok(false);
+        }
+        if let Update::Event(record) = &update
+            && let Event::ApprovalAsked(asked) = &record.event
+        {
+            known.push((about, asked.call.clone()));
+        }
+        self.show(followee, about, &update)?;
+        Ok(true)
     }
 
     /// Asks until the answer is valid, or until it was given elsewhere.
@@ -99,10 +153,14 @@ impl Viewer {
         let mut withdrawn = std::pin::pin!(asking::withdrawn(runtime, question));
         // If lines cannot be redrawn, events are shown after the answer.
         let mut listens = prompt.line().is_some();
+        let mut printed = self.screen.printed();
+        // When to show the question again, after other lines were printed below it.
+        let mut again_at: Option<Instant> = None;
         let answer = loop {
             if let Some(line) = prompt.line() {
                 self.screen.prompt(line);
             }
+            let is_untouched = prompt.is_untouched();
             tokio::select! {
                 biased;
                 signal = self.signals.next() => {
@@ -136,22 +194,20 @@ impl Viewer {
                     prompt.close().await;
                     return Ok(Replied::Answered);
                 }
-                update = followee.next(), if listens => match update {
-                    Some(Ok((about, update))) if is_end(&update, about, followee) => {
-                        followee.ahead.push_front((about, update));
-                        listens = false;
+                update = followee.next(), if listens => {
+                    listens = self.pass(followee, known, update)?;
+                    if self.screen.printed() != printed {
+                        printed = self.screen.printed();
+                        again_at = Some(Instant::now() + QUIET);
+                        prompt.name(Some(asking::subject(question)));
                     }
-                    Some(update) => {
-                        let (about, update) = update?;
-                        if let Update::Event(record) = &update
-                            && let Event::ApprovalAsked(asked) = &record.event
-                        {
-                            known.push((about, asked.call.clone()));
-                        }
-                        self.show(followee, about, &update)?;
-                    }
-                    None => listens = false,
-                },
+                }
+                () = reached(again_at), if is_untouched => {
+                    again_at = None;
+                    prompt.name(None);
+                    self.screen.pause();
+                    asker.show(question);
+                }
             }
         };
         self.screen.end_prompt();

@@ -108,7 +108,10 @@ impl Viewer {
             Signal::Interrupt => "Press Ctrl-C again to stop now",
             Signal::Terminate | Signal::Hangup => "A second signal stops it now",
         };
-        self.screen.note(&format!("{signal}: Posse stops after the current step. {again}"));
+        self.screen.note(&format!(
+            "{signal}: Posse stops after the current step, or in {} s. {again}",
+            STEP.as_secs()
+        ));
         self.kept(runtime, run, signal).await
     }
 

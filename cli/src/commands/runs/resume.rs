@@ -257,6 +257,12 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
             }
         }
     }
+    if !resumed.is_empty() && !common.global.quiet && !common.global.json {
+        let runs = format::count(resumed.len() as u64, "run");
+        print::note(format!(
+            "continues {runs}; `posse runs watch RUN` in another terminal follows one"
+        ));
+    }
     for handle in &resumed {
         let row = tokio::select! {
             rested = runtime.rested(handle.id()) => rested?,
