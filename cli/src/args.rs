@@ -183,18 +183,15 @@ impl Command {
     /// from that.
     pub fn looks_or_stops(&self) -> bool {
         match self {
-            Command::Runs(Later(verb)) => matches!(
+            Command::Runs(Later(verb)) => !matches!(
                 verb,
-                RunsVerb::List(_)
-                    | RunsVerb::Show { .. }
-                    | RunsVerb::Tree(_)
-                    | RunsVerb::Log { .. }
-                    | RunsVerb::Questions { .. }
-                    | RunsVerb::Watch { .. }
-                    | RunsVerb::Verify { .. }
-                    | RunsVerb::Export { .. }
-                    | RunsVerb::Cancel(_)
-                    | RunsVerb::Pause { .. }
+                RunsVerb::Send { .. }
+                    | RunsVerb::Answer(_)
+                    | RunsVerb::Resume { .. }
+                    | RunsVerb::Archive { .. }
+                    | RunsVerb::Clean(_)
+                    | RunsVerb::Prune(_)
+                    | RunsVerb::Fetch { .. }
             ),
             Command::Daemon(Later(verb)) => {
                 matches!(verb, DaemonVerb::Stop { .. } | DaemonVerb::Status)
