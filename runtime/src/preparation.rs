@@ -162,7 +162,11 @@ impl Runtime {
         let given = above.and_then(|above| above.given(&spec.agent));
         let agent = given.map_or_else(|| agents.find(&spec.agent), Ok)?.clone();
         prompt(spec)?;
-        let workspace = canonical_folder(&spec.workspace)?;
+        let workspace = {
+            // A child works where its caller does.
+            let home = config.permissions.home.as_deref().filter(|_| above.is_none());
+            canonical_folder(&spec.workspace, home)?
+        };
         if let Some(above) = above {
             above.check_within(&workspace)?;
         }
@@ -438,7 +442,8 @@ pub(crate) fn named_in(text: &str, grant: &Grant) -> Option<String> {
     named_files::told(piped::parted(text).0, Path::new(&grant.workspace))
 }
 
-fn canonical_folder(path: &Path) -> Result<String, Error> {
+/// Returns the path of a workspace without links. A folder that is mounted in the `home` folder too has its path there.
+fn canonical_folder(path: &Path, home: Option<&Path>) -> Result<String, Error> {
     let unusable = |reason: String| Error::Workspace { path: path.display().to_string(), reason };
     if path.as_os_str().is_empty() {
         let reason = "name a folder; `.` is the current one".to_owned();
@@ -448,7 +453,9 @@ fn canonical_folder(path: &Path) -> Result<String, Error> {
     if !real.is_dir() {
         return Err(unusable("it is not a folder".to_owned()));
     }
-    let text = real.into_os_string().into_string();
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let known = home.and_then(|home| posse_tools::confine::known_place(&real, &home));
+    let text = known.unwrap_or(real).into_os_string().into_string();
     text.map_err(|_| unusable("its path is not valid UTF-8".to_owned()))
 }
 

@@ -25,6 +25,7 @@ use posse_tools::launch::Launcher;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -364,6 +365,15 @@ impl RuntimeConfig {
         });
         let own: BTreeSet<PathBuf> = own.collect();
         self.launcher.clone().map(|launcher| launcher.hiding(own))
+    }
+
+    /// Makes the folders beside a database in `workspace`, if they are missing: otherwise a command there could put
+    /// links or folders of its own in their place. That they cannot be made is told when they are needed.
+    pub(crate) fn hold_places_in(&self, workspace: &str) {
+        let places = [self.worktrees(), self.repositories(), self.nowhere()];
+        for place in places.iter().filter(|it| it.starts_with(workspace)) {
+            let _ = std::fs::DirBuilder::new().mode(0o700).create(place);
+        }
     }
 
     /// Returns the folder with the scratch folders of all runs.

@@ -96,6 +96,7 @@ impl Runtime {
     ) -> Result<StartResult, Error> {
         let mut prepared = self.prepare(run, &spec, above).await?;
         prepared.started.grant.scratch = self.config().scratch_of(run);
+        self.config().hold_places_in(&prepared.started.grant.workspace);
         let (agent, label) = (&prepared.started.agent.name, &prepared.started.label);
         let beside = above.map(|above| above.beside(run, agent, label, false));
         let (bundle, beside) = (prepared.bundle.take(), beside.unwrap_or_default());
@@ -116,6 +117,7 @@ impl Runtime {
         let run = RunId::new();
         let mut prepared = self.prepare(run, &spec, None).await?;
         prepared.started.grant.scratch = self.config().scratch_of(run);
+        self.config().hold_places_in(&prepared.started.grant.workspace);
         let then = match prepared.message {
             Some(_) => Ownership::Queued,
             None => Ownership::Waiting,

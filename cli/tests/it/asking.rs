@@ -263,7 +263,7 @@ async fn a_call_that_ends_while_a_person_is_asked_is_shown_above_the_prompt() {
     world.write("go", "");
     terminal.shows("● Bash sh until.sh").await;
     // The question is no longer right above its prompt.
-    terminal.shows("\n  Write: b.txt … · allow it? n not").await;
+    terminal.shows("\n  Write: creates b.txt … · allow it? n not").await;
     terminal.enter(" now").await;
     let screen = terminal.shows("code 0").await;
     assert_eq!(screen.matches("● Bash sh until.sh").count(), 1, "{screen}");

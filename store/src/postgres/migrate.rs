@@ -56,7 +56,7 @@ pub(super) async fn prepare(
     schema: &Schema,
 ) -> Result<(), StoreError> {
     let known = schema.version();
-    let found = version(link, name).await?;
+    let found = looking(link, async |link| version(link, name).await).await?;
     schema.check(found, link.place().as_str())?;
     if found == known {
         return Ok(());
@@ -64,6 +64,7 @@ pub(super) async fn prepare(
     // Another process may migrate too, so read the version again under the lock.
     let mut begin = Message::default();
     begin.say("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
+    begin.say(OWN_FUNCTIONS);
     begin.say(&statements::migrating());
     send(link, begin).await?;
     let found = version(link, name).await?;
@@ -88,6 +89,28 @@ pub(super) async fn prepare(
     Ok(())
 }
 
+/// Makes the server take functions and operators from its own catalog. Another role may have made ones that fit better
+/// in a schema that it searches for this role.
+const OWN_FUNCTIONS: &str = "SET LOCAL search_path = pg_catalog";
+
+/// Asks the server in a transaction that changes nothing and takes only the server's own functions.
+async fn looking<T>(
+    link: &mut Link,
+    ask: impl AsyncFnOnce(&mut Link) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let mut begin = Message::default();
+    begin.say("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY");
+    begin.say(OWN_FUNCTIONS);
+    send(link, begin).await?;
+    let found = ask(link).await;
+    let mut end = Message::default();
+    end.say("ROLLBACK");
+    let ended = send(link, end).await;
+    let found = found?;
+    ended?;
+    Ok(found)
+}
+
 /// Fails if another role could change the tables of the schema `name`, and so decide what Posse executes: it owns
 /// the schema or something in it. Trusted are the role of this session, the owner of the database, superusers, and the
 /// groups of this role: roles that cannot log in, and that it was made a member of. (Someone who can log in as a role
@@ -108,6 +131,7 @@ async fn check_owners(link: &mut Link, name: &str) -> Result<(), StoreError> {
                      ON of.oid = pronamespace WHERE nspname = $3 \
              ) AS found (owner) WHERE owner NOT IN (SELECT role FROM own) \
              AND owner <> (SELECT datdba FROM pg_database WHERE datname = current_database()) \
+             AND owner NOT IN (SELECT oid FROM pg_roles WHERE rolname = 'pg_database_owner') \
              AND NOT EXISTS (SELECT 1 FROM pg_roles WHERE oid = owner AND rolsuper) LIMIT 1",
         )
         .text(name.to_owned())
@@ -126,7 +150,29 @@ async fn check_owners(link: &mut Link, name: &str) -> Result<(), StoreError> {
 
 /// Returns facts about the tables of `schema`, and leaves them as they are.
 pub(super) async fn status(link: &mut Link, schema: &str) -> Result<DatabaseStatus, StoreError> {
-    let strange = |link: &Link| link.place().unusable("its size cannot be read");
+    let mut status = looking(link, async |link| size(link, schema).await).await?;
+    if status.schema > 0 {
+        let mut count = Message::default();
+        count.say("BEGIN READ ONLY");
+        count.say(&format!("SET LOCAL search_path = \"{schema}\""));
+        let counts = count.say(COUNTS);
+        count.say("COMMIT");
+        let replies = send(link, count).await?;
+        let number = |column: usize| {
+            let row = replies.rows(counts).first();
+            row.and_then(|row| row.integer(column).ok()).ok_or_else(|| unread(link))
+        };
+        (status.runs, status.unfinished) = (number(0)? as u64, number(1)? as u64);
+    }
+    Ok(status)
+}
+
+fn unread(link: &Link) -> StoreError {
+    link.place().unusable("its size cannot be read")
+}
+
+/// Returns what the catalog says about the tables of `schema`.
+async fn size(link: &mut Link, schema: &str) -> Result<DatabaseStatus, StoreError> {
     let found = version(link, schema).await?;
     let mut look = Message::default();
     let engine = look.say("SELECT current_setting('server_version')");
@@ -139,30 +185,16 @@ pub(super) async fn status(link: &mut Link, schema: &str) -> Result<DatabaseStat
         .text(schema.to_owned()),
     );
     let replies = send(link, look).await?;
-    let row = |at: usize| replies.rows(at).first().ok_or_else(|| strange(link));
-    let version = row(engine)?.text(0).map_err(|_| strange(link))?;
-    let mut status = DatabaseStatus {
+    let row = |at: usize| replies.rows(at).first().ok_or_else(|| unread(link));
+    let version = row(engine)?.text(0).map_err(|_| unread(link))?;
+    Ok(DatabaseStatus {
         engine: format!("PostgreSQL {version}"),
         schema: found,
         oldest: SCHEMA.first,
         known: SCHEMA.version(),
-        bytes: row(bytes)?.integer(0).map_err(|_| strange(link))? as u64,
+        bytes: row(bytes)?.integer(0).map_err(|_| unread(link))? as u64,
         ..DatabaseStatus::default()
-    };
-    if found > 0 {
-        let mut count = Message::default();
-        count.say("BEGIN READ ONLY");
-        count.say(&format!("SET LOCAL search_path = \"{schema}\""));
-        let counts = count.say(COUNTS);
-        count.say("COMMIT");
-        let replies = send(link, count).await?;
-        let number = |column: usize| {
-            let row = replies.rows(counts).first();
-            row.and_then(|row| row.integer(column).ok()).ok_or_else(|| strange(link))
-        };
-        (status.runs, status.unfinished) = (number(0)? as u64, number(1)? as u64);
-    }
-    Ok(status)
+    })
 }
 
 /// Returns the version of the tables, or 0 if there are none. Refuses tables that another role decides about, and a

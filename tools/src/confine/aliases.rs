@@ -1,7 +1,14 @@
 //! Other paths of the same files: a file system, or a folder of it, can be mounted in several places.
 
 use crate::linux::{Mounted, mounted};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// Folders of the system. What of them is mounted in a home folder is no secret.
+const OF_THE_SYSTEM: [&str; 19] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
+    "/snap", "/var", "/proc", "/sys", "/dev", "/run", "/boot", "/tmp",
+];
 
 /// Another place of something.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,21 +38,47 @@ fn others(table: &[Mounted], path: &Path) -> Vec<Alias> {
         return Vec::new();
     };
     let Ok(below) = path.strip_prefix(&mount.point) else { return Vec::new() };
-    let inside = mount.root.join(below);
-    let elsewhere =
-        table.iter().enumerate().filter(|(at, it)| *at != own && it.device == mount.device);
+    let mut found = places(table, own, &mount.root.join(below));
+    // What is mounted below it belongs to it.
+    let inner =
+        table.iter().enumerate().filter(|(at, it)| *at != own && it.point.starts_with(path));
+    let of_system = |path: &Path| OF_THE_SYSTEM.iter().any(|it| path.starts_with(it));
+    for (at, mount) in inner {
+        let places = places(table, at, &mount.root).into_iter().map(|it| it.path);
+        let places = places.filter(|path| path.parent().is_some() && !of_system(path));
+        found.extend(places.map(|path| Alias { path, is_part: true }));
+    }
+    found.retain(|it| !it.path.starts_with(path));
+    found
+}
+
+/// Where `inside`, a path in the file system of the mount at `own`, or a part of it, is mounted elsewhere.
+fn places(table: &[Mounted], own: usize, inside: &Path) -> Vec<Alias> {
+    let device = table.get(own).map(|it| &it.device);
+    let others =
+        table.iter().enumerate().filter(|(at, it)| *at != own && Some(&it.device) == device);
     let place = |other: &Mounted| match inside.strip_prefix(&other.root) {
         Ok(below) => Some(Alias { path: other.point.join(below), is_part: false }),
         Err(_) => {
-            let is_part = other.root.starts_with(&inside);
+            let is_part = other.root.starts_with(inside);
             is_part.then(|| Alias { path: other.point.clone(), is_part })
         }
     };
-    // What is mounted below `path` is hidden with it.
-    elsewhere
-        .filter_map(|(_, other)| place(other))
-        .filter(|it| !it.path.starts_with(path))
-        .collect()
+    others.filter_map(|(_, other)| place(other)).collect()
+}
+
+/// The path of `folder` by which the files in `home` name it, if it is mounted there too. What programs obey is known by
+/// these paths.
+pub fn known_place(folder: &Path, home: &Path) -> Option<PathBuf> {
+    let is_near = |path: &Path| path.starts_with(home) || home.starts_with(path);
+    if is_near(folder) {
+        return None;
+    }
+    let identity = |path: &Path| path.metadata().ok().map(|it| (it.dev(), it.ino()));
+    let is_same = |path: &Path| identity(path).is_some() && identity(path) == identity(folder);
+    let others = of(std::iter::once(folder)).into_iter();
+    let mut others = others.filter(|it| !it.is_part).map(|it| it.path);
+    others.find(|path| is_near(path) && is_same(path))
 }
 
 #[cfg(test)]
@@ -61,9 +94,9 @@ mod tests {
         lines.iter().map(mounted).collect()
     }
 
-    fn places(lines: &[(&str, &str, &str)], path: &str) -> Vec<PathBuf> {
-        let found = among(&table(lines), std::iter::once(Path::new(path)));
-        found.into_iter().map(|it| it.path).collect()
+    fn found(lines: &[(&str, &str, &str)], path: &str) -> Vec<PathBuf> {
+        let aliases = among(&table(lines), std::iter::once(Path::new(path)));
+        aliases.into_iter().map(|it| it.path).collect()
     }
 
     #[test]
@@ -71,16 +104,16 @@ mod tests {
         let home = "/home/alice";
         // A disk whose folder is the home folders, and the other way round.
         let disk = [("8:1", "/", "/"), ("8:2", "/", "/data"), ("8:2", "/home", "/home")];
-        assert_eq!(places(&disk, home), [Path::new("/data/home/alice")]);
-        assert_eq!(places(&disk, "/data/home/alice"), [Path::new(home)]);
-        assert_eq!(places(&disk, "/etc"), [] as [&Path; 0]);
+        assert_eq!(found(&disk, home), [Path::new("/data/home/alice")]);
+        assert_eq!(found(&disk, "/data/home/alice"), [Path::new(home)]);
+        assert_eq!(found(&disk, "/etc"), [] as [&Path; 0]);
         // The whole system once more, and a part of the home folder.
         let more =
             [("8:1", "/", "/"), ("8:1", "/", "/mnt/all"), ("8:1", "/home/alice/p", "/srv/p")];
-        assert_eq!(places(&more, home), [Path::new("/mnt/all/home/alice"), Path::new("/srv/p")]);
+        assert_eq!(found(&more, home), [Path::new("/mnt/all/home/alice"), Path::new("/srv/p")]);
         // Subvolumes.
         let volumes = [("0:3", "/@", "/"), ("0:3", "/@home", "/home"), ("0:3", "/", "/.top")];
-        assert_eq!(places(&volumes, home), [Path::new("/.top/@home/alice")]);
+        assert_eq!(found(&volumes, home), [Path::new("/.top/@home/alice")]);
     }
 
     #[test]
@@ -92,10 +125,20 @@ mod tests {
             ("0:9", "/", "/home/alice/tmp"),
             ("8:2", "/alice", "/home/alice"),
             ("8:2", "/bob", "/srv/bob"),
+            ("0:7", "/", "/home/alice/root/proc"),
+            ("0:7", "/", "/proc"),
+            ("8:1", "/", "/home/alice/root"),
         ];
-        assert_eq!(places(&table, "/home/alice"), [] as [&Path; 0]);
+        assert_eq!(found(&table, "/home/alice"), [] as [&Path; 0]);
         // What lies below is hidden with it.
         let inner = [("8:1", "/", "/"), ("8:1", "/home/alice", "/home/alice/again")];
-        assert_eq!(places(&inner, "/home/alice"), [] as [&Path; 0]);
+        assert_eq!(found(&inner, "/home/alice"), [] as [&Path; 0]);
+        // So is what is kept elsewhere, and mounted there.
+        let kept = [
+            ("0:1", "/", "/"),
+            ("8:1", "/", "/keep"),
+            ("8:1", "/alice/Documents", "/home/alice/Documents"),
+        ];
+        assert_eq!(found(&kept, "/home/alice"), [Path::new("/keep/alice/Documents")]);
     }
 }

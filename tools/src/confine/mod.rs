@@ -33,6 +33,7 @@ mod secrets;
 mod syscalls;
 mod tracked;
 
+pub use aliases::known_place;
 pub use backend::{Backend, Unavailable};
 pub use git::{Nested, nested_repositories, text_at};
 pub use landlock::{keeps_moves, landlock_version};

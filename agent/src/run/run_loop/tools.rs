@@ -6,14 +6,17 @@ use crate::calls::CallState;
 use crate::dispatch::Preview;
 use crate::log_buffer::{Draw, Interrupts, Watched};
 use crate::{Answer, JournalError, Ruling, ToolContext, digest, dispatch};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use posse_protocol::{
     ApprovalAsked, CallId, Effect, Ending, Event, Extra, Limit, TimeAtWork, ToolCall, ToolFinished,
     ToolOutput, ToolPending, ToolStarted,
 };
+use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The result of a call that was dropped.
@@ -26,9 +29,6 @@ const PREVIEW_BYTES: usize = 256 * 1024;
 
 /// How long read-only calls may take before the reply that made them is stored.
 const SOON: Duration = Duration::from_millis(10);
-
-/// How long the calls of a group may take to be dropped.
-const TO_DROP: Duration = Duration::from_secs(1);
 
 /// A call that may run.
 struct Admitted {
@@ -221,9 +221,7 @@ impl RunLoop<'_> {
         let left_ms = self.wall_end_ms().map(|end| end.saturating_sub(worked_ms));
         let time = TimeAtWork::new(worked_ms, left_ms);
         let writable_bytes = self.log_buffer.transcript.writable_bytes(&self.bounds.limits);
-        // Each call is a task: it goes on while this loop stores something, which may wait for what the call holds.
-        let mut running = JoinSet::new();
-        for (index, (call, tool)) in group.into_iter().enumerate() {
+        let calls = group.into_iter().enumerate().map(|(index, (call, tool))| {
             let context = ToolContext {
                 run: self.agent.run,
                 call: call.id.clone(),
@@ -236,30 +234,32 @@ impl RunLoop<'_> {
                 deltas: self.agent.deltas.clone(),
             };
             let (tool, began) = (tool.clone(), Instant::now());
-            running.spawn(async move {
+            async move {
                 let id = call.id.clone();
                 let answer = dispatch::invoke(&*tool, call, context).await;
                 (index, id, answer, began.elapsed().as_millis() as u64)
-            });
-        }
+            }
+        });
+        let mut running: FuturesUnordered<_> = calls.collect();
+        let mut ended = VecDeque::new();
         while left > 0 {
-            let next = if unstored {
+            let next = if let Some(next) = ended.pop_front() {
+                Watched::Ended(Some(next))
+            } else if unstored {
                 tokio::select! {
                     biased;
-                    next = running.join_next() => Watched::Ended(next),
+                    next = running.next() => Watched::Ended(next),
                     () = tokio::time::sleep_until(soon) => {
                         unstored = false;
-                        self.log_buffer.store().await?;
+                        beside(self.log_buffer.store(), &mut running, &mut ended).await?;
                         continue;
                     }
                 }
             } else {
-                self.log_buffer.watch(&self.bounds, &token, running.join_next()).await?
+                self.log_buffer.watch(&self.bounds, &token, running.next()).await?
             };
             fail::fail_point!("loop.tool.returned");
-            let Watched::Ended(Some(Ok((index, id, answer, took_ms)))) = next else {
-                // A call that holds its thread cannot be dropped.
-                let _ = timeout(TO_DROP, running.shutdown()).await;
+            let Watched::Ended(Some((index, id, answer, took_ms))) = next else {
                 for id in open.into_iter().flatten() {
                     let output = ToolOutput::error(NOT_ENDED);
                     self.finish_call(id, output, Ending::Stopped, 0);
@@ -285,7 +285,7 @@ impl RunLoop<'_> {
                 }
             }
             if lasting && left > 0 && !unstored {
-                self.log_buffer.store().await?;
+                beside(self.log_buffer.store(), &mut running, &mut ended).await?;
             }
         }
         Ok(Draw::Taken)
@@ -306,5 +306,22 @@ impl RunLoop<'_> {
         let worked_ms = self.log_buffer.worked_ms();
         let (by, extra) = (String::new(), Extra::default());
         ToolFinished { call, output, ending, by, took_ms, worked_ms, extra }
+    }
+}
+
+/// Does `work` while calls go on: it may wait for what one of them holds. The calls that end meanwhile
+/// are added to `ended`.
+async fn beside<T, C: Future>(
+    work: impl Future<Output = T>,
+    running: &mut FuturesUnordered<C>,
+    ended: &mut VecDeque<C::Output>,
+) -> T {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            Some(next) = running.next() => ended.push_back(next),
+        }
     }
 }
