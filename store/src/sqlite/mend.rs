@@ -17,6 +17,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteLockingMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -71,6 +72,7 @@ pub async fn restore(options: &Options, backup: &Path) -> Result<Mended, StoreEr
         return Err(refused("it is empty".to_owned()));
     }
     header::inspect(backup, &name)?;
+    check_log(backup).map_err(refused)?;
     bench.clear().map_err(|error| bench.unusable(error))?;
     for ending in ["", "-wal"] {
         let from = beside(backup, ending);
@@ -95,6 +97,22 @@ pub async fn restore(options: &Options, backup: &Path) -> Result<Mended, StoreEr
         let _ = old.close().await;
     }
     Ok(Mended { kept, forgets: true, ..Mended::default() })
+}
+
+/// Fails if the write-ahead log beside a backup is not from who made the backup. It would decide what is restored.
+fn check_log(backup: &Path) -> Result<(), String> {
+    let log = beside(backup, "-wal");
+    let Ok(found) = log.symlink_metadata() else { return Ok(()) };
+    let shown = log.display();
+    let made = backup.metadata().map_err(|error| error.to_string())?.uid();
+    let own = rustix::process::geteuid().as_raw();
+    match found.is_file() && (found.uid() == made || found.uid() == own) {
+        true => Ok(()),
+        false => Err(format!(
+            "the log beside it, {shown}, is not a file of the user who made the backup; if it does not belong to the \
+             backup, copy the backup without it to a folder of your own, and restore that copy"
+        )),
+    }
 }
 
 /// The files of a repair.

@@ -325,6 +325,19 @@ async fn tables_of_another_role_are_refused() {
     let facts = PostgresStore::status(&superuser).await.map(|_| ());
     assert!(facts.unwrap_err().to_string().contains(&other));
     assert_eq!(database.text("SELECT count(*) FROM trap.touched"), "0");
+    // A function in a schema that the server searches, for just these arguments.
+    database.execute(
+        "CREATE FUNCTION public.pg_total_relation_size(relation OID) RETURNS BIGINT LANGUAGE sql
+            AS 'INSERT INTO trap.touched VALUES (current_user) RETURNING CAST(7 AS BIGINT)'",
+    );
+    let own = PostgresOptions { schema: "mine".to_owned(), ..PostgresOptions::new(database.url()) };
+    PostgresStore::open(own.clone()).await.unwrap().close().await;
+    assert!(PostgresStore::status(&own).await.unwrap().bytes > 7);
+    assert_eq!(database.text("SELECT count(*) FROM trap.touched"), "0");
+    // Everybody's schema belongs to a role that stands for the owner of the database.
+    let public = || "public".to_owned();
+    let public = PostgresOptions { schema: public(), ..PostgresOptions::new(database.url()) };
+    PostgresStore::open(public).await.unwrap().close().await;
     database.execute(&format!(
         "DROP OWNED BY {role}, {other} CASCADE; DROP ROLE {role}; DROP ROLE {other}"
     ));

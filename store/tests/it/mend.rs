@@ -163,3 +163,27 @@ async fn a_backup_takes_the_place_of_whatever_is_left() {
     assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
     assert_eq!(read(&place.open().await, run).await.unwrap(), 5, "what is there stays");
 }
+
+#[tokio::test]
+async fn a_log_beside_a_backup_that_someone_else_put_there_is_refused() {
+    let (place, backup) = (Place::new(), Place::new());
+    let store = backup.open().await;
+    create(&store, 5, Ownership::Queued).await;
+    store.close().await;
+    let (log, other) = (backup.folder().join("posse.db-wal"), backup.folder().join("other"));
+    let _ = std::fs::remove_file(&log);
+    std::fs::write(&other, "").unwrap();
+    std::os::unix::fs::symlink(&other, &log).unwrap();
+    let refused = restore(&place.options(), &backup.file()).await.unwrap_err().to_string();
+    assert!(refused.contains("is not a file of the user who made the backup"), "{refused}");
+    assert!(!place.file().exists());
+    std::fs::remove_file(&log).unwrap();
+    // Only root can give a file away.
+    if std::os::unix::fs::chown(&other, Some(54_321), None).is_ok() {
+        std::fs::rename(&other, &log).unwrap();
+        let refused = restore(&place.options(), &backup.file()).await.unwrap_err().to_string();
+        assert!(refused.contains("is not a file of the user who made the backup"), "{refused}");
+        std::fs::remove_file(&log).unwrap();
+    }
+    restore(&place.options(), &backup.file()).await.unwrap();
+}
