@@ -288,7 +288,7 @@ impl Config {
     }
 
     /// Loads the settings of the user at `path` that are valid, each at the top of the file by itself. Returns
-    /// `None` if the text is no TOML and may name a database.
+    /// `None` if it is not known then which database they name.
     pub fn load_valid(path: &Path) -> Option<Self> {
         let text = file::read_text(path).ok()?.unwrap_or_default();
         let origin = Origin::User(path.to_owned());
@@ -302,12 +302,22 @@ impl Config {
             let names_database = text.contains("database") || text.contains("postgres");
             return (!names_database).then(Config::default);
         };
-        let may_name = table.contains_key("database");
-        table.retain(|key, value| {
+        const OF_DATABASE: [&str; 3] = ["database", "postgres", "host"];
+        let named = OF_DATABASE.map(|key| table.contains_key(key));
+        let is_valid = |key: &str, value: &toml::Value| {
             of_table(&toml::Table::from_iter([(key.to_owned(), value.clone())])).is_some()
+        };
+        table.retain(|key, value| {
+            // One of several tables with the same name.
+            if let Some(several) =
+                value.as_array_mut().filter(|it| it.iter().all(toml::Value::is_table))
+            {
+                several.retain(|one| is_valid(key, &toml::Value::Array(vec![one.clone()])));
+            }
+            is_valid(key, value)
         });
-        let config = of_table(&table)?;
-        (config.database.value.is_some() || !may_name).then_some(config)
+        let is_known = OF_DATABASE.map(|key| table.contains_key(key)) == named;
+        of_table(&table).filter(|_| is_known)
     }
 
     /// The built-in vendors and models, and those that the user adds.

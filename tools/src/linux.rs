@@ -73,6 +73,8 @@ pub(crate) fn enter_network(network: &std::fs::File) -> io::Result<()> {
 /// A file system, or a folder of it, as it is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mounted {
+    /// The number of the mount.
+    pub id: u64,
     /// The number of the file system.
     pub device: String,
     /// The folder of the file system.
@@ -86,14 +88,24 @@ pub(crate) fn mounted() -> io::Result<Vec<Mounted>> {
     mounted_for("self")
 }
 
+/// The number of the mount that `path` is on, if the kernel tells it (Linux 5.8).
+pub(crate) fn mount_of(path: &std::path::Path) -> Option<u64> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
+    (StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID))
+        .then_some(found.stx_mnt_id)
+}
+
 /// What is mounted for a process.
 pub(crate) fn mounted_for(process: impl std::fmt::Display) -> io::Result<Vec<Mounted>> {
     let table = std::fs::read(format!("/proc/{process}/mountinfo"))?;
     let mount = |line: &[u8]| {
-        let mut fields = line.split(|it| *it == b' ').skip(2);
+        let mut fields = line.split(|it| *it == b' ');
+        let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+        let mut fields = fields.skip(1);
         let device = String::from_utf8_lossy(fields.next()?).into_owned();
         let (root, point) = (unescaped(fields.next()?), unescaped(fields.next()?));
-        Some(Mounted { device, root, point })
+        Some(Mounted { id, device, root, point })
     };
     Ok(table.split(|it| *it == b'\n').filter_map(mount).collect())
 }

@@ -112,24 +112,19 @@ async fn looking<T>(
 }
 
 /// Fails if another role could change the tables of the schema `name`, and so decide what Posse executes: it owns
-/// the schema or something in it. Trusted are the role of this session, the owner of the database, superusers, and the
-/// groups of this role: roles that cannot log in, and that it was made a member of. (Someone who can log in as a role
-/// may be able to make others a member of it. And a superuser passes for a member of every role.)
+/// the schema or something in it. Trusted are the role of this session, the owner of the database, and superusers. A
+/// role that this one is a member of is not: others may be members of it too, or may have made this one a member.
 async fn check_owners(link: &mut Link, name: &str) -> Result<(), StoreError> {
     let mut look = Message::default();
     let owners = look.add(
         Text::new(
-            "WITH RECURSIVE own (role) AS ( \
-                 SELECT oid FROM pg_roles WHERE rolname = current_user \
-                 UNION SELECT roleid FROM own JOIN pg_auth_members ON member = own.role \
-                     JOIN pg_roles ON pg_roles.oid = roleid WHERE NOT rolcanlogin) \
-             SELECT pg_get_userbyid(owner) FROM ( \
+            "SELECT pg_get_userbyid(owner) FROM ( \
                  SELECT nspowner FROM pg_namespace WHERE nspname = $1 \
                  UNION SELECT relowner FROM pg_class JOIN pg_namespace AS of \
                      ON of.oid = relnamespace WHERE nspname = $2 \
                  UNION SELECT proowner FROM pg_proc JOIN pg_namespace AS of \
                      ON of.oid = pronamespace WHERE nspname = $3 \
-             ) AS found (owner) WHERE owner NOT IN (SELECT role FROM own) \
+             ) AS found (owner) WHERE pg_get_userbyid(owner) <> current_user \
              AND owner <> (SELECT datdba FROM pg_database WHERE datname = current_database()) \
              AND owner NOT IN (SELECT oid FROM pg_roles WHERE rolname = 'pg_database_owner') \
              AND NOT EXISTS (SELECT 1 FROM pg_roles WHERE oid = owner AND rolsuper) LIMIT 1",
@@ -143,7 +138,8 @@ async fn check_owners(link: &mut Link, name: &str) -> Result<(), StoreError> {
         None => Ok(()),
         Some(owner) => Err(link.place().unusable(format!(
             "the schema {name}, or something in it, belongs to the role {owner}, which could decide what Posse \
-             executes; connect as {owner}, or name another `schema` in `[postgres]`"
+             executes; connect as {owner}, take its role with `?options[role]={owner}` in the address, or name another \
+             `schema` in `[postgres]`"
         ))),
     }
 }

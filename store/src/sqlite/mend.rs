@@ -71,8 +71,8 @@ pub async fn restore(options: &Options, backup: &Path) -> Result<Mended, StoreEr
     if backup.metadata().map_err(|error| refused(error.to_string()))?.len() == 0 {
         return Err(refused("it is empty".to_owned()));
     }
-    header::inspect(backup, &name)?;
     check_log(backup).map_err(refused)?;
+    header::inspect(backup, &name)?;
     bench.clear().map_err(|error| bench.unusable(error))?;
     for ending in ["", "-wal"] {
         let from = beside(backup, ending);

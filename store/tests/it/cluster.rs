@@ -304,13 +304,25 @@ async fn tables_of_another_role_are_refused() {
     ));
     let why = open("own").await.unwrap_err();
     assert!(why.contains(&other), "{why}");
-    // Who can log in as the other role may have made this one a member.
-    database.execute(&format!("GRANT {other} TO {role}"));
+    // The other role, or a member of it, may have made this one a member.
+    database.execute(&format!("GRANT {other} TO {role}; ALTER ROLE {other} NOLOGIN"));
     let why = open("own").await.unwrap_err();
     assert!(why.contains(&other), "{why}");
-    // A group, to which both belong.
-    database.execute(&format!("ALTER ROLE {other} NOLOGIN"));
-    open("own").await.unwrap();
+    // Who takes the other role on purpose trusts it.
+    database.execute(&format!("ALTER SCHEMA own OWNER TO {other}"));
+    database.execute(&format!(
+        "DO $$ DECLARE it TEXT; BEGIN
+            FOR it IN SELECT tablename FROM pg_tables WHERE schemaname = 'own' LOOP
+                EXECUTE format('ALTER TABLE own.%I OWNER TO {other}', it);
+            END LOOP;
+            ALTER FUNCTION own.posse_now() OWNER TO {other};
+            ALTER FUNCTION own.posse_begin(INTEGER, TEXT) OWNER TO {other};
+            ALTER FUNCTION own.posse_lock(TEXT[]) OWNER TO {other};
+         END $$"
+    ));
+    let as_other = format!("{url}&options[role]={other}");
+    let taken = PostgresOptions { schema: "own".to_owned(), ..PostgresOptions::new(as_other) };
+    PostgresStore::open(taken).await.unwrap().close().await;
     // Nothing of theirs runs for someone who only asks for facts, least of all as a superuser.
     database.execute(&format!(
         "CREATE SCHEMA trap AUTHORIZATION {other};

@@ -1,6 +1,6 @@
 //! Other paths of the same files: a file system, or a folder of it, can be mounted in several places.
 
-use crate::linux::{Mounted, mounted};
+use crate::linux::{Mounted, mount_of, mounted};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -21,22 +21,26 @@ pub(super) struct Alias {
 /// Returns the other places where what is at `paths`, or a part of it, is mounted. `paths` have no links.
 pub(super) fn of<'p>(paths: impl Iterator<Item = &'p Path>) -> Vec<Alias> {
     // Without the table, no other place is known.
-    among(&mounted().unwrap_or_default(), paths)
+    among(&mounted().unwrap_or_default(), paths, mount_of)
 }
 
-fn among<'p>(table: &[Mounted], paths: impl Iterator<Item = &'p Path>) -> Vec<Alias> {
-    let mut found: Vec<Alias> = paths.flat_map(|path| others(table, path)).collect();
+fn among<'p>(
+    table: &[Mounted],
+    paths: impl Iterator<Item = &'p Path>,
+    mount_of: fn(&Path) -> Option<u64>,
+) -> Vec<Alias> {
+    let mut found: Vec<Alias> =
+        paths.flat_map(|path| others(table, path, mount_of(path))).collect();
     found.sort_unstable();
     found.dedup_by(|later, earlier| later.path == earlier.path);
     found
 }
 
-fn others(table: &[Mounted], path: &Path) -> Vec<Alias> {
+fn others(table: &[Mounted], path: &Path, id: Option<u64>) -> Vec<Alias> {
     let around = table.iter().enumerate().filter(|(_, it)| path.starts_with(&it.point));
-    // A later mount covers an earlier one at the same point.
-    let Some((own, mount)) = around.max_by_key(|(at, it)| (it.point.iter().count(), *at)) else {
-        return Vec::new();
-    };
+    // If the kernel does not tell the mount: a later mount mostly covers an earlier one at the same point.
+    let rank = |(at, it): &(usize, &Mounted)| (Some(it.id) == id, it.point.iter().count(), *at);
+    let Some((own, mount)) = around.max_by_key(rank) else { return Vec::new() };
     let Ok(below) = path.strip_prefix(&mount.point) else { return Vec::new() };
     let mut found = places(table, own, &mount.root.join(below));
     // What is mounted below it belongs to it.
@@ -87,6 +91,7 @@ mod tests {
 
     fn table(lines: &[(&str, &str, &str)]) -> Vec<Mounted> {
         let mounted = |(device, root, point): &(&str, &str, &str)| Mounted {
+            id: 0,
             device: (*device).to_owned(),
             root: root.into(),
             point: point.into(),
@@ -95,7 +100,7 @@ mod tests {
     }
 
     fn found(lines: &[(&str, &str, &str)], path: &str) -> Vec<PathBuf> {
-        let aliases = among(&table(lines), std::iter::once(Path::new(path)));
+        let aliases = among(&table(lines), std::iter::once(Path::new(path)), |_| None);
         aliases.into_iter().map(|it| it.path).collect()
     }
 
@@ -114,6 +119,17 @@ mod tests {
         // Subvolumes.
         let volumes = [("0:3", "/@", "/"), ("0:3", "/@home", "/home"), ("0:3", "/", "/.top")];
         assert_eq!(found(&volumes, home), [Path::new("/.top/@home/alice")]);
+    }
+
+    #[test]
+    fn the_kernel_knows_which_mount_is_on_top() {
+        let mut table =
+            table(&[("8:2", "/", "/home"), ("8:3", "/", "/home"), ("8:2", "/", "/old")]);
+        (table[0].id, table[1].id) = (7, 8);
+        let found = |id| others(&table, Path::new("/home/alice"), id).pop().map(|it| it.path);
+        assert_eq!(found(Some(7)), Some(PathBuf::from("/old/alice")));
+        assert_eq!(found(Some(8)), None);
+        assert_eq!(found(None), None);
     }
 
     #[test]

@@ -177,7 +177,12 @@ fn mounted_again(hidden: &[PathBuf], sandbox: &CommandSandbox) -> Vec<PathBuf> {
                 && (given.iter().any(|it| path.starts_with(it))
                     || needed.iter().any(|it| it.starts_with(path)))
     };
-    let found = aliases::of(hidden.iter().chain(homes).map(PathBuf::as_path)).into_iter();
+    // Of the folders with all homes, and of folders of the system, only the whole is hidden elsewhere.
+    let is_general = |path: &Path| path.parent().and_then(Path::parent).is_none();
+    let hidden = hidden.iter().chain(homes).map(PathBuf::as_path);
+    let (general, own): (Vec<&Path>, Vec<&Path>) = hidden.partition(|path| is_general(path));
+    let general = aliases::of(general.into_iter()).into_iter().filter(|alias| !alias.is_part);
+    let found = aliases::of(own.into_iter()).into_iter().chain(general);
     let found = found.filter(|alias| !is_wanted(alias) && alias.path.exists());
     found.map(|alias| alias.path).collect()
 }
