@@ -140,6 +140,11 @@ impl Environment {
     }
 }
 
+/// The home folder of the user, without links.
+pub fn real_home() -> Option<PathBuf> {
+    text("HOME").map(PathBuf::from).filter(|path| path.is_absolute())?.canonicalize().ok()
+}
+
 fn text(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -31,6 +31,7 @@ pub mod worker;
 
 use crate::args::AgentOptions;
 use crate::common::Common;
+use crate::environment::real_home;
 use crate::exit::Failure;
 use posse::ModelChoice;
 use posse::RunRights;
@@ -53,7 +54,10 @@ pub fn folder(cwd: Option<&PathBuf>) -> Result<PathBuf, Failure> {
         .canonicalize()
         .map_err(|error| Failure::usage(format!("cannot work in {shown}: {error}")))?;
     match real.is_dir() {
-        true => Ok(real),
+        // A folder that is mounted in the home folder, too, has its path there.
+        true => Ok(real_home()
+            .and_then(|home| posse::confine::known_place(&real, &home))
+            .unwrap_or(real)),
         false => Err(Failure::usage(format!("cannot work in {shown}: it is not a folder"))),
     }
 }
