@@ -630,8 +630,10 @@ impl Screen {
                 look,
             ));
         }
-        if let Some((text, since)) = self.status.clone().or(below.map(|it| (it, self.since))) {
-            let seconds = format::seconds(since.elapsed());
+        let status = self.status.clone().map(|(text, since)| (text, since.elapsed()));
+        let active = self.children.as_ref().map(|it| it.elapsed(format::now())).unwrap_or_default();
+        if let Some((text, elapsed)) = status.or(below.map(|it| (it, active))) {
+            let seconds = format::seconds(elapsed);
             // Leave room for the `^C` that a terminal shows, for the same reason.
             let room = look.columns.saturating_sub(seconds.len() + 7);
             let line = format!("  {} · {seconds}", fitted(&text, room));

@@ -6,6 +6,7 @@ use crate::format;
 use crate::spending;
 use posse::protocol::{CallId, Event, Record};
 use posse::{RunId, RunRow};
+use std::time::Duration;
 
 /// The kind of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +158,11 @@ impl Children {
         let (tokens, cost) =
             (format::tokens(sum.spending.tokens()), spending::money(&sum.spending));
         Some(format!("{} · {tools}, {tokens} tokens, {cost}", states.join(", ")))
+    }
+
+    /// How long children have been active.
+    pub fn elapsed(&self, now: u64) -> Duration {
+        Duration::from_millis(now.saturating_sub(self.batch.began))
     }
 
     /// The active subagents in at most `rows` lines: all if they fit, else the failed ones and the newest.
