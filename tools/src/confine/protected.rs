@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Names at the top of a workspace that no confined command and no file tool writes. They are settings,
 /// agents and hooks of this and other agents, of editors and of the shell. Programs outside the sandbox
 /// run or obey each of them.
-pub const PROTECTED: [&str; 41] = [
+pub const PROTECTED: [&str; 44] = [
     ".posse",
     "posse.toml",
     ".claude",
@@ -24,6 +24,9 @@ pub const PROTECTED: [&str; 41] = [
     ".opencode",
     "opencode.json",
     "opencode.jsonc",
+    "crush.json",
+    ".crush.json",
+    ".qwen",
     ".kiro",
     ".roo",
     ".continue",
