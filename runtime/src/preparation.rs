@@ -442,7 +442,7 @@ pub(crate) fn named_in(text: &str, grant: &Grant) -> Option<String> {
     named_files::told(piped::parted(text).0, Path::new(&grant.workspace))
 }
 
-/// Returns the path of a workspace without links. A folder that is mounted in the `home` folder too has its path there.
+/// Returns the path of a workspace without links. The `home` folder at another mount has its usual path.
 fn canonical_folder(path: &Path, home: Option<&Path>) -> Result<String, Error> {
     let unusable = |reason: String| Error::Workspace { path: path.display().to_string(), reason };
     if path.as_os_str().is_empty() {

@@ -54,7 +54,7 @@ pub fn folder(cwd: Option<&PathBuf>) -> Result<PathBuf, Failure> {
         .canonicalize()
         .map_err(|error| Failure::usage(format!("cannot work in {shown}: {error}")))?;
     match real.is_dir() {
-        // A folder that is mounted in the home folder, too, has its path there.
+        // The home folder at another mount has its usual path.
         true => Ok(real_home()
             .and_then(|home| posse::confine::known_place(&real, &home))
             .unwrap_or(real)),

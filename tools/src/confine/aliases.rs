@@ -71,18 +71,17 @@ fn places(table: &[Mounted], own: usize, inside: &Path) -> Vec<Alias> {
     others.filter_map(|(_, other)| place(other)).collect()
 }
 
-/// The path of `folder` by which the files in `home` name it, if it is mounted there too. What programs obey is known by
-/// these paths.
+/// The path of `folder` by which the `home` folder is known, if it is that folder, or one around it, at another mount.
+/// What programs obey is known by these paths.
 pub fn known_place(folder: &Path, home: &Path) -> Option<PathBuf> {
-    let is_near = |path: &Path| path.starts_with(home) || home.starts_with(path);
-    if is_near(folder) {
+    if folder.starts_with(home) || home.starts_with(folder) {
         return None;
     }
     let identity = |path: &Path| path.metadata().ok().map(|it| (it.dev(), it.ino()));
     let is_same = |path: &Path| identity(path).is_some() && identity(path) == identity(folder);
     let others = of(std::iter::once(folder)).into_iter();
     let mut others = others.filter(|it| !it.is_part).map(|it| it.path);
-    others.find(|path| is_near(path) && is_same(path))
+    others.find(|path| home.starts_with(path) && is_same(path))
 }
 
 #[cfg(test)]
