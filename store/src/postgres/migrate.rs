@@ -112,23 +112,26 @@ async fn looking<T>(
 }
 
 /// Fails if another role could change the tables of the schema `name`, and so decide what Posse executes: it owns
-/// the schema or something in it. Trusted are the role of this session, the owner of the database, and superusers. A
+/// the schema or something in it, or may create something in it. Trusted are the role of this session, the owner of the database, and superusers. A
 /// role that this one is a member of is not: others may be members of it too, or may have made this one a member.
 async fn check_owners(link: &mut Link, name: &str) -> Result<(), StoreError> {
     let mut look = Message::default();
     let owners = look.add(
         Text::new(
-            "SELECT pg_get_userbyid(owner) FROM ( \
+            "SELECT CASE WHEN owner = 0 THEN 'PUBLIC' ELSE pg_get_userbyid(owner) END FROM ( \
                  SELECT nspowner FROM pg_namespace WHERE nspname = $1 \
                  UNION SELECT relowner FROM pg_class JOIN pg_namespace AS of \
                      ON of.oid = relnamespace WHERE nspname = $2 \
                  UNION SELECT proowner FROM pg_proc JOIN pg_namespace AS of \
                      ON of.oid = pronamespace WHERE nspname = $3 \
+                 UNION SELECT grantee FROM pg_namespace, aclexplode(nspacl) \
+                     WHERE nspname = $4 AND privilege_type = 'CREATE' \
              ) AS found (owner) WHERE pg_get_userbyid(owner) <> current_user \
              AND owner <> (SELECT datdba FROM pg_database WHERE datname = current_database()) \
              AND owner NOT IN (SELECT oid FROM pg_roles WHERE rolname = 'pg_database_owner') \
              AND NOT EXISTS (SELECT 1 FROM pg_roles WHERE oid = owner AND rolsuper) LIMIT 1",
         )
+        .text(name.to_owned())
         .text(name.to_owned())
         .text(name.to_owned())
         .text(name.to_owned()),
@@ -137,8 +140,8 @@ async fn check_owners(link: &mut Link, name: &str) -> Result<(), StoreError> {
     match replies.rows(owners).first().and_then(|row| row.text(0).ok()) {
         None => Ok(()),
         Some(owner) => Err(link.place().unusable(format!(
-            "the schema {name}, or something in it, belongs to the role {owner}, which could decide what Posse \
-             executes; connect as {owner}, take its role with `?options[role]={owner}` in the address, or name another \
+            "the role {owner} owns the schema {name} or something in it, or may create objects in it (REVOKE CREATE \
+             ON SCHEMA), and could so decide what Posse executes; connect as {owner}, take its role with `?options[role]={owner}` in the address, or name another \
              `schema` in `[postgres]`"
         ))),
     }

@@ -295,7 +295,7 @@ async fn tables_of_another_role_are_refused() {
         }
     };
     let why = open("before").await.unwrap_err();
-    assert!(why.contains(&format!("belongs to the role {other}")), "{why}");
+    assert!(why.contains(&format!("the role {other} owns the schema")), "{why}");
     open("own").await.unwrap();
     open("own").await.unwrap();
     // One table is enough.
@@ -308,6 +308,17 @@ async fn tables_of_another_role_are_refused() {
     database.execute(&format!("GRANT {other} TO {role}; ALTER ROLE {other} NOLOGIN"));
     let why = open("own").await.unwrap_err();
     assert!(why.contains(&other), "{why}");
+    // So could who may create something there.
+    database.execute(&format!(
+        "REVOKE ALL ON SCHEMA own FROM {other}; ALTER TABLE own.events OWNER TO {role}"
+    ));
+    open("own").await.unwrap();
+    for who in [&other, "PUBLIC"] {
+        database.execute(&format!("GRANT CREATE ON SCHEMA own TO {who}"));
+        let why = open("own").await.unwrap_err();
+        assert!(why.contains(&format!("the role {who} ")), "{why}");
+        database.execute(&format!("REVOKE CREATE ON SCHEMA own FROM {who}"));
+    }
     // Who takes the other role on purpose trusts it.
     database.execute(&format!("ALTER SCHEMA own OWNER TO {other}"));
     database.execute(&format!(

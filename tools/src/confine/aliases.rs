@@ -5,9 +5,30 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Folders of the system. What of them is mounted in a home folder is no secret.
-const OF_THE_SYSTEM: [&str; 19] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
-    "/snap", "/var", "/proc", "/sys", "/dev", "/run", "/boot", "/tmp",
+const OF_THE_SYSTEM: [&str; 23] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/snap",
+    "/var/lib",
+    "/var/cache",
+    "/var/log",
+    "/var/run",
+    "/var/tmp",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/run",
+    "/boot",
+    "/tmp",
 ];
 
 /// Another place of something.
@@ -62,7 +83,12 @@ fn places(table: &[Mounted], own: usize, inside: &Path) -> Vec<Alias> {
     let others =
         table.iter().enumerate().filter(|(at, it)| *at != own && Some(&it.device) == device);
     let place = |other: &Mounted| match inside.strip_prefix(&other.root) {
-        Ok(below) => Some(Alias { path: other.point.join(below), is_part: false }),
+        Ok(below) => {
+            // To join nothing would add a slash.
+            let is_whole = below.as_os_str().is_empty();
+            let path = if is_whole { other.point.clone() } else { other.point.join(below) };
+            Some(Alias { path, is_part: false })
+        }
         Err(_) => {
             let is_part = other.root.starts_with(inside);
             is_part.then(|| Alias { path: other.point.clone(), is_part })

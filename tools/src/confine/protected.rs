@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Names at the top of a workspace that no confined command and no file tool writes. They are settings,
 /// agents and hooks of this and other agents, of editors and of the shell. Programs outside the sandbox
 /// run or obey each of them.
-pub const PROTECTED: [&str; 44] = [
+pub const PROTECTED: [&str; 49] = [
     ".posse",
     "posse.toml",
     ".claude",
@@ -27,6 +27,9 @@ pub const PROTECTED: [&str; 44] = [
     "crush.json",
     ".crush.json",
     ".qwen",
+    ".amazonq",
+    ".kilocode",
+    ".trae",
     ".kiro",
     ".roo",
     ".continue",
@@ -37,6 +40,7 @@ pub const PROTECTED: [&str; 44] = [
     ".helix",
     ".nvim.lua",
     ".nvimrc",
+    ".lazy.lua",
     ".exrc",
     ".vimrc",
     ".gvimrc",
@@ -46,6 +50,7 @@ pub const PROTECTED: [&str; 44] = [
     ".dir-locals-2.el",
     ".gdbinit",
     ".lldbinit",
+    ".pdbrc",
     ".devcontainer",
     ".devcontainer.json",
     ".envrc",

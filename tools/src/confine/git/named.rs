@@ -111,6 +111,10 @@ const RUNNERS: [(&str, &[&str]); 12] = [
     (
         "commitlint",
         &[
+            ".commitlintrc",
+            ".commitlintrc.json",
+            ".commitlintrc.yaml",
+            ".commitlintrc.yml",
             ".commitlintrc.js",
             ".commitlintrc.cjs",
             ".commitlintrc.mjs",
