@@ -19,6 +19,7 @@ mod node;
 pub use node::{Node, Stop, ask};
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,6 +42,8 @@ as() {
 }
 (as "$B/initdb" -D "$D/data" -U posse -A trust -E UTF8 --locale=C.UTF-8 --no-sync \
     --no-instructions) >"$D/log" 2>&1 || { touch "$D/failed"; exit 1; }
+# Removes the folder at once for who comes next: another server may begin there.
+remove() { mv "$D" "$D-gone-$$" && rm -rf "$D-gone-$$"; }
 # Files of a killed server may prevent the start for a moment.
 serve() {
     for _ in $(seq 100); do
@@ -73,14 +76,14 @@ while :; do
         if flock -n -x 9; then
             kill -QUIT "$server"
             wait "$server"
-            rm -rf "$D"
+            remove
             exit 0
         fi
         exec 8>&- 9>&-
         free=0
     fi
 done
-rm -rf "$D"
+remove
 "#;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -290,12 +293,17 @@ fn join(folder: &Path, settings: &[&str]) -> Option<File> {
     };
     let gate = open("gate")?;
     gate.lock().ok()?;
-    // The process that held the gate before may have removed it with everything else.
-    let users = open("users")?;
-    if !folder.join("gate").exists() {
+    // The process that held the gate before may have removed it with everything else, and another may have made it anew.
+    let number = |found: std::io::Result<std::fs::Metadata>| found.ok().map(|found| found.ino());
+    let is_there = |file: &File, name: &str| {
+        let path = folder.join(name);
+        number(file.metadata()).is_some() && number(file.metadata()) == number(path.metadata())
+    };
+    let users = open("users").filter(|_| is_there(&gate, "gate"))?;
+    users.lock_shared().ok()?;
+    if !is_there(&gate, "gate") || !is_there(&users, "users") {
         return None;
     }
-    users.lock_shared().ok()?;
     assert!(
         !folder.join("failed").exists(),
         "PostgreSQL cannot start: see {}/log",
