@@ -368,7 +368,7 @@ impl RuntimeConfig {
     }
 
     /// Makes the folders beside a database in `workspace`, if they are missing: otherwise a command there could put
-    /// links or folders of its own in their place. That they cannot be made is told when they are needed.
+    /// links or folders of its own in their place. If Posse cannot make one now, the run that needs it fails and says why.
     pub(crate) fn hold_places_in(&self, workspace: &str) {
         let places = [self.worktrees(), self.repositories(), self.nowhere()];
         for place in places.iter().filter(|it| it.starts_with(workspace)) {
