@@ -127,8 +127,10 @@ pub(crate) enum CallState {
     Pending,
     /// The turn that made the call was cancelled.
     Abandoned {
-        /// The call had started, so it may have had its effect.
+        /// The call had started.
         begun: bool,
+        /// It may have had its effect.
+        lost: bool,
     },
     /// Answered.
     Answered,
@@ -144,11 +146,21 @@ impl Call {
         self.state != CallState::Answered
     }
 
+    /// True when the call has started.
+    pub(crate) fn has_begun(&self) -> bool {
+        matches!(
+            self.state,
+            CallState::Started { .. }
+                | CallState::Pending
+                | CallState::Abandoned { begun: true, .. }
+        )
+    }
+
     /// True when the call started, must not run again, and has no result: whether it had its effect is unknown.
     pub(crate) fn may_have_had_its_effect(&self) -> bool {
         matches!(
             self.state,
-            CallState::Started { repeatable: false } | CallState::Abandoned { begun: true }
+            CallState::Started { repeatable: false } | CallState::Abandoned { lost: true, .. }
         )
     }
 }

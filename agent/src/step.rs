@@ -86,6 +86,8 @@ const LONG_REPLY_TOKENS: u64 = 4_096;
 const REPORT_TOKENS: u64 = 256;
 /// The result of a call that a person cancelled.
 const CANCELLED: &str = "cancelled before it finished";
+/// The same for a call that had not started.
+const NOT_STARTED: &str = "cancelled before it started";
 /// The result of a call that had started when its process died, or that was given up.
 const INTERRUPTED: &str = "interrupted: the process that ran this call died, was stopped by the \
      user, or gave it up because it hung, before its result was recorded. Whether it had its effect is not known; look before \
@@ -182,17 +184,19 @@ pub fn closing_answers<'a>(
     transcript.calls.iter().filter(|call| call.is_open()).map(move |call| {
         let (ending, why) = match call.may_have_had_its_effect() {
             true => (Ending::Interrupted, INTERRUPTED),
+            false if why == CANCELLED && !call.has_begun() => (Ending::Stopped, NOT_STARTED),
             false => (Ending::Stopped, why),
         };
         (call.call.id.clone(), ending, why)
     })
 }
 
-/// `then`, once every open call is answered. Each step answers the calls with the same ending.
+/// `then`, once every open call is answered. Each step answers the calls with the same answer.
 fn stop_calls(transcript: &Transcript, why: &str, then: Step) -> Step {
     let mut answers = closing_answers(transcript, why);
     let Some((first, ending, why)) = answers.next() else { return then };
-    let alike = answers.filter(|(_, other, _)| *other == ending).map(|(call, ..)| call);
+    let alike = answers.filter(|(_, other, text)| (*other, *text) == (ending, why));
+    let alike = alike.map(|(call, ..)| call);
     let calls = std::iter::once(first).chain(alike).collect();
     Step::Answer { calls, ending, why: why.to_owned(), by: String::new() }
 }
@@ -208,10 +212,13 @@ fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
         let (why, by) = (INTERRUPTED.to_owned(), String::new());
         return Some(Step::Answer { calls: lost, ending: Ending::Interrupted, why, by });
     }
-    let abandoned = ids(&|call| matches!(call.state, CallState::Abandoned { .. }));
-    if !abandoned.is_empty() {
-        let (why, by) = (CANCELLED.to_owned(), String::new());
-        return Some(Step::Answer { calls: abandoned, ending: Ending::Stopped, why, by });
+    for (has_begun, why) in [(true, CANCELLED), (false, NOT_STARTED)] {
+        let is_abandoned = |call: &Call| matches!(call.state, CallState::Abandoned { .. });
+        let abandoned = ids(&|call| is_abandoned(call) && call.has_begun() == has_begun);
+        if !abandoned.is_empty() {
+            let (why, by) = (why.to_owned(), String::new());
+            return Some(Step::Answer { calls: abandoned, ending: Ending::Stopped, why, by });
+        }
     }
     let denied = transcript.calls.iter().find_map(|call| match &call.state {
         CallState::Denied { by, reason } => Some((call.call.id.clone(), by, reason)),

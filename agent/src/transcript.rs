@@ -534,7 +534,8 @@ impl Transcript {
         }
         self.phase.awake = false;
         for call in self.calls.iter_mut().filter(|call| call.is_open()) {
-            call.state = CallState::Abandoned { begun: call.may_have_had_its_effect() };
+            let (begun, lost) = (call.has_begun(), call.may_have_had_its_effect());
+            call.state = CallState::Abandoned { begun, lost };
         }
     }
 

@@ -92,6 +92,8 @@ pub struct Screen {
     children: Option<Children>,
     /// The run waits because its log cannot be written.
     held: bool,
+    /// How many calls were refused because no person could approve them.
+    unapproved: u64,
 }
 
 /// The longest line if the output is not a terminal.
@@ -134,6 +136,7 @@ impl Screen {
             totals: RunTotals::default(),
             children: None,
             held: false,
+            unapproved: 0,
         }
     }
 
@@ -190,6 +193,9 @@ impl Screen {
         }
         for line in lines {
             self.print(&line);
+        }
+        if let Update::Event(record) = update {
+            self.unapproved += u64::from(call::is_unapproved(&record.event));
         }
         match update {
             Update::Event(record) if is_top => self.event(record),

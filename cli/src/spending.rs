@@ -52,7 +52,7 @@ pub fn sum(known: Usd, uncertain: Usd) -> String {
 }
 
 /// Advice for a run that did not complete, and about its `uncertain` cost.
-pub fn hint(outcome: &Outcome, run: RunId, uncertain: Usd) -> Vec<String> {
+pub fn hint(outcome: &Outcome, run: RunId, spent: &Spending) -> Vec<String> {
     let short = run.short();
     match outcome {
         Outcome::Failed { deaths: 1.., .. } => {
@@ -77,13 +77,17 @@ pub fn hint(outcome: &Outcome, run: RunId, uncertain: Usd) -> Vec<String> {
     let mut hints = Vec::new();
     match limit {
         Limit::Cost => {
+            let uncertain = spent.uncertain_cost();
             if uncertain > Usd::ZERO {
                 hints.push(format!(
                     "{uncertain} of it counts for calls that were cut short: Posse does not know what the \
                      vendor charges for them"
                 ));
             }
-            hints.push(continued(&short));
+            // The same limit would stop it again before its first call.
+            if spent.turns > 0 {
+                hints.push(continued(&short));
+            }
             hints.push(
                 "to let new runs spend more, use --max-cost (or `cost` under [limits] and [budget] in \
                  your settings); `posse models` shows prices"
@@ -149,9 +153,20 @@ mod tests {
 
     #[test]
     fn a_hint_names_the_option_that_sets_the_limit() {
-        let said = |outcome: Outcome| hint(&outcome, posse::RunId::new(), Usd::ZERO).join("\n");
+        let said_after = |outcome: Outcome, turns| {
+            let mut spent = Spending::default();
+            spent.turns = turns;
+            hint(&outcome, posse::RunId::new(), &spent).join("\n")
+        };
+        let said = |outcome: Outcome| said_after(outcome, 1);
         assert!(said(Outcome::stopped(Limit::Turns, "")).contains("--max-turns"));
         let budget = said(Outcome::out_of_budget(Limit::Turns, posse::RunId::new(), ""));
         assert!(budget.contains("--budget turns=N") && !budget.contains("--max-turns"), "{budget}");
+        // To continue a run helps only if its limit allowed a call.
+        for turns in [0, 1] {
+            let told = said_after(Outcome::stopped(Limit::Cost, ""), turns);
+            assert_eq!(told.contains("runs resume"), turns > 0, "{told}");
+            assert!(told.contains("--max-cost"), "{told}");
+        }
     }
 }

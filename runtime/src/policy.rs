@@ -44,6 +44,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use subject::{Subject, Target};
 
+/// The words that say why a call was refused which would otherwise have been a question.
+pub const NO_PERSON: &str = "no person can answer here";
+
 /// Decides about the calls of one run.
 pub struct Policy {
     workspace: String,
@@ -250,8 +253,8 @@ impl Policy {
             format!("; the user can permit it with --allow '{rule}'")
         });
         let reason = format!(
-            "not run: `{what}` could {meant} the rule `{rule}`{file} {verb}, and no person can \
-             answer here; do it in another way, or say what you could not do{next}"
+            "not run: `{what}` could {meant} the rule `{rule}`{file} {verb}, and {NO_PERSON}; do \
+             it in another way, or say what you could not do{next}"
         );
         Ruling::Deny { by, reason }
     }
@@ -261,8 +264,8 @@ impl Policy {
             true => Ruling::Ask { by, rule },
             false => Ruling::Deny {
                 reason: format!(
-                    "this needs a person's approval ({by}), and no person can answer here; do \
-                     without it, or say what you could not do"
+                    "this needs a person's approval ({by}), and {NO_PERSON}; do without it, or \
+                     say what you could not do"
                 ),
                 by,
             },

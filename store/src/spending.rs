@@ -230,7 +230,7 @@ pub enum By {
     Agent,
     /// By model as `vendor/name`, highest cost first.
     Model,
-    /// By label, highest cost first. Runs without a label have the empty key.
+    /// By the label of the root, highest cost first. Trees without a label have the empty key.
     Label,
     /// By day (UTC), such as `2026-11-15`, latest first.
     Day,

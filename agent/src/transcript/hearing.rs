@@ -31,7 +31,7 @@ impl Transcript {
                 // Who interrupts and then says something does not want what was about to begin.
                 if self.phase.interrupted && received.from == Sender::User {
                     for call in self.calls.iter_mut().filter(|call| call.is_fresh()) {
-                        call.state = CallState::Abandoned { begun: false };
+                        call.state = CallState::Abandoned { begun: false, lost: false };
                     }
                 }
             }

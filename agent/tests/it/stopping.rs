@@ -59,14 +59,16 @@ fn answers(mut world: World) -> Vec<(Ending, String)> {
     results.collect()
 }
 
-/// Only the call that had begun and may not run again is interrupted.
-fn check(answers: &[(Ending, String)], why: &str) {
+/// Only the call that had begun and may not run again is interrupted. `unstarted` is the answer of the
+/// first call, which had not started.
+fn check(answers: &[(Ending, String)], [unstarted, why]: [&str; 2]) {
     let endings: Vec<Ending> = answers.iter().map(|(ending, _)| *ending).collect();
     let stopped = Ending::Stopped;
     assert_eq!(endings, [stopped, stopped, Ending::Interrupted, stopped], "{answers:?}");
-    for (ending, text) in answers {
+    for (position, (ending, text)) in answers.iter().enumerate() {
         let expected = match ending {
             Ending::Interrupted => "Whether it had its effect is not known",
+            _ if position == 0 => unstarted,
             _ => why,
         };
         assert!(text.contains(expected), "{text}");
@@ -77,7 +79,7 @@ fn check(answers: &[(Ending, String)], why: &str) {
 fn a_cancelled_run_does_not_call_stopped_what_may_have_had_its_effect() {
     let mut world = world(false, Limits::default());
     world.cancel(CancelScope::Run);
-    check(&answers(world), "cancelled before it finished");
+    check(&answers(world), ["cancelled before it started", "cancelled before it finished"]);
 }
 
 #[test]
@@ -85,7 +87,7 @@ fn a_cancelled_turn_remembers_what_had_begun_also_when_it_is_cancelled_twice() {
     for times in [1, 2] {
         let mut world = world(true, Limits::default());
         (0..times).for_each(|_| world.cancel(CancelScope::Turn));
-        check(&answers(world), "cancelled before it finished");
+        check(&answers(world), ["cancelled before it started", "cancelled before it finished"]);
     }
 }
 
@@ -97,7 +99,7 @@ fn a_run_out_of_time_does_not_call_stopped_what_may_have_had_its_effect() {
         quiet: false,
         extra: Extra::default(),
     }));
-    check(&answers(world), "the run is out of time");
+    check(&answers(world), ["the run is out of time"; 2]);
 }
 
 #[test]
@@ -105,7 +107,7 @@ fn a_run_that_cannot_go_on_does_not_call_stopped_what_may_have_had_its_effect() 
     let world = world(false, Limits::default());
     let answers = closing_answers(&world.transcript, "the run could not go on");
     let answers: Vec<_> = answers.map(|(_, ending, why)| (ending, why.to_owned())).collect();
-    check(&answers, "the run could not go on");
+    check(&answers, ["the run could not go on"; 2]);
 }
 
 /// A cancel request may reach a call that this process runs, stops and sees end.

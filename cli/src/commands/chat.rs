@@ -565,8 +565,8 @@ async fn turn_to_its_end(
                 if !outcome.is_completed() && viewer.form == Form::Screen {
                     viewer.screen.end_turn()?;
                     print::note(format!("✗ {}", clean_line(&outcome.to_string(), 600)));
-                    let uncertain = viewer.screen.spending().uncertain_cost();
-                    let hints = spending::hint(&outcome, session.run.id(), uncertain);
+                    let spent = viewer.screen.spending();
+                    let hints = spending::hint(&outcome, session.run.id(), spent);
                     hints.into_iter().for_each(print::note);
                 }
                 break Code::of(&outcome);

@@ -7,6 +7,7 @@ use crate::clean::{clean, clean_line};
 use crate::format;
 use crate::terminal::fitted;
 use posse::agents::{ToolFacts, built_in_tools, tools_of};
+use posse::policy::NO_PERSON;
 use posse::protocol::{Ending, Event, ToolCall, ToolFinished};
 use serde_json::Value;
 
@@ -108,6 +109,12 @@ pub fn finished(
         lines.push(format!("  {}", look.paint.red(&told)));
     }
     lines.join("\n")
+}
+
+/// True for the refusal of a call that a person could have approved, if there had been one.
+pub fn is_unapproved(event: &Event) -> bool {
+    let Event::ToolFinished(finished) = event else { return false };
+    finished.ending == Ending::Refused && finished.output.joined_text().contains(NO_PERSON)
 }
 
 /// The last lines of a command's output.

@@ -49,9 +49,18 @@ impl Screen {
         } else {
             self.note(&self.paint.red(&format!("✗ {}", clean_line(&outcome.to_string(), 600))));
             self.remark(&format!("  {totals}"));
-            for hint in spending::hint(outcome, run, self.spending.uncertain_cost()) {
+            for hint in spending::hint(outcome, run, &self.spending) {
                 self.remark(&format!("  {hint}"));
             }
+        }
+        if self.unapproved > 0 {
+            let calls = match std::mem::take(&mut self.unapproved) {
+                1 => "1 call needs an approval, which no person could give".to_owned(),
+                calls => format!("{calls} calls need an approval, which no person could give"),
+            };
+            let next =
+                "work on a terminal, or permit such calls with `--allow` and a rule, such as";
+            self.remark(&format!("◇ {calls}: {next} `--allow Edit` or `--allow 'Bash(make:*)'`"));
         }
         if let Some(left) = self.worktree.left() {
             self.note(&format!("◇ {}", crate::worktree::told(left)));

@@ -4,7 +4,7 @@
 use super::todos::Todos;
 use crate::clean::clean_line;
 use posse::protocol::{Caller, ChildStarted, Event, Outcome, Record, Remedy, Sender};
-use posse::views::Spending;
+use posse::views::{Left, Spending};
 use posse::{RunId, RunRow, Status};
 use std::collections::HashMap;
 
@@ -66,7 +66,8 @@ pub struct Node {
     /// When its present work began: milliseconds since 1970.
     pub began: u64,
     pub ended: u64,
-    /// Why it ended without an answer, or what it does about a failed model call.
+    /// Why it ended without an answer, what it left in its worktree, or what it does about a failed
+    /// model call.
     pub remark: String,
     /// Set while events from before its present work are still to come. Names the caller of that work.
     earlier: Option<Caller>,
@@ -97,6 +98,11 @@ impl Node {
             Event::RunFinished(finished) => {
                 let outcome = &finished.outcome;
                 self.end(State::after(outcome), record.at, &outcome.to_string());
+                if let Some(changes) = &finished.changes {
+                    let left = crate::worktree::told(&Left::of(changes));
+                    let apart = if self.remark.is_empty() { "" } else { "; " };
+                    self.remark = format!("{}{apart}{left}", self.remark);
+                }
             }
             _ => {}
         }

@@ -107,7 +107,8 @@ impl WorktreeView {
 }
 
 impl Left {
-    fn of(changes: &Changes) -> Self {
+    /// Returns what the event of a run's end says.
+    pub fn of(changes: &Changes) -> Self {
         let problem = Some(&changes.problem).filter(|problem| !problem.is_empty());
         Left {
             branch: (problem.is_none() && changes.files > 0).then(|| changes.branch.clone()),

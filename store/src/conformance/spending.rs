@@ -132,7 +132,8 @@ pub(super) async fn model_calls_are_summed_up_by_what_is_asked_for(
         (By::Tree, vec![(&root, 4, 420), (&other, 1, 7)]),
         (By::Agent, vec![("tester", 5, 427)]),
         (By::Model, vec![("b/two", 2, 320), ("a/one", 2, 100), ("test/model", 1, 7)]),
-        (By::Label, vec![("look", 1, 300), ("", 4, 127)]),
+        // The label of the child is "look". That of its tree is empty.
+        (By::Label, vec![("", 5, 427)]),
     ];
     for (by, expected) in table {
         let sums = store.spending(&SpendingQuery { by, ..SpendingQuery::default() }).await?;

@@ -266,7 +266,12 @@ pub(super) fn spending(state: &State, query: &SpendingQuery) -> Vec<Spending> {
     let below = query.tree.map(|tree| below(state, tree));
     let folder_of = |run: RunId| state.rows.get(&run).map(|row| &row.about.workspace);
     let open = state.rows.values().filter_map(|row| Made::open(row));
-    let made = state.calls.iter().map(Made::settled).chain(open).filter(|made| {
+    let made = state.calls.iter().map(Made::settled).chain(open).map(|made| {
+        // The label of a tree is that of its root.
+        let root = state.rows.get(&made.root);
+        Made { label: root.map_or(made.label, |root| &root.about.label), ..made }
+    });
+    let made = made.filter(|made| {
         below.as_ref().is_none_or(|below| below.contains(&made.run))
             && query.workspace.as_ref().is_none_or(|folder| folder_of(made.run) == Some(folder))
             && query.since.is_none_or(|since| made.at >= since)

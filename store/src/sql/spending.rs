@@ -15,6 +15,9 @@ pub(crate) struct Ask {
 /// The columns are cost, input tokens, and key.
 const COSTLIEST: &str = "9 DESC, 4 DESC, 1 DESC";
 
+/// The label of a tree. Subagents have labels that their callers chose; a person looks for their own.
+const OF_ROOT: &str = "COALESCE((SELECT label FROM runs WHERE id = made.root), made.label)";
+
 /// Sums up model calls: the certain costs, and what interrupted and open calls may have spent in
 /// addition. A run that has ended has no open call, so an engine without an index of open calls
 /// searches only the unfinished runs. Binds: tree; workspace, since, until; the same three again;
@@ -61,7 +64,7 @@ pub(crate) fn spending(ask: Ask) -> String {
         By::Tree => ("root", COSTLIEST),
         By::Agent => ("agent", COSTLIEST),
         By::Model => ("model", COSTLIEST),
-        By::Label => ("label", COSTLIEST),
+        By::Label => (OF_ROOT, COSTLIEST),
         By::Day => ("CAST(at / 86400000 AS TEXT)", "1 DESC"),
     };
     let sum = |column: &str| format!("CAST(SUM({column}) AS BIGINT)");

@@ -170,10 +170,17 @@ pub fn forget_typed() {
 /// When the terminal cannot be read.
 pub fn agrees(question: &str) -> io::Result<bool> {
     forget_typed();
-    print::note_piece(&format!("{question} [y/N] "));
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    loop {
+        print::note_piece(&format!("{question} [y/N] "));
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        match answer.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => return Ok(true),
+            "" | "n" | "no" => return Ok(false),
+            // Perhaps a message for the agent.
+            _ => print::note("this was not understood; type y or n"),
+        }
+    }
 }
 
 fn read_until(stop: &AtomicBool) -> Option<String> {

@@ -47,7 +47,8 @@ fn line(record: &Record, tools: &Tools) -> String {
     let time = format::timestamp(record.at);
     let time = time.get(11..19).unwrap_or_default();
     let detail = clean_line(&detail(&record.event, tools), 140);
-    let line = format!("{:>4}  {time}  {:16}  {detail}", record.seq, record.event.kind());
+    // The Z says that it is UTC.
+    let line = format!("{:>4}  {time}Z  {:16}  {detail}", record.seq, record.event.kind());
     line.trim_end().to_owned()
 }
 
