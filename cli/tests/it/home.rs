@@ -664,3 +664,34 @@ async fn a_home_folder_that_is_mounted_again_is_hidden_there_too() {
     let row = world.list().await.remove(0);
     assert_eq!(row["workspace"], world.home().canonicalize().unwrap().to_str().unwrap());
 }
+
+/// Settings that are mounted from the workspace are protected there.
+#[tokio::test]
+async fn settings_of_the_home_folder_that_lie_in_the_workspace_too_are_only_read() {
+    let write = "mkdir -p config/git; echo evil > config/git/config; echo fine > config/other";
+    let conversation = Conversation::when(When::any())
+        .reply(bash(write))
+        .reply(Reply::tool_call(
+            "Write",
+            json!({"file_path": "config/git/config", "content": "evil"}),
+        ))
+        .reply(Reply::text("done"));
+    let world = World::new(Script::new().conversation(conversation)).await;
+    let home = world.home().display().to_string();
+    let script = format!(
+        "mkdir -p {home}/.config {home}/dots/config && cp -a {home}/.config/. {home}/dots/config
+        mount --bind {home}/dots/config {home}/.config || exit 99
+        cd {home}/dots && {} run --mode bypass go || exit 98
+        echo mounted; cat {home}/.config/other; cat {home}/.config/git/config; echo END",
+        env!("CARGO_BIN_EXE_posse")
+    );
+    let is_root = rustix::process::geteuid().is_root();
+    let mut command = tokio::process::Command::new("unshare");
+    command.args([if is_root { "-m" } else { "-Urm" }, "sh", "-c", &script]);
+    let exit = started(world.set_up(command)).end().await;
+    let Some((_, said)) = exit.out.split_once("mounted\n") else {
+        assert!(!is_root, "root could not mount a folder: {exit:?}");
+        return posse_testkit::skipped("posse-cli: settings that are mounted from the workspace");
+    };
+    assert!(said.contains("fine") && said.contains("END") && !said.contains("evil"), "{exit:?}");
+}

@@ -39,9 +39,32 @@ pub(super) struct Alias {
     pub is_part: bool,
 }
 
+/// What is mounted where.
+pub(super) struct Mounts(Vec<Mounted>);
+
+impl Mounts {
+    pub(super) fn now() -> Self {
+        // Without the table, no other place is known.
+        let mut table = mounted().unwrap_or_default();
+        let mut devices: Vec<String> = table.iter().map(|mount| mount.device.clone()).collect();
+        devices.sort_unstable();
+        if devices.windows(2).all(|two| two[0] != two[1]) {
+            table.clear();
+        }
+        Mounts(table)
+    }
+
+    /// Returns the other places of what is at `path`, which has no links, or of a part of it.
+    pub(super) fn others(&self, path: &Path) -> Vec<Alias> {
+        match self.0.is_empty() {
+            true => Vec::new(),
+            false => others(&self.0, path, mount_of(path)),
+        }
+    }
+}
+
 /// Returns the other places where what is at `paths`, or a part of it, is mounted. `paths` have no links.
 pub(super) fn of<'p>(paths: impl Iterator<Item = &'p Path>) -> Vec<Alias> {
-    // Without the table, no other place is known.
     among(&mounted().unwrap_or_default(), paths, mount_of)
 }
 

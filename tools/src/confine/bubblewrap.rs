@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempPath;
 
-/// How long bubblewrap may take to build a sandbox.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long bubblewrap may take to build a sandbox. Hundreds of mounts take seconds on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A run of bubblewrap. It gets its options by descriptors, because every user can read arguments.
 pub(crate) struct Bubblewrap {
@@ -183,12 +183,18 @@ impl Bubblewrap {
         let root = PathBuf::from(format!("/proc/{inside}/root"));
         let outside = rustix::fs::stat("/dev")?.st_dev;
         let began = Instant::now();
-        while began.elapsed() < PATIENCE {
-            // The sandbox is complete when it has its own devices: only then does it become the root.
+        // The sandbox is complete when it has its own devices: only then does it become the root.
+        loop {
             match rustix::fs::stat(root.join("dev")) {
                 Ok(found) if found.st_dev != outside => break,
                 // We cannot look into the sandbox of a setuid bubblewrap.
                 Err(Errno::ACCESS | Errno::PERM) => return Ok(true),
+                _ if began.elapsed() > PATIENCE => {
+                    let seconds = PATIENCE.as_secs();
+                    return Err(io::Error::other(format!(
+                        "the sandbox was not complete after {seconds} s"
+                    )));
+                }
                 _ => {}
             }
             let time = Timespec { tv_sec: 0, tv_nsec: 500_000 };

@@ -1,6 +1,7 @@
 //! Protected paths: files in a workspace that programs outside the sandbox run or obey. No confined
 //! command writes them, whether they exist or not.
 
+use super::aliases::Mounts;
 use super::git::{GITDIR, POINTER, SETTINGS_BYTES, first_line, is_hooks, plain, text_at};
 use super::home_links::{links_of, way};
 use super::placeholder::{is_missing, is_placeholder};
@@ -326,11 +327,19 @@ pub(super) fn obeyed_below_home(
         let missing = around.filter(|it| is_missing(it)).last();
         missing.map_or_else(|| path.clone(), Path::to_owned)
     };
-    let mut obeyed = ObeyedPaths::default();
+    let (mut obeyed, mounts) = (ObeyedPaths::default(), Mounts::now());
     for path in below.chain(own.into_iter().cloned()) {
         let way = way(&path);
-        if FILES.iter().any(|name| path.ends_with(name)) {
+        let is_file = FILES.iter().any(|name| path.ends_with(name));
+        if is_file {
             obeyed.files.extend(way.ends.last().cloned());
+        }
+        // The same file system may be mounted in the workspace once more.
+        for alias in way.ends.last().map_or_else(Vec::new, |end| mounts.others(end)) {
+            if is_file && !alias.is_part {
+                obeyed.files.push(alias.path.clone());
+            }
+            obeyed.places.push(alias.path);
         }
         obeyed.places.extend(way.ends);
         obeyed.links.extend(way.links.into_iter().filter(|link| !is_at_top_of_home(link)));

@@ -2,7 +2,7 @@
 
 use super::on_entry;
 use super::path_trace::PathTrace;
-use super::programs::COMPLETERS;
+use super::programs::{COMPLETERS, WITH_FILE};
 use super::settings::{self, MOST, Setting};
 use super::spelled::given;
 use super::tree::text_at;
@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+
+/// The maximum number of bytes of a hook to read.
+const LARGEST_HOOK: u64 = 32 << 20;
 
 /// The maximum number of settings files to read for one repository: they may include each other.
 const FILES: usize = 50;
@@ -56,8 +59,16 @@ const PROGRAMS: [&str; 34] = [
     "smtpserver",
 ];
 
+/// The files that tell commitizen what to run.
+const FOR_COMMITIZEN: [&str; 6] =
+    [".cz.json", ".cz.toml", ".cz.yaml", "cz.json", "cz.toml", "cz.yaml"];
+
 /// Programs that manage hooks, and the files at the top of a checkout that tell them what to run.
-const RUNNERS: [(&str, &[&str]); 12] = [
+const RUNNERS: [(&str, &[&str]); 16] = [
+    ("trunk", &[".trunk"]),
+    ("gitlint", &[".gitlint"]),
+    ("commitizen", &FOR_COMMITIZEN),
+    ("cz ", &FOR_COMMITIZEN),
     (
         "pre-commit",
         &[".pre-commit-config.yaml", ".pre-commit-config.yml", ".pre-commit-hooks.yaml"],
@@ -333,10 +344,13 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
     }
     named.extend(around.named_by_line(value));
     named.extend(around.imported_by(value));
-    // A shell runs what begins with `!`. Elsewhere, an interpreter may complete the name of a file.
+    // A shell runs what begins with `!`. Elsewhere, an interpreter may complete the name of a file, and it may be
+    // joined to an option, as in `awk -fx`.
     let line = value.strip_prefix('!');
     let is_version = |letter: char| letter.is_ascii_digit() || letter == '.';
-    let completes = |word: &str| COMPLETERS.contains(&word.trim_end_matches(is_version));
+    let completes = |word: &str| {
+        COMPLETERS.contains(&word.trim_end_matches(is_version)) || WITH_FILE.contains(&word)
+    };
     let completes = value.split([' ', '/']).any(completes);
     if line.is_some() || completes {
         named.extend(around.run_by_script(line.unwrap_or(value)));
@@ -368,7 +382,7 @@ fn named_by_hooks(folder: &Path, around: &Places) -> Vec<(PathBuf, String)> {
             let real = hook.canonicalize().ok();
             places.folders.extend(real.and_then(|it| it.parent().map(Path::to_owned)));
         }
-        let text = text_at(&hook, MOST).unwrap_or_default();
+        let text = text_at(&hook, LARGEST_HOOK).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         places.run_by_script(&text).into_iter().for_each(&mut add);
         places.imported_by(&text).into_iter().for_each(&mut add);

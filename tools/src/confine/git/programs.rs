@@ -7,6 +7,7 @@ pub(super) const INTERPRETERS: &[&str] = &[
     "ash",
     "bash",
     "bun",
+    "dart",
     "dash",
     "deno",
     "expect",
