@@ -68,6 +68,12 @@ pub(super) async fn prepare(
     begin.say(&statements::migrating());
     send(link, begin).await?;
     let found = version(link, name).await?;
+    let is_there =
+        Text::new("SELECT oid FROM pg_namespace WHERE nspname = $1").text(name.to_owned());
+    let mut change = Message::default();
+    let is_there = change.add(is_there);
+    let replies = send(link, change).await?;
+    let is_there = !replies.rows(is_there).is_empty();
     let mut change = Message::default();
     let is_refused = schema.check(found, link.place().as_str()).err();
     if is_refused.is_some() || found == known {
@@ -75,7 +81,13 @@ pub(super) async fn prepare(
         send(link, change).await?;
         return is_refused.map_or(Ok(()), Err);
     }
-    change.say(&format!("CREATE SCHEMA IF NOT EXISTS \"{name}\""));
+    if !is_there {
+        // It fails if another role has just made one, which was not looked at.
+        change.say(&format!("CREATE SCHEMA \"{name}\""));
+        send(link, std::mem::take(&mut change)).await?;
+        // Default privileges may let others create objects in it.
+        check_owners(link, name).await?;
+    }
     change.say(&format!("SET LOCAL search_path = \"{name}\""));
     for step in schema.steps(found) {
         change.say(&step.replace(TEXT.0, TEXT.1));
@@ -111,40 +123,70 @@ async fn looking<T>(
     Ok(found)
 }
 
-/// Fails if another role could change the tables of the schema `name`, and so decide what Posse executes: it owns
-/// the schema or something in it, or may create something in it. Trusted are the role of this session, the owner of the database, and superusers. A
-/// role that this one is a member of is not: others may be members of it too, or may have made this one a member.
+/// What lies in the schema `$1`, and what that needs: functions of triggers and defaults, operators, types. With each,
+/// the owner, unless it is the role that made the cluster.
+const OWNERS: &str = "
+    WITH RECURSIVE inside (class, object) AS (
+        SELECT CAST(CAST('pg_namespace' AS regclass) AS oid), oid FROM pg_namespace WHERE nspname = $1
+        UNION
+        SELECT classid, objid FROM pg_depend JOIN inside ON refclassid = class AND refobjid = object
+            WHERE deptype NOT IN ('n', 'e', 'x')
+                OR deptype = 'n' AND refclassid = CAST('pg_namespace' AS regclass)
+    ), needed (class, object) AS (
+        SELECT class, object FROM inside
+        UNION
+        SELECT refclassid, refobjid FROM pg_depend JOIN needed ON classid = class AND objid = object
+            WHERE deptype <> 'e'
+    )
+    SELECT refobjid, pg_describe_object(class, object, 0) FROM needed JOIN pg_shdepend
+        ON classid = class AND objid = object AND objsubid = 0 AND deptype = 'o'
+        AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+/// Who may create objects in the schema `$1`.
+const CREATORS: &str = "
+    SELECT grantee, NULL FROM pg_namespace, aclexplode(nspacl)
+        WHERE nspname = $1 AND privilege_type = 'CREATE'";
+
+/// Fails if another role could decide what Posse executes: it owns the schema `name`, something in it or something that
+/// is needed there, or may create something in it. Trusted are the role of this session, the owner of the database, and
+/// superusers. A role that this one is a member of is not: others may be members of it too, or may have made this one a
+/// member.
 async fn check_owners(link: &mut Link, name: &str) -> Result<(), StoreError> {
     let mut look = Message::default();
-    let owners = look.add(
-        Text::new(
-            "SELECT CASE WHEN owner = 0 THEN 'PUBLIC' ELSE pg_get_userbyid(owner) END FROM ( \
-                 SELECT nspowner FROM pg_namespace WHERE nspname = $1 \
-                 UNION SELECT relowner FROM pg_class JOIN pg_namespace AS of \
-                     ON of.oid = relnamespace WHERE nspname = $2 \
-                 UNION SELECT proowner FROM pg_proc JOIN pg_namespace AS of \
-                     ON of.oid = pronamespace WHERE nspname = $3 \
-                 UNION SELECT grantee FROM pg_namespace, aclexplode(nspacl) \
-                     WHERE nspname = $4 AND privilege_type = 'CREATE' \
-             ) AS found (owner) WHERE pg_get_userbyid(owner) <> current_user \
+    let mut foreign = |of: &str| {
+        let query = format!(
+            "SELECT CASE WHEN owner = 0 THEN 'PUBLIC' ELSE pg_get_userbyid(owner) END, COALESCE(what, '') \
+             FROM ({of}) AS found (owner, what) WHERE pg_get_userbyid(owner) <> current_user \
              AND owner <> (SELECT datdba FROM pg_database WHERE datname = current_database()) \
              AND owner NOT IN (SELECT oid FROM pg_roles WHERE rolname = 'pg_database_owner') \
-             AND NOT EXISTS (SELECT 1 FROM pg_roles WHERE oid = owner AND rolsuper) LIMIT 1",
-        )
-        .text(name.to_owned())
-        .text(name.to_owned())
-        .text(name.to_owned())
-        .text(name.to_owned()),
-    );
+             AND NOT EXISTS (SELECT 1 FROM pg_roles WHERE oid = owner AND rolsuper) LIMIT 1"
+        );
+        look.add(Text::new(&query).text(name.to_owned()))
+    };
+    let found = [foreign(OWNERS), foreign(CREATORS)];
     let replies = send(link, look).await?;
-    match replies.rows(owners).first().and_then(|row| row.text(0).ok()) {
-        None => Ok(()),
-        Some(owner) => Err(link.place().unusable(format!(
-            "the role {owner} owns the schema {name} or something in it, or may create objects in it (REVOKE CREATE \
-             ON SCHEMA), and could so decide what Posse executes; connect as {owner}, take its role with `?options[role]={owner}` in the address, or name another \
-             `schema` in `[postgres]`"
-        ))),
-    }
+    let row = found.into_iter().find_map(|at| replies.rows(at).first());
+    let Some(row) = row else { return Ok(()) };
+    let text = |column| row.text(column).map_err(|_| unread(link));
+    let (role, what) = (text(0)?, text(1)?);
+    let member = format!(
+        "if you are a member of that role, take it with `?options[role]={role}` in the address"
+    );
+    let why = match (role.as_str(), what.as_str()) {
+        ("PUBLIC", _) => format!(
+            "every role may create objects in the schema {name}, and could so decide what Posse executes; \
+             `REVOKE CREATE ON SCHEMA {name} FROM PUBLIC` ends that"
+        ),
+        (_, "") => format!(
+            "the role {role} may create objects in the schema {name}, and could so decide what Posse executes; \
+             `REVOKE CREATE ON SCHEMA {name} FROM {role}` ends that; or, {member}"
+        ),
+        _ => format!(
+            "the role {role} owns {what}, and could so decide what Posse executes in the schema {name}; {member}"
+        ),
+    };
+    let other = "or name another `schema` in `[postgres]`";
+    Err(link.place().unusable(format!("{why}; {other}")))
 }
 
 /// Returns facts about the tables of `schema`, and leaves them as they are.

@@ -13,6 +13,7 @@ use super::{Options, connect_options, engine_error};
 use crate::StoreError;
 use crate::engine::to_sql;
 use crate::sql::{MENDED_TABLES, SCHEMA};
+use rustix::fs::OFlags;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteLockingMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
 use std::fs::File;
@@ -71,16 +72,10 @@ pub async fn restore(options: &Options, backup: &Path) -> Result<Mended, StoreEr
     if backup.metadata().map_err(|error| refused(error.to_string()))?.len() == 0 {
         return Err(refused("it is empty".to_owned()));
     }
-    check_log(backup).map_err(refused)?;
+    let mut files = Backup::open(backup).map_err(refused)?;
     header::inspect(backup, &name)?;
     bench.clear().map_err(|error| bench.unusable(error))?;
-    for ending in ["", "-wal"] {
-        let from = beside(backup, ending);
-        if ending.is_empty() || from.exists() {
-            let copied = copy(&from, &beside(&bench.new, ending));
-            copied.map_err(|error| refused(error.to_string()))?;
-        }
-    }
+    files.copy_to(&bench.new).map_err(|error| refused(error.to_string()))?;
     bench.check_new(&name).await?;
     let kept = bench.path.exists().then(|| bench.keep()).transpose()?;
     // No process can have a file open that is not a valid Posse database.
@@ -99,19 +94,50 @@ pub async fn restore(options: &Options, backup: &Path) -> Result<Mended, StoreEr
     Ok(Mended { kept, forgets: true, ..Mended::default() })
 }
 
-/// Fails if the write-ahead log beside a backup is not from who made the backup. It would decide what is restored.
-fn check_log(backup: &Path) -> Result<(), String> {
-    let log = beside(backup, "-wal");
-    let Ok(found) = log.symlink_metadata() else { return Ok(()) };
-    let shown = log.display();
-    let made = backup.metadata().map_err(|error| error.to_string())?.uid();
-    let own = rustix::process::geteuid().as_raw();
-    match found.is_file() && (found.uid() == made || found.uid() == own) {
-        true => Ok(()),
-        false => Err(format!(
-            "the log beside it, {shown}, is not a file of the user who made the backup; if it does not belong to the \
+/// The open files of a backup. Nobody can replace them once they are open.
+struct Backup {
+    database: File,
+    log: Option<File>,
+}
+
+impl Backup {
+    /// Opens the backup. Refuses a write-ahead log that is not from who made the backup: it would decide what is
+    /// restored.
+    fn open(path: &Path) -> Result<Self, String> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let told = |error: io::Error| error.to_string();
+        let database = File::open(path).map_err(told)?;
+        let log = beside(path, "-wal");
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let opened = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(&log);
+        let is_from = |log: &File, made: u32| -> io::Result<bool> {
+            let found = log.metadata()?;
+            let own = rustix::process::geteuid().as_raw();
+            Ok(found.is_file() && found.nlink() == 1 && (found.uid() == made || found.uid() == own))
+        };
+        let made = database.metadata().map_err(told)?.uid();
+        let log = match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Backup { database, log: None });
+            }
+            Ok(file) if is_from(&file, made).map_err(told)? => {
+                return Ok(Backup { database, log: Some(file) });
+            }
+            _ => log.display(),
+        };
+        Err(format!(
+            "the log beside it, {log}, is not a file of the user who made the backup; if it does not belong to the \
              backup, copy the backup without it to a folder of your own, and restore that copy"
-        )),
+        ))
+    }
+
+    /// Copies the files.
+    fn copy_to(&mut self, path: &Path) -> io::Result<()> {
+        copy(&mut self.database, path)?;
+        match &mut self.log {
+            Some(log) => copy(log, &beside(path, "-wal")),
+            None => Ok(()),
+        }
     }
 }
 
@@ -162,9 +188,9 @@ impl RepairFiles {
         let copies = || -> io::Result<()> {
             let log = beside(&self.path, "-wal");
             if log.exists() {
-                copy(&log, &beside(&kept, "-wal"))?;
+                copy(&mut File::open(&log)?, &beside(&kept, "-wal"))?;
             }
-            copy(&self.path, &kept)
+            copy(&mut File::open(&self.path)?, &kept)
         };
         copies().map_err(|error| self.unusable(error))?;
         Ok(kept)
@@ -330,16 +356,45 @@ async fn copy_table(
 }
 
 /// Copies a file, readable by its owner only, and syncs it.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+fn copy(source: &mut File, to: &Path) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
-    let mut source = File::open(from)?;
     let mut options = std::fs::OpenOptions::new();
     let mut target = options.write(true).create_new(true).mode(0o600).open(to)?;
-    io::copy(&mut source, &mut target)?;
+    io::copy(source, &mut target)?;
     target.sync_all()
 }
 
 /// The largest value of a column.
 fn most() -> i64 {
     to_sql(u64::MAX)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_backup_that_come_or_change_later_are_not_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        for with_log in [false, true] {
+            std::fs::write(place("backup"), "database").unwrap();
+            if with_log {
+                std::fs::write(place("backup-wal"), "log").unwrap();
+            }
+            let mut backup = Backup::open(&place("backup")).unwrap();
+            for name in ["backup", "backup-wal"] {
+                std::fs::write(place("later"), "later").unwrap();
+                std::fs::rename(place("later"), place(name)).unwrap();
+            }
+            backup.copy_to(&place("new")).unwrap();
+            assert_eq!(std::fs::read(place("new")).unwrap(), b"database");
+            let log = std::fs::read(place("new-wal")).ok();
+            assert_eq!(log, with_log.then(|| b"log".to_vec()));
+            for name in ["new", "new-wal", "backup-wal"] {
+                let _ = std::fs::remove_file(place(name));
+            }
+        }
+    }
 }
