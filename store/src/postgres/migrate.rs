@@ -123,20 +123,28 @@ async fn looking<T>(
     Ok(found)
 }
 
-/// What lies in the schema `$1`, and what that needs: functions of triggers and defaults, operators, types. With each,
-/// the owner, unless it is the role that made the cluster.
+/// What lies in the schema `$1`, what belongs to that, and what that needs, also in several steps: functions of triggers
+/// and defaults, operators, types and their checks, tables that inherit. With each, the owner, unless it is the role that
+/// made the cluster. Publications, and who made an extension, decide about no code.
 const OWNERS: &str = "
-    WITH RECURSIVE inside (class, object) AS (
+    WITH RECURSIVE needed (class, object) AS (
         SELECT CAST(CAST('pg_namespace' AS regclass) AS oid), oid FROM pg_namespace WHERE nspname = $1
         UNION
-        SELECT classid, objid FROM pg_depend JOIN inside ON refclassid = class AND refobjid = object
-            WHERE deptype NOT IN ('n', 'e', 'x')
-                OR deptype = 'n' AND refclassid = CAST('pg_namespace' AS regclass)
-    ), needed (class, object) AS (
-        SELECT class, object FROM inside
-        UNION
-        SELECT refclassid, refobjid FROM pg_depend JOIN needed ON classid = class AND objid = object
-            WHERE deptype <> 'e'
+        SELECT following.class, following.object FROM needed, LATERAL (
+            SELECT refclassid, refobjid FROM pg_depend
+                WHERE classid = needed.class AND objid = needed.object AND deptype <> 'e'
+                AND refclassid <> CAST('pg_namespace' AS regclass)
+            UNION ALL
+            SELECT classid, objid FROM pg_depend
+                WHERE refclassid = needed.class AND refobjid = needed.object
+                AND (deptype NOT IN ('n', 'e', 'x')
+                    OR deptype = 'n' AND refclassid = CAST('pg_namespace' AS regclass))
+            UNION ALL
+            SELECT CAST(CAST('pg_class' AS regclass) AS oid), inhrelid FROM pg_inherits
+                WHERE inhparent = needed.object AND needed.class = CAST('pg_class' AS regclass)
+        ) AS following (class, object)
+        WHERE CAST(CAST(following.class AS regclass) AS text) NOT IN ('pg_default_acl',
+            'pg_extension', 'pg_publication', 'pg_publication_namespace', 'pg_publication_rel')
     )
     SELECT refobjid, pg_describe_object(class, object, 0) FROM needed JOIN pg_shdepend
         ON classid = class AND objid = object AND objsubid = 0 AND deptype = 'o'

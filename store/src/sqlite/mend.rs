@@ -110,17 +110,19 @@ impl Backup {
         let log = beside(path, "-wal");
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let opened = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(&log);
-        let is_from = |log: &File, made: u32| -> io::Result<bool> {
+        let made = database.metadata().map_err(told)?;
+        let is_from = |log: &File| -> io::Result<bool> {
             let found = log.metadata()?;
             let own = rustix::process::geteuid().as_raw();
-            Ok(found.is_file() && found.nlink() == 1 && (found.uid() == made || found.uid() == own))
+            Ok(found.is_file()
+                && found.nlink() <= made.nlink()
+                && (found.uid() == made.uid() || found.uid() == own))
         };
-        let made = database.metadata().map_err(told)?.uid();
         let log = match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Backup { database, log: None });
             }
-            Ok(file) if is_from(&file, made).map_err(told)? => {
+            Ok(file) if is_from(&file).map_err(told)? => {
                 return Ok(Backup { database, log: Some(file) });
             }
             _ => log.display(),

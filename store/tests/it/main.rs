@@ -17,6 +17,7 @@ mod memory;
 mod mend;
 mod newer;
 mod opening;
+mod owners;
 mod postgres;
 mod process;
 mod retention;

@@ -185,7 +185,7 @@ async fn a_log_beside_a_backup_that_someone_else_put_there_is_refused() {
         assert!(refused.contains("is not a file of the user who made the backup"), "{refused}");
         std::fs::remove_file(&log).unwrap();
     }
-    // A second name of a file of this user.
+    // A second name of another file of this user.
     std::fs::write(&other, "").unwrap();
     std::fs::hard_link(&other, &log).unwrap();
     let refused = restore(&place.options(), &backup.file()).await.unwrap_err().to_string();

@@ -54,9 +54,14 @@ impl Mounts {
         Mounts(table)
     }
 
+    /// Returns true if nothing is mounted twice.
+    pub(super) fn are_single(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns the other places of what is at `path`, which has no links, or of a part of it.
     pub(super) fn others(&self, path: &Path) -> Vec<Alias> {
-        match self.0.is_empty() {
+        match self.are_single() {
             true => Vec::new(),
             false => others(&self.0, path, mount_of(path)),
         }

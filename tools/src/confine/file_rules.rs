@@ -134,7 +134,7 @@ impl FileRules {
             });
         let obeyed = obeyed_below_home(&self.workspace, &self.homes, &self.hidden);
         if obeyed.places.iter().any(|path| real.starts_with(path)) {
-            let why = "programs of the user obey it, through the home folder";
+            let why = "programs of the user obey it, through a link or the home folder";
             return Some(closed(Some(why.to_owned())));
         }
         if is_hooks(&self.workspace, &self.homes) {

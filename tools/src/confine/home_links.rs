@@ -5,6 +5,7 @@
 
 use super::git::text_at;
 use super::placeholder::is_missing;
+use super::protected::PROTECTED;
 use super::repository::has_git;
 use std::collections::{HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -89,6 +90,34 @@ const LINKED_AT_TOP: usize = 2;
 struct Limits {
     names: usize,
     folders: usize,
+}
+
+/// How deep links are looked for in what is protected at the top of a workspace, and how many names are looked at in
+/// each place.
+const IN_PROTECTED: (usize, usize) = (4, 3_000);
+
+/// The links at the protected names of `workspace`, and those in the folders there. Programs follow them, too.
+pub(super) fn links_at(workspace: &Path) -> Vec<PathBuf> {
+    let (depth, most) = IN_PROTECTED;
+    let mut found = Vec::new();
+    for name in PROTECTED {
+        let mut ahead = VecDeque::from([(workspace.join(name), 0)]);
+        let mut seen = 0;
+        while let Some((path, level)) = ahead.pop_front() {
+            let Ok(metadata) = path.symlink_metadata() else { continue };
+            if metadata.is_symlink() {
+                found.push(path);
+            } else if metadata.is_dir() && level < depth {
+                let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+                let is_wanted = |name: &OsStr| !PASSED_OVER_EVERYWHERE.iter().any(|it| name == *it);
+                let entries = entries.filter(|entry| is_wanted(&entry.file_name()));
+                let entries: Vec<_> = entries.take(most.saturating_sub(seen)).collect();
+                seen += entries.len();
+                ahead.extend(entries.into_iter().map(|entry| (entry.path(), level + 1)));
+            }
+        }
+    }
+    found
 }
 
 /// The links of a home folder.

@@ -3,7 +3,7 @@
 
 use super::aliases::Mounts;
 use super::git::{GITDIR, POINTER, SETTINGS_BYTES, first_line, is_hooks, plain, text_at};
-use super::home_links::{links_of, way};
+use super::home_links::{links_at, links_of, way};
 use super::placeholder::{is_missing, is_placeholder};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -288,7 +288,8 @@ pub(crate) fn is_closed(workspace: &Path, homes: &[PathBuf]) -> bool {
         || !homes.iter().all(|home| links_of(home, workspace).are_all)
 }
 
-/// Paths in a workspace that programs of the user obey: it is below a home folder, or links lead there.
+/// Paths in a workspace that programs of the user obey: it is below a home folder, or links lead there, from a
+/// home folder or from the protected names at the top of the workspace.
 #[derive(Debug, Default)]
 pub(super) struct ObeyedPaths {
     /// Paths that exist, or the first missing folder on the way.
@@ -349,6 +350,15 @@ pub(super) fn obeyed_below_home(
     for way in hidden.into_iter().map(|path| way(path)) {
         obeyed.links.extend(way.links.into_iter().filter(|link| !is_at_top_of_home(link)));
         obeyed.left.extend(way.left);
+    }
+    for link in links_at(workspace) {
+        let way = way(&link);
+        obeyed.places.extend(way.ends);
+        // The names at the top stay as they are anyway, with what is in them.
+        let is_own =
+            |path: &PathBuf| PROTECTED.iter().any(|it| path.starts_with(workspace.join(it)));
+        obeyed.links.extend(way.links.into_iter().filter(|path| !is_own(path)));
+        obeyed.left.extend(way.left.into_iter().filter(|path| !is_own(path)));
     }
     for link in homes.iter().flat_map(|home| links_of(home, workspace).found) {
         let mut way = way(&link);

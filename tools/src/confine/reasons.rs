@@ -30,7 +30,7 @@ pub(crate) fn reasons(text: &str, sandbox: &CommandSandbox) -> Vec<(PathBuf, Str
         closed.entry(path.clone()).or_insert_with(|| "a rule denies changes to it".to_owned());
     }
     for path in obeyed_below_home(workspace, homes, &sandbox.hidden).places {
-        let why = "programs of the user obey it, through the home folder";
+        let why = "programs of the user obey it, through a link or the home folder";
         closed.entry(path).or_insert_with(|| outside(why.to_owned()));
     }
     // A note of its own explains the settings.

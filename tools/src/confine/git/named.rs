@@ -1,5 +1,7 @@
 //! Files of a workspace that settings of git name. Git runs or obeys them, so no agent may change them.
 
+use super::super::aliases::Mounts;
+use super::super::home_links::way;
 use super::on_entry;
 use super::path_trace::PathTrace;
 use super::programs::{COMPLETERS, WITH_FILE};
@@ -13,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// The maximum number of bytes of a hook to read.
-const LARGEST_HOOK: u64 = 32 << 20;
+pub(super) const LARGEST_HOOK: u64 = 8 << 20;
 
 /// The maximum number of settings files to read for one repository: they may include each other.
 const FILES: usize = 50;
@@ -252,9 +254,23 @@ pub(super) fn named(
     let inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
     // A folder below the workspace does not contain it, and there may be thousands.
     let mut hooks = hooks.iter().filter(|folder| !inside(folder) || folder.is_symlink());
-    let is_around = |folder: PathBuf| workspace.starts_with(folder);
+    let mounts = Mounts::now();
+    let is_around = |folder: PathBuf| {
+        let again = mounts.others(&folder).into_iter().filter(|it| !it.is_part);
+        workspace.starts_with(&folder) || again.into_iter().any(|it| workspace.starts_with(it.path))
+    };
     let is_hooks = hooks.any(|folder| folder.canonicalize().is_ok_and(is_around));
     let mut found = Found { is_hooks, ..Found::default() };
+    // What lies elsewhere may be mounted in the workspace, too.
+    let elsewhere = places.iter().filter(|(path, _)| !path.starts_with(workspace));
+    let elsewhere = elsewhere.filter(|_| !mounts.are_single());
+    let again = elsewhere.flat_map(|(path, why)| {
+        let end = way(path).ends.pop();
+        let again = end.map_or_else(Vec::new, |end| mounts.others(&end));
+        again.into_iter().map(move |alias| (alias.path, why.clone()))
+    });
+    let again: Vec<(PathBuf, String)> = again.collect();
+    places.extend(again);
     for (path, why) in places {
         let way = PathTrace::to(&path, workspace);
         for path in [plain(&path)].into_iter().chain(way.places).filter(inside) {

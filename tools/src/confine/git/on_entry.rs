@@ -1,6 +1,7 @@
 //! Files that programs of the user's shell obey when the user changes into the workspace: direnv, mise and asdf.
 
 use super::super::repository::folders_with;
+use super::named::LARGEST_HOOK;
 use super::tree::text_at;
 use super::words::{Places, WORDS, words};
 use std::ffi::OsStr;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 const ENVRC: &str = ".envrc";
 
 /// The maximum number of bytes of it to read.
-const MOST: u64 = 1 << 20;
+const MOST: u64 = LARGEST_HOOK;
 
 /// What a `.envrc` calls, and the files that these programs obey.
 const CALLED: [(&str, &[&str]); 6] = [
