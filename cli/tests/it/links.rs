@@ -6,48 +6,70 @@ use posse_testkit::{Conversation, Reply, Script, When};
 use serde_json::json;
 use std::os::unix::fs::symlink;
 
-/// Tries to change what `link`, which leads to `target`, stands for: by a command, and by the file tools.
-async fn check(link: &str, target: &str, to: &str) {
-    let top = to.split('/').next().unwrap();
+/// Makes `links`, each from a name to a target, and `file` with `text`, if there is one. Then tries to change what the
+/// last link leads to: by a command, and by the file tools.
+async fn check(links: &[(&str, &str)], file: &str, text: Option<&str>) {
+    let link = links.last().unwrap().0;
+    let top = file.split('/').next().unwrap();
     let command = format!(
         "echo fine > made; mkdir -p {top} && echo fine > {top}/other
-        echo evil > {to}; rm -rf {to}; echo evil > {link}; mv {top} away; mkdir -p $(dirname {to}); echo evil > {to}
-        rm {link}; mkdir -p $(dirname {link}); echo evil > {link}; true"
+        echo evil > {file}; rm -rf {file}; echo evil > {link}; mv {top} away; mkdir -p $(dirname {file})
+        echo evil > {file}; rm {link}; mkdir -p $(dirname {link}); echo evil > {link}; true"
     );
     let write =
         |path: &str| Reply::tool_call("Write", json!({"file_path": path, "content": "evil"}));
     let conversation = Conversation::when(When::any())
-        .reply(write(to))
+        .reply(write(file))
         .reply(write(link))
         .reply(bash(&command))
-        .reply(write(to))
+        .reply(write(file))
         .reply(Reply::text("done"));
     let world = World::new(Script::new().conversation(conversation)).await;
-    let (at, text) = (world.work().join(link), target.split_once('=').map(|(_, text)| text));
-    let target = target.split('=').next().unwrap();
-    std::fs::create_dir_all(at.parent().unwrap()).unwrap();
-    symlink(target, &at).unwrap();
+    let work = world.work();
+    for (link, target) in links {
+        std::fs::create_dir_all(work.join(link).parent().unwrap()).unwrap();
+        symlink(target, work.join(link)).unwrap();
+    }
     if let Some(text) = text {
-        let file = world.work().join(to);
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, text).unwrap();
+        std::fs::create_dir_all(work.join(file).parent().unwrap()).unwrap();
+        std::fs::write(work.join(file), text).unwrap();
     }
     world.run(&["run", "--mode", "bypass", "go"]).await.expect(0);
     let said = world.fake.last_request().tool_results().join("\n");
-    let found = std::fs::read_to_string(world.work().join(to)).ok();
+    let found = std::fs::read_to_string(work.join(file)).ok();
     assert_eq!(found.as_deref(), text, "{link}: {said}");
-    assert!(at.is_symlink(), "{link}: {said}");
+    assert!(work.join(link).is_symlink(), "{link}: {said}");
     // No command runs where a name at the top is a link.
-    let (made, is_at_top) = (world.work().join("made").exists(), !link.contains('/'));
-    assert!(made != is_at_top, "{link}: {said}");
+    let is_at_top = links.iter().any(|(link, _)| link.starts_with('.') && !link.contains('/'));
+    assert!(work.join("made").exists() != is_at_top, "{link}: {said}");
 }
 
 #[tokio::test]
 async fn what_protected_names_lead_to_stays_as_it_is() {
-    check(".claude/settings.json", "../conf/deep/c.json={}", "conf/deep/c.json").await;
-    check(".vscode/a/b/tasks.json", "../../../tools/tasks.json=x", "tools/tasks.json").await;
-    check("posse.toml", "conf/posse.toml=", "conf/posse.toml").await;
-    check(".envrc", "envs/main", "envs/main").await;
+    let (settings, tasks) = (".claude/settings.json", ".vscode/a/b/tasks.json");
+    check(&[(settings, "../conf/deep/c.json")], "conf/deep/c.json", Some("{}")).await;
+    check(&[(tasks, "../../../tools/tasks.json")], "tools/tasks.json", Some("x")).await;
+    check(&[(".mise.toml", "conf/mise.toml")], "conf/mise.toml", Some("")).await;
+    check(&[(".envrc", "envs/main")], "envs/main", None).await;
+    // Links in a folder that a link leads to.
+    let links = [("skills/x", "../pkg/x"), (".claude/skills", "../skills")];
+    check(&links, "pkg/x/SKILL.md", Some("text")).await;
+    // Links to links.
+    let links = [("conf/two.json", "one.json"), (settings, "../conf/two.json")];
+    check(&links, "conf/one.json", Some("{}")).await;
+}
+
+/// What packages bring is installed anew.
+#[tokio::test]
+async fn what_a_build_makes_can_be_made_though_a_link_leads_there() {
+    let command = "mkdir -p node_modules/pkg/skill && echo fine > node_modules/pkg/skill/SKILL.md";
+    let world = World::new(Script::turns([bash(command), Reply::text("done")])).await;
+    std::fs::create_dir_all(world.work().join(".claude/skills")).unwrap();
+    let link = world.work().join(".claude/skills/x");
+    symlink("../../node_modules/pkg/skill", &link).unwrap();
+    world.run(&["run", "--mode", "bypass", "go"]).await.expect(0);
+    let said = world.fake.last_request().tool_results().join("\n");
+    assert_eq!(world.read(".claude/skills/x/SKILL.md"), "fine\n", "{said}");
 }
 
 #[tokio::test]

@@ -92,29 +92,40 @@ struct Limits {
     folders: usize,
 }
 
-/// How deep links are looked for in what is protected at the top of a workspace, and how many names are looked at in
-/// each place.
-const IN_PROTECTED: (usize, usize) = (4, 3_000);
+/// How deep links are looked for in what is protected at the top of a workspace and in what links lead to there, and how
+/// many names are looked at for each.
+const IN_PROTECTED: (usize, usize) = (4, 10_000);
 
-/// The links at the protected names of `workspace`, and those in the folders there. Programs follow them, too.
+/// The links at the protected names of `workspace`, those in the folders there, and those in the folders of the workspace
+/// that these lead to. Programs follow them, too. What they lead to counts unless a build makes it.
 pub(super) fn links_at(workspace: &Path) -> Vec<PathBuf> {
     let (depth, most) = IN_PROTECTED;
     let mut found = Vec::new();
+    let mut entered = HashSet::new();
+    let is_wanted = |name: &OsStr| !PASSED_OVER_EVERYWHERE.iter().any(|it| name == *it);
     for name in PROTECTED {
         let mut ahead = VecDeque::from([(workspace.join(name), 0)]);
         let mut seen = 0;
         while let Some((path, level)) = ahead.pop_front() {
             let Ok(metadata) = path.symlink_metadata() else { continue };
+            let mut folder = Some(path.clone()).filter(|_| metadata.is_dir() && level < depth);
             if metadata.is_symlink() {
+                let end = way(&path).ends.pop().unwrap_or_default();
+                let below = end.strip_prefix(workspace).map(Path::to_owned);
+                let mut names = below.iter().flat_map(|below| below.iter());
+                if names.any(|name| BUILT.iter().any(|it| name == *it)) {
+                    continue;
+                }
                 found.push(path);
-            } else if metadata.is_dir() && level < depth {
-                let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-                let is_wanted = |name: &OsStr| !PASSED_OVER_EVERYWHERE.iter().any(|it| name == *it);
-                let entries = entries.filter(|entry| is_wanted(&entry.file_name()));
-                let entries: Vec<_> = entries.take(most.saturating_sub(seen)).collect();
-                seen += entries.len();
-                ahead.extend(entries.into_iter().map(|entry| (entry.path(), level + 1)));
+                let is_apart = below.is_ok_and(|below| !below.as_os_str().is_empty());
+                folder = Some(end).filter(|it| is_apart && it.is_dir());
             }
+            let Some(folder) = folder.filter(|it| entered.insert(it.clone())) else { continue };
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let entries = entries.filter(|entry| is_wanted(&entry.file_name()));
+            let entries: Vec<_> = entries.take(most.saturating_sub(seen)).collect();
+            seen += entries.len();
+            ahead.extend(entries.into_iter().map(|entry| (entry.path(), level + 1)));
         }
     }
     found

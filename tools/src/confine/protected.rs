@@ -354,9 +354,12 @@ pub(super) fn obeyed_below_home(
     for link in links_at(workspace) {
         let way = way(&link);
         obeyed.places.extend(way.ends);
-        // The names at the top stay as they are anyway, with what is in them.
-        let is_own =
-            |path: &PathBuf| PROTECTED.iter().any(|it| path.starts_with(workspace.join(it)));
+        // The protected names stay as they are anyway, with what is in them. For another link at the top, such as
+        // `result`, nothing new could be made at the top.
+        let is_own = |path: &PathBuf| {
+            PROTECTED.iter().any(|it| path.starts_with(workspace.join(it)))
+                || path.parent() == Some(workspace)
+        };
         obeyed.links.extend(way.links.into_iter().filter(|path| !is_own(path)));
         obeyed.left.extend(way.left.into_iter().filter(|path| !is_own(path)));
     }

@@ -26,6 +26,9 @@ const ENDS: &[char] = &['\n', ';', '|', '&'];
 /// workspace counts whose name occurs somewhere in the text.
 pub(super) const WORDS: usize = 20_000;
 
+/// The most bytes of a path for the kernel: no longer word names a file.
+const LONGEST: usize = 4_096;
+
 /// The maximum number of folders to try words in, besides those that a text names from where it runs.
 const ENTERED: usize = 5_000;
 
@@ -390,6 +393,9 @@ impl Places<'_> {
         // `$(git rev-parse --show-toplevel)/tools/x` leaves a path that only looks absolute, and
         // `$(dirname "$0")/../x` one that begins anywhere.
         let word = word.strip_prefix("~+/").unwrap_or(word);
+        if word.len() > LONGEST {
+            return BTreeSet::new();
+        }
         let below = word.trim_start_matches('/');
         let mut last = below;
         while let Some(rest) = ["../", "./", "/"].iter().find_map(|it| last.strip_prefix(it)) {
