@@ -20,13 +20,15 @@ use std::sync::Arc;
 /// In which files projects keep secrets, however deep they lie. A run that may talk to others does not
 /// read them, nor does anything below it: whatever told it to, nothing of them can leave. The
 /// certificates of authorities are no secret, and programs that talk to others need them.
-const SECRET_FILES: [&str; 24] = [
+const SECRET_FILES: [&str; 26] = [
     ".env",
     ".env.local",
     ".env.*.local",
     ".env.production",
+    ".env.prod",
     ".env.staging",
     ".env.development",
+    ".env.dev",
     ".env.test",
     ".netrc",
     ".git-credentials",

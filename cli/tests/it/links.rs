@@ -1,6 +1,7 @@
 //! Protected names at the top of a workspace that are links, or hold links: what programs of the user then obey
 //! stays as it is, wherever in the workspace it lies.
 
+use crate::worktrees::git;
 use crate::world::{World, bash};
 use posse_testkit::{Conversation, Reply, Script, When};
 use serde_json::json;
@@ -12,7 +13,7 @@ async fn check(links: &[(&str, &str)], file: &str, text: Option<&str>) {
     let link = links.last().unwrap().0;
     let top = file.split('/').next().unwrap();
     let command = format!(
-        "echo fine > made; mkdir -p {top} && echo fine > {top}/other
+        "echo fine > made; echo fine > old; echo fine > old-folder/new; mkdir -p {top} && echo fine > {top}/other
         echo evil > {file}; rm -rf {file}; echo evil > {link}; mv {top} away; mkdir -p $(dirname {file})
         echo evil > {file}; rm {link}; mkdir -p $(dirname {link}); echo evil > {link}; true"
     );
@@ -26,6 +27,8 @@ async fn check(links: &[(&str, &str)], file: &str, text: Option<&str>) {
         .reply(Reply::text("done"));
     let world = World::new(Script::new().conversation(conversation)).await;
     let work = world.work();
+    std::fs::create_dir(work.join("old-folder")).unwrap();
+    std::fs::write(work.join("old"), "").unwrap();
     for (link, target) in links {
         std::fs::create_dir_all(work.join(link).parent().unwrap()).unwrap();
         symlink(target, work.join(link)).unwrap();
@@ -39,7 +42,10 @@ async fn check(links: &[(&str, &str)], file: &str, text: Option<&str>) {
     let found = std::fs::read_to_string(work.join(file)).ok();
     assert_eq!(found.as_deref(), text, "{link}: {said}");
     assert!(work.join(link).is_symlink(), "{link}: {said}");
-    // No command runs where a name at the top is a link.
+    // Commands change the files and folders that are there. Where a name at the top is a link, they make nothing new
+    // beside it.
+    assert_eq!(world.read("old"), "fine\n", "{link}: {said}");
+    assert_eq!(world.read("old-folder/new"), "fine\n", "{link}: {said}");
     let is_at_top = links.iter().any(|(link, _)| link.starts_with('.') && !link.contains('/'));
     assert!(work.join("made").exists() != is_at_top, "{link}: {said}");
 }
@@ -57,6 +63,57 @@ async fn what_protected_names_lead_to_stays_as_it_is() {
     // Links to links.
     let links = [("conf/two.json", "one.json"), (settings, "../conf/two.json")];
     check(&links, "conf/one.json", Some("{}")).await;
+}
+
+/// Folders that are protected for other reasons than their names.
+#[tokio::test]
+async fn what_links_in_folders_of_mise_and_lefthook_lead_to_stays_as_it_is() {
+    check(&[("mise/conf.d/a.toml", "../../conf/a.toml")], "conf/a.toml", Some("")).await;
+    check(&[(".config/mise/conf.d", "../../conf/mise")], "conf/mise/a.toml", Some("")).await;
+    let text = "#!/bin/sh\nlefthook run pre-commit\n";
+    let world = World::new(Script::turns([
+        bash("echo evil > scripts/check; echo fine > scripts/other; rm scripts/check; true"),
+        Reply::text("done"),
+    ]));
+    let world = world.await;
+    git(&world.work(), &["init", "-q"]);
+    for (name, text) in [
+        (".git/hooks/pre-commit", text),
+        ("lefthook.yml", "pre-commit:\n  scripts:\n    check:\n      runner: sh\n"),
+        ("scripts/check", "true\n"),
+    ] {
+        std::fs::create_dir_all(world.work().join(name).parent().unwrap()).unwrap();
+        std::fs::write(world.work().join(name), text).unwrap();
+    }
+    std::fs::create_dir_all(world.work().join(".lefthook/pre-commit")).unwrap();
+    symlink("../../scripts/check", world.work().join(".lefthook/pre-commit/check")).unwrap();
+    world.run(&["run", "--mode", "bypass", "go"]).await.expect(0);
+    let said = world.fake.last_request().tool_results().join("\n");
+    assert_eq!(world.read("scripts/check"), "true\n", "{said}");
+    assert_eq!(world.read("scripts/other"), "fine\n", "{said}");
+}
+
+/// A way with hundreds of steps, and more names than most folders have.
+#[tokio::test]
+async fn what_a_long_way_leads_to_and_what_many_names_hide_stays_as_it_is() {
+    let long = format!("../conf/{}c.json", "deep/../".repeat(300));
+    let command = "mkdir -p conf; echo evil > conf/c.json; echo evil > conf/last; true";
+    let world = World::new(Script::turns([bash(command), Reply::text("done")])).await;
+    for folder in [".claude/many", "conf/deep"] {
+        std::fs::create_dir_all(world.work().join(folder)).unwrap();
+    }
+    for name in ["conf/c.json", "conf/last"] {
+        std::fs::write(world.work().join(name), "{}").unwrap();
+    }
+    for number in 0..12_000 {
+        std::fs::write(world.work().join(format!(".claude/many/{number}")), "").unwrap();
+    }
+    symlink(long, world.work().join(".claude/settings.json")).unwrap();
+    symlink("../../conf/last", world.work().join(".claude/many/last")).unwrap();
+    world.run(&["run", "--mode", "bypass", "go"]).await.expect(0);
+    let said = world.fake.last_request().tool_results().join("\n");
+    assert_eq!(world.read("conf/c.json"), "{}", "{said}");
+    assert_eq!(world.read("conf/last"), "{}", "{said}");
 }
 
 /// What packages bring is installed anew.
@@ -81,8 +138,11 @@ async fn a_folder_that_a_protected_name_leads_to_stays_as_it_is() {
         .reply(write(".agents/agents/evil.md"))
         .reply(write(".claude/agents/evil.md"))
         .reply(write("made"))
+        .reply(bash("echo a >> made; echo b > src/new; echo c > new; rm .claude; git add . && git -c user.name=a -c user.email=b commit -qm x"))
         .reply(Reply::text("done"));
     let world = World::new(Script::new().conversation(conversation)).await;
+    git(&world.work(), &["init", "-q"]);
+    std::fs::create_dir(world.work().join("src")).unwrap();
     let folder = world.work().join(".agents");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("settings.json"), "{}").unwrap();
@@ -92,5 +152,10 @@ async fn a_folder_that_a_protected_name_leads_to_stays_as_it_is() {
     let names: Vec<_> = std::fs::read_dir(&folder).unwrap().flatten().collect();
     assert_eq!(names.len(), 1, "{said}");
     assert_eq!(world.read(".claude/settings.json"), "{}", "{said}");
-    assert_eq!(world.read("made"), "evil", "{said}");
+    assert_eq!(world.read("made"), "evila\n", "{said}");
+    assert_eq!(world.read("src/new"), "b\n", "{said}");
+    assert!(!world.work().join("new").exists(), "{said}");
+    assert!(world.work().join(".claude").is_symlink(), "{said}");
+    assert_eq!(git(&world.work(), &["log", "--format=%s"]), "x", "{said}");
+    assert!(said.contains(".claude is a link that the user's programs follow"), "{said}");
 }

@@ -3,7 +3,7 @@
 //! A rule is applied to an open file, by its real path. So links, renames and other spellings of a name
 //! make no difference.
 
-use super::git::{NestedCheckouts, is_hooks, why_closed};
+use super::git::{HOOKS_HERE, NestedCheckouts, is_hooks, why_closed};
 use super::protected::{
     GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, is_closed, makes_a_repository,
     obeyed_below_home,
@@ -138,7 +138,7 @@ impl FileRules {
             return Some(closed(Some(why.to_owned())));
         }
         if is_hooks(&self.workspace, &self.homes) {
-            return Some(closed(Some("git takes hooks from this folder".to_owned())));
+            return Some(closed(Some(HOOKS_HERE.to_owned())));
         }
         if protected || in_home || is_closed(&self.workspace, &self.homes) {
             return Some(closed(None));

@@ -51,6 +51,9 @@ use unsafe_entry::{
 /// The maximum number of bytes of a settings file to read.
 pub(super) const SETTINGS_BYTES: u64 = settings::MOST;
 
+/// Why no agent changes anything in a workspace for which [`is_hooks`] is true.
+pub(super) const HOOKS_HERE: &str = "git takes hooks from this folder, or a folder that programs obey holds too many names to check";
+
 /// How many entries that were set aside are reported one by one.
 const TOLD: usize = 50;
 
@@ -308,8 +311,8 @@ pub(super) fn why_closed(
     }
     checkouts.extend(of_workspace(workspace));
     let named = named::named(workspace, homes, &checkouts, Some(real));
-    if named.is_hooks {
-        return Some("git takes hooks from this folder".to_owned());
+    if named.is_hooks || named.are_too_many {
+        return Some(HOOKS_HERE.to_owned());
     }
     named.places.into_iter().find(|(path, _)| is_below(real, path)).map(|(_, why)| why)
 }
@@ -481,9 +484,11 @@ fn of_workspace(workspace: &Path) -> Vec<Checkout> {
     folders_with(GIT, workspace).into_iter().flat_map(of_folder).collect()
 }
 
-/// Returns true if git takes hooks from the workspace itself.
+/// Returns true if git takes hooks from the workspace itself, or if a folder that programs obey has too many names to
+/// check for links.
 pub(crate) fn is_hooks(workspace: &Path, homes: &[PathBuf]) -> bool {
-    named::named(workspace, homes, &of_workspace(workspace), None).is_hooks
+    let found = named::named(workspace, homes, &of_workspace(workspace), None);
+    found.is_hooks || found.are_too_many
 }
 
 /// The repositories that were found below `root`.

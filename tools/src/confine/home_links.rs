@@ -92,19 +92,24 @@ struct Limits {
     folders: usize,
 }
 
-/// How deep links are looked for in what is protected at the top of a workspace and in what links lead to there, and how
-/// many names are looked at for each.
-const IN_PROTECTED: (usize, usize) = (4, 10_000);
+/// How deep links are looked for in protected places of a workspace and in what links lead to there, and how many
+/// names are looked at for each place.
+const IN_PROTECTED: (usize, usize) = (4, 100_000);
 
 /// The links at the protected names of `workspace`, those in the folders there, and those in the folders of the workspace
 /// that these lead to. Programs follow them, too. What they lead to counts unless a build makes it.
-pub(super) fn links_at(workspace: &Path) -> Vec<PathBuf> {
+pub(super) fn links_at(workspace: &Path) -> Links {
+    links_below(PROTECTED.iter().map(|name| workspace.join(name)), workspace)
+}
+
+/// The same for other protected places of the workspace.
+pub(super) fn links_below(places: impl Iterator<Item = PathBuf>, workspace: &Path) -> Links {
     let (depth, most) = IN_PROTECTED;
-    let mut found = Vec::new();
+    let mut links = Links { found: Vec::new(), are_all: true };
     let mut entered = HashSet::new();
     let is_wanted = |name: &OsStr| !PASSED_OVER_EVERYWHERE.iter().any(|it| name == *it);
-    for name in PROTECTED {
-        let mut ahead = VecDeque::from([(workspace.join(name), 0)]);
+    for place in places {
+        let mut ahead = VecDeque::from([(place, 0)]);
         let mut seen = 0;
         while let Some((path, level)) = ahead.pop_front() {
             let Ok(metadata) = path.symlink_metadata() else { continue };
@@ -116,25 +121,33 @@ pub(super) fn links_at(workspace: &Path) -> Vec<PathBuf> {
                 if names.any(|name| BUILT.iter().any(|it| name == *it)) {
                     continue;
                 }
-                found.push(path);
+                links.found.push(path);
                 let is_apart = below.is_ok_and(|below| !below.as_os_str().is_empty());
                 folder = Some(end).filter(|it| is_apart && it.is_dir());
             }
             let Some(folder) = folder.filter(|it| entered.insert(it.clone())) else { continue };
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            let entries = entries.filter(|entry| is_wanted(&entry.file_name()));
-            let entries: Vec<_> = entries.take(most.saturating_sub(seen)).collect();
-            seen += entries.len();
-            ahead.extend(entries.into_iter().map(|entry| (entry.path(), level + 1)));
+            for entry in entries.filter(|entry| is_wanted(&entry.file_name())) {
+                seen += 1;
+                if seen > most {
+                    links.are_all = false;
+                    ahead.clear();
+                    break;
+                }
+                // Only links and folders are of interest; a folder may hold thousands of files.
+                if entry.file_type().is_ok_and(|kind| kind.is_symlink() || kind.is_dir()) {
+                    ahead.push_back((entry.path(), level + 1));
+                }
+            }
         }
     }
-    found
+    links
 }
 
-/// The links of a home folder.
+/// The links in some places.
 pub(super) struct Links {
     pub found: Vec<PathBuf>,
-    /// It was looked at all places that matter.
+    /// False if there are more names than Posse looks at.
     pub are_all: bool,
 }
 
@@ -256,8 +269,8 @@ impl Search<'_> {
     }
 }
 
-/// Names on the way to a place, at most: links may go round in circles.
-const STEPS: usize = 400;
+/// Links on the way to a place, at most: as many as the kernel follows. They may go round in circles.
+const LINKS: usize = 40;
 
 /// The way to a place, step by step.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -276,7 +289,8 @@ pub(super) fn way(path: &Path) -> PathTrace {
     let mut ahead: Vec<OsString> = path.iter().rev().map(OsStr::to_owned).collect();
     let mut way = PathTrace::default();
     let mut real = PathBuf::new();
-    for _ in 0..STEPS {
+    let mut followed = 0;
+    loop {
         let Some(name) = ahead.pop() else {
             way.ends.push(real);
             break;
@@ -293,8 +307,12 @@ pub(super) fn way(path: &Path) -> PathTrace {
         let next = real.join(&name);
         match next.read_link() {
             Ok(target) => {
-                ahead.extend(target.iter().rev().map(OsStr::to_owned));
                 way.links.push(next);
+                followed += 1;
+                if followed > LINKS {
+                    break;
+                }
+                ahead.extend(target.iter().rev().map(OsStr::to_owned));
             }
             Err(_) => real = next,
         }

@@ -368,8 +368,9 @@ fn mounts(sandbox: &CommandSandbox) -> Vec<Mount> {
     let hidden = secrets::hidden(sandbox);
     let mut opened = Vec::new();
     if writes {
-        let there =
-            guarded(sandbox).into_iter().filter(|(path, _)| path.symlink_metadata().is_ok());
+        // Nothing can be mounted over a link. The names around it stay as they are: see `pinned.rs`.
+        let is_there = |path: &Path| path.symlink_metadata().is_ok_and(|it| !it.is_symlink());
+        let there = guarded(sandbox).into_iter().filter(|(path, _)| is_there(path));
         let roots = roots(sandbox);
         let fixed = sandbox.fixed.iter().filter_map(|path| path.canonicalize().ok());
         // A command may have replaced a path with a link. Paths outside these roots cannot be changed

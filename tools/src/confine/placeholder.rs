@@ -11,7 +11,7 @@
 use super::command_sandbox::CommandSandbox;
 use super::mounts::protected;
 use super::protected::{
-    COMMON_FOLDER, FOLDERS_IN_HOME, GIT, IN_HOME, MODULES, OBJECTS, PROTECTED, REFS,
+    COMMON_FOLDER, FOLDERS_IN_HOME, GIT, IN_HOME, MODULES, OBJECTS, ObeyedPaths, PROTECTED, REFS,
     WORKTREE_CONFIG, data_of, makes_a_repository, obeyed_below_home,
 };
 use posse_protocol::Profile;
@@ -51,6 +51,8 @@ struct Folder {
     names: Vec<PathBuf>,
     /// The placeholders that are empty files, whatever their names.
     files: Vec<PathBuf>,
+    /// Links that stay as they are, because the names around them do.
+    links: Vec<PathBuf>,
     locked: bool,
 }
 
@@ -67,7 +69,8 @@ impl Placeholders {
         }
         let mut paths = vec![sandbox.workspace.join(GIT)];
         paths.extend(protected(sandbox));
-        let files = obeyed_below_home(&sandbox.workspace, &sandbox.homes, &sandbox.hidden).files;
+        let ObeyedPaths { files, links, .. } =
+            obeyed_below_home(&sandbox.workspace, &sandbox.homes, &sandbox.hidden);
         // Paths in the data of a repository are locked there, not in the workspace.
         let mut data = data_of(&sandbox.workspace);
         data.retain(|data| *data != sandbox.workspace);
@@ -77,9 +80,9 @@ impl Placeholders {
                 let path = root.display();
                 io::Error::new(error.kind(), format!("{path} cannot be opened, so it cannot be protected: {error}. Make it readable with: chmod u+rwx {path}"))
             });
-            placeholders.add(root, opened?, &mut paths, &files);
+            placeholders.add(root, opened?, &mut paths, &files, &links);
         }
-        placeholders.add(&sandbox.workspace, workspace, &mut paths, &files);
+        placeholders.add(&sandbox.workspace, workspace, &mut paths, &files, &links);
         for folder in &placeholders.folders {
             if let Err(error) = folder.put_up() {
                 placeholders.take_down();
@@ -89,8 +92,15 @@ impl Placeholders {
         Ok(Some(placeholders))
     }
 
-    /// Adds those of `paths` that are in the folder at `root`. Those in `files` are empty files.
-    fn add(&mut self, root: &Path, handle: File, paths: &mut Vec<PathBuf>, files: &[PathBuf]) {
+    /// Adds those of `paths` that are in the folder at `root`. Those in `files` are empty files, and `links` stay.
+    fn add(
+        &mut self,
+        root: &Path,
+        handle: File,
+        paths: &mut Vec<PathBuf>,
+        files: &[PathBuf],
+        links: &[PathBuf],
+    ) {
         // Some file systems have no locks. Then no placeholder is removed.
         let locked = flock(&handle, FlockOperation::LockShared).is_ok();
         let inside = paths.extract_if(.., |path| path.starts_with(root) && *path != root);
@@ -98,7 +108,8 @@ impl Placeholders {
         let names = names.collect();
         let below = |path: &PathBuf| path.strip_prefix(root).ok().map(Path::to_owned);
         let files = files.iter().filter_map(below).collect();
-        self.folders.push(Folder { path: root.to_owned(), handle, names, files, locked });
+        let links = links.iter().filter_map(below).collect();
+        self.folders.push(Folder { path: root.to_owned(), handle, names, files, links, locked });
     }
 
     /// Removes the placeholders, unless other commands still need them. Call it when the command and
@@ -130,7 +141,10 @@ impl Folder {
 
     fn put_up_one(&self, path: &Path) -> io::Result<()> {
         match statat(&self.handle, path, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) if FileType::from_raw_mode(found.st_mode) == FileType::Symlink => {
+            Ok(found)
+                if FileType::from_raw_mode(found.st_mode) == FileType::Symlink
+                    && !self.links.iter().any(|link| link == path) =>
+            {
                 let why =
                     "is a link, which cannot be protected: put a folder or a file in its place";
                 Err(io::Error::other(format!("{} {why}", self.path.join(path).display())))

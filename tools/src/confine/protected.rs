@@ -278,14 +278,15 @@ const FILES: [&str; 3] = [".gitconfig", ".config/git/config", ".config/git/attri
 const CLOSED_BELOW_HOME: [&str; 6] =
     [".config/posse", ".claude/agents", ".claude/skills", ".claude/plugins", ".ssh", ".gnupg"];
 
-/// Returns true if the workspace is such a path, or is inside one, if git takes hooks from it, and also if a
-/// home folder has too many links to check.
+/// Returns true if the workspace is such a path, or is inside one, if git takes hooks from it, and also if there
+/// are too many names to check for links, in a home folder or below a protected name.
 pub(crate) fn is_closed(workspace: &Path, homes: &[PathBuf]) -> bool {
     let places = homes.iter().flat_map(|home| CLOSED_BELOW_HOME.map(|name| way(&home.join(name))));
     let mut all = places.flat_map(|way| way.ends);
     all.any(|place| workspace.starts_with(place))
         || is_hooks(workspace, homes)
         || !homes.iter().all(|home| links_of(home, workspace).are_all)
+        || !links_at(workspace).are_all
 }
 
 /// Paths in a workspace that programs of the user obey: it is below a home folder, or links lead there, from a
@@ -351,15 +352,17 @@ pub(super) fn obeyed_below_home(
         obeyed.links.extend(way.links.into_iter().filter(|link| !is_at_top_of_home(link)));
         obeyed.left.extend(way.left);
     }
-    for link in links_at(workspace) {
+    for link in links_at(workspace).found {
         let way = way(&link);
         obeyed.places.extend(way.ends);
-        // The protected names stay as they are anyway, with what is in them. For another link at the top, such as
-        // `result`, nothing new could be made at the top.
-        let is_own = |path: &PathBuf| {
-            PROTECTED.iter().any(|it| path.starts_with(workspace.join(it)))
-                || path.parent() == Some(workspace)
-        };
+        // What is in a protected folder stays as it is anyway. A protected name that is itself a link has no mount,
+        // so the names around it stay as they are. For another link at the top, such as `result`, that would be too
+        // much: nothing new could be made at the top.
+        let is_own = |path: &PathBuf| match path.strip_prefix(workspace) {
+            Ok(below) => PROTECTED.iter().any(|it| below.starts_with(it) && below != Path::new(it)),
+            Err(_) => false,
+        } || path.parent() == Some(workspace)
+            && !PROTECTED.iter().any(|it| path.ends_with(it));
         obeyed.links.extend(way.links.into_iter().filter(|path| !is_own(path)));
         obeyed.left.extend(way.left.into_iter().filter(|path| !is_own(path)));
     }

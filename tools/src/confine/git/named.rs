@@ -1,7 +1,7 @@
 //! Files of a workspace that settings of git name. Git runs or obeys them, so no agent may change them.
 
 use super::super::aliases::Mounts;
-use super::super::home_links::way;
+use super::super::home_links::{links_below, way};
 use super::on_entry;
 use super::path_trace::PathTrace;
 use super::programs::{COMPLETERS, WITH_FILE};
@@ -183,6 +183,8 @@ pub(super) struct Found {
     pub left: BTreeSet<PathBuf>,
     /// True if the workspace is, or is in, a folder of hooks.
     pub is_hooks: bool,
+    /// True if one of the paths is a folder with more names than Posse looks at.
+    pub are_too_many: bool,
 }
 
 /// The paths in `workspace` that the settings of the user and of these repositories name, whether they
@@ -271,6 +273,15 @@ pub(super) fn named(
     });
     let again: Vec<(PathBuf, String)> = again.collect();
     places.extend(again);
+    // Programs also follow the links in such a folder.
+    let folders = places.iter().filter(|(path, _)| inside(path) && path.is_dir());
+    let mut linked = Vec::new();
+    for (path, why) in folders {
+        let links = links_below(std::iter::once(path.clone()), workspace);
+        found.are_too_many |= !links.are_all;
+        linked.extend(links.found.into_iter().map(|link| (link, why.clone())));
+    }
+    places.extend(linked);
     for (path, why) in places {
         let way = PathTrace::to(&path, workspace);
         for path in [plain(&path)].into_iter().chain(way.places).filter(inside) {
