@@ -186,14 +186,15 @@ async fn what_posse_does_not_use_is_said_once_and_again_when_it_changes() {
     let world = World::saying("x").await;
     put(&world, ".claude/settings.json", SETTINGS);
     put(&world, ".claude/commands/fix.md", "Fix it.");
+    put(&world, ".claude/output-styles/short.md", "Be brief.");
     put(&world, "CLAUDE.md", "Be brief.");
     let exit = world.run(&["run", "go"]).await.expect(0);
     let line = exit.err.lines().find(|line| line.contains("does not use yet")).unwrap_or_default();
-    for part in
-        [".claude/settings.json (permissions.allow, hooks)", "CLAUDE.md", ".claude/commands"]
-    {
+    let settings = ".claude/settings.json (permissions.allow, hooks)";
+    for part in [settings, ".claude/output-styles", ".claude/commands"] {
         assert!(line.contains(part), "{part}: {}", exit.err);
     }
+    assert!(!line.contains("CLAUDE.md"), "{line}");
     let again = world.run(&["run", "go"]).await.expect(0);
     assert!(!again.err.contains("does not use yet"), "{}", again.err);
     put(&world, ".mcp.json", "{}");
