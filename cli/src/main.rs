@@ -27,11 +27,13 @@ use args::{Arguments, Command, Input, Later};
 use clap::Parser;
 use environment::Environment;
 use exit::Failure;
+use posse::launch::Launcher;
 use print::FailureFormat;
 use rustix::process::DumpableBehavior;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Thousands of runs allocate from many threads at once. This allocator needs a quarter less
 /// processor time than the system's (`cargo xtask bench spine --only runs`).
@@ -57,7 +59,12 @@ fn main() -> ExitCode {
     let workers = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let result = match workers {
         Ok(runtime) => {
-            let result = runtime.block_on(dispatch(arguments, environment, launcher));
+            let work = async {
+                let result = dispatch(arguments, environment, launcher.clone()).await;
+                end_commands(&launcher).await;
+                result
+            };
+            let result = runtime.block_on(work);
             // A line editor may still wait for a key on its thread.
             runtime.shutdown_background();
             result
@@ -70,6 +77,32 @@ fn main() -> ExitCode {
             print::failure(&failure, tell);
             failure.code.into()
         }
+    }
+}
+
+/// How long to wait for commands to end before saying so.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Waits until the last commands are over, unless a signal says otherwise: until then, git may run what they left.
+async fn end_commands(launcher: &Launcher) {
+    if !launcher.has_commands() {
+        return;
+    }
+    let told = async {
+        tokio::time::sleep(QUIET).await;
+        print::note("checking what the last commands left for git; Ctrl-C ends without it");
+        std::future::pending::<()>().await
+    };
+    let signal = async {
+        match signals::Signals::listen() {
+            Ok(mut signals) => while signals.next().await == signals::Signal::Hangup {},
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = launcher.end_commands() => {}
+        () = signal => {}
+        () = told => {}
     }
 }
 
@@ -124,7 +157,7 @@ fn parse(typed: Vec<OsString>) -> Result<Arguments, ExitCode> {
 async fn dispatch(
     arguments: Arguments,
     environment: Environment,
-    launcher: posse::launch::Launcher,
+    launcher: Launcher,
 ) -> Result<exit::Code, Failure> {
     let common = common::Common::new(arguments.global, environment, launcher);
     let common = if arguments.command.looks_or_stops() { common.tolerant() } else { common };

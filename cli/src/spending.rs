@@ -8,10 +8,10 @@ use posse::{RunId, RunRow, Runtime};
 /// The text for an unknown cost.
 pub const UNKNOWN: &str = "?";
 
-/// True when the price of `model` is unknown. A model that is no longer in the settings counts as
-/// known, because its costs are stored.
+/// True when the price of `model` is unknown here. It may be in the settings of someone else, or in former ones. Then
+/// the costs that are stored count, and nothing that is stored is no proof that the calls were free.
 pub fn is_unpriced(runtime: &Runtime, model: &str) -> bool {
-    matches!(runtime.models().abilities(model).map(|it| it.priced), Ok(false))
+    !matches!(runtime.models().abilities(model).map(|it| it.priced), Ok(true))
 }
 
 /// True when `row` has used tokens of a model whose price is unknown.

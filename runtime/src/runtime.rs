@@ -334,6 +334,14 @@ impl Runtime {
         self.inner.sources.close_all();
     }
 
+    /// Ends the commands of all runs at once, and waits until what they left has been inspected: until then, git may
+    /// run it. For a process that is about to exit without a shutdown.
+    pub async fn end_commands(&self) {
+        if let Some(launcher) = &self.inner.config.launcher {
+            launcher.end_commands().await;
+        }
+    }
+
     /// Stops like [`Runtime::shutdown`], within this time. If you drop the future early, runs stop in
     /// the middle of their steps; call it again to end the rest.
     pub async fn shutdown_within(&self, within: Duration) {

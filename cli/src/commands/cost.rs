@@ -59,7 +59,11 @@ async fn show(
     let sums = runtime.costs(&query).await?;
     let by_model = SpendingQuery { by: By::Model, limit: 0, ..query };
     let mut unpriced = runtime.costs(&by_model).await?;
-    unpriced.retain(|sum| spending::is_unpriced(runtime, &sum.key));
+    let is_known = |model: &str| runtime.models().abilities(model).is_ok();
+    unpriced.retain(|sum| {
+        let is_stored = sum.usage.cost != Usd::ZERO && !is_known(&sum.key);
+        spending::is_unpriced(runtime, &sum.key) && !is_stored
+    });
     let all = SpendingQuery { by: By::Nothing, limit: 0, ..by_model };
     let total = runtime.costs(&all).await?.pop().unwrap_or_default();
     let names = match by {

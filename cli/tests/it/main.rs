@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
+mod aftermath;
 mod agents;
 mod asking;
 mod attacks;

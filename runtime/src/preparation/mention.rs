@@ -9,14 +9,27 @@ const VERBS: [&str; 17] = [
 ];
 const ARTICLES: [&str; 6] = ["the", "a", "an", "my", "our", "your"];
 
+/// Words after which a sentence asks for nobody: "do not use the reviewer agent".
+const NEGATIONS: [&str; 12] = [
+    "not", "no", "never", "without", "avoid", "nor", "neither", "cannot", "dont", "instead",
+    "stop", "except",
+];
+
 /// Returns the agents of `offers` that `text` asks for, each once, in the order of `offers`.
 pub(crate) fn mentioned<'a>(text: &str, offers: &'a [Offer]) -> Vec<&'a Offer> {
     let lower = text.to_lowercase();
+    let sentences: Vec<&str> =
+        lower.split(['!', '?', ';', '\n']).flat_map(|part| part.split(". ")).collect();
     let asked = |offer: &&Offer| {
         let name = offer.name.as_str().to_lowercase();
-        is_tagged(&lower, &name) || is_named(&lower, &name)
+        sentences.iter().any(|text| is_tagged(text, &name) || is_named(text, &name))
     };
     offers.iter().filter(asked).collect()
+}
+
+/// True when what comes before the name of an agent in a sentence says that it is not wanted.
+fn is_negated<'t>(mut before: impl Iterator<Item = &'t str>) -> bool {
+    before.any(|word| NEGATIONS.contains(&word) || word.ends_with("n't") || word.ends_with("n’t"))
 }
 
 /// Returns the note for the agent about the agents that the person asks for.
@@ -25,10 +38,12 @@ pub(crate) fn hint(asked: &[&Offer]) -> Option<String> {
     match names.as_slice() {
         [] => None,
         [one] => Some(format!(
-            "[The user asks for the agent {one}: hand this to it with the Task tool.]"
+            "[The user asks for the agent {one}: if the message wants work from it, hand it that work \
+             with the Task tool.]"
         )),
         more => Some(format!(
-            "[The user asks for the agents {}: hand each its part with the Task tool.]",
+            "[The user asks for the agents {}: if the message wants work from them, hand each its part \
+             with the Task tool.]",
             more.join(", ")
         )),
     }
@@ -40,7 +55,8 @@ fn is_tagged(text: &str, name: &str) -> bool {
     text.match_indices(&tag).any(|(at, tag)| {
         let before = text[..at].chars().next_back();
         let after = &text[at + tag.len()..];
-        before.is_none_or(|before| !is_part_of_a_name(before)) && ends_a_name(after)
+        let is_one = before.is_none_or(|before| !is_part_of_a_name(before)) && ends_a_name(after);
+        is_one && !is_negated(text[..at].split_whitespace())
     })
 }
 
@@ -61,12 +77,14 @@ fn is_part_of_a_name(char: char) -> bool {
 
 /// True when `text` says something like "use the name agent".
 fn is_named(text: &str, name: &str) -> bool {
-    let is_edge = |char: char| char.is_whitespace() || ".,;!?()\"'`".contains(char);
-    let words: Vec<&str> = text.split(is_edge).filter(|word| !word.is_empty()).collect();
+    let is_edge = |char: char| char.is_whitespace() || ".,;:!?()\"`".contains(char);
+    let words = text.split(is_edge).map(|word| word.trim_matches('\''));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     words.windows(2).enumerate().any(|(at, pair)| {
         let said = pair[0] == name && matches!(pair[1], "agent" | "subagent" | "agents");
         let mut before = words[..at].iter().rev().skip_while(|word| ARTICLES.contains(word));
         said && before.next().is_some_and(|word| VERBS.contains(word))
+            && !is_negated(words[..at].iter().copied())
     })
 }
 
@@ -103,6 +121,17 @@ mod tests {
         check("Use the code-reviewer agent to review auth.rs", &["code-reviewer"]);
         check("please ask my Plan agent first", &["plan"]);
         check("delegate it to the code-reviewer subagent.", &["code-reviewer"]);
+        check("No. Use the 'plan' agent.", &["plan"]);
+        check("this is not hard; ask the plan agent", &["plan"]);
+        for text in [
+            "do not use the plan agent",
+            "Never use the plan agent for this, do it yourself",
+            "don't use the plan agent",
+            "please do it without help, by the plan agent or others",
+            "Please do not @agent-plan this",
+        ] {
+            check(text, &[]);
+        }
         check("what does the plan agent do?", &[]);
         check("the plan is to use an agent", &[]);
         check("", &[]);

@@ -45,9 +45,9 @@ impl Tree {
         let queued: Vec<RunId> = queued.map(|row| row.id).collect();
         let positions = runtime.positions(&queued).await?;
         let models: HashSet<&String> = rows.iter().map(|row| &row.about.model).collect();
-        // A model that is gone from the settings counts as priced: its costs are stored.
+        // The price of a model may be in the settings of someone else. Costs that are stored count all the same.
         let is_unpriced = |model: &&&String| {
-            matches!(runtime.models().abilities(model).map(|it| it.priced), Ok(false))
+            !matches!(runtime.models().abilities(model).map(|it| it.priced), Ok(true))
         };
         let unpriced = models.iter().filter(is_unpriced).map(|model| (*model).clone()).collect();
         Ok(Tree { rows, children, positions, unpriced })

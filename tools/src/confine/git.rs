@@ -45,7 +45,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tree::{Entry, Found, Identity, Root, entry, identity};
 use unsafe_entry::{
-    FOLDERS, UnsafeEntry, UnsafeKind, harmless_only_here, is_harmless, leads_to, unsafe_entries,
+    FOLDERS, UnsafeEntry, UnsafeKind, harmful, harmless_only_here, leads_to, unsafe_entries,
 };
 
 /// The maximum number of bytes of a settings file to read.
@@ -427,19 +427,20 @@ impl Looked {
         let Some((folder, name)) = parent(&self.root, path)? else { return Ok(()) };
         let Entry::File(text) = entry(&folder, &name, settings::MOST) else { return Ok(()) };
         let data = self.root.path.join(path.parent().unwrap_or(path));
-        let is_offence = |setting: &Setting| {
+        let is_new = |setting: &&Setting| {
             let entry = UnsafeEntry { path: path.to_owned(), what: UnsafeKind::setting(setting) };
-            !is_harmless(setting, &data, &self.root) && self.is_new(&entry, found)
+            self.is_new(&entry, found)
         };
         let (mut kept, mut from) = (Vec::new(), 0);
-        for setting in settings::read(&text).unwrap_or_default().iter().filter(|it| is_offence(it))
-        {
+        let all = settings::read(&text).unwrap_or_default();
+        for setting in harmful(&all, &data, &self.root).filter(is_new) {
             kept.extend(&text[from..setting.range.start]);
             kept.push(b'\n');
             from = setting.range.end;
         }
         kept.extend(&text[from..]);
-        let is_clean = settings::read(&kept).is_some_and(|all| !all.iter().any(is_offence));
+        let is_clean = settings::read(&kept)
+            .is_some_and(|all| harmful(&all, &data, &self.root).filter(is_new).next().is_none());
         while_writable(&folder, || {
             set_aside_at(&folder, &name)?;
             if is_clean { write(&folder, &name, &kept) } else { Ok(()) }

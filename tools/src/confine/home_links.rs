@@ -118,7 +118,8 @@ pub(super) fn links_below(places: impl Iterator<Item = PathBuf>, workspace: &Pat
                 let end = way(&path).ends.pop().unwrap_or_default();
                 let below = end.strip_prefix(workspace).map(Path::to_owned);
                 let mut names = below.iter().flat_map(|below| below.iter());
-                if names.any(|name| BUILT.iter().any(|it| name == *it)) {
+                // A place that is itself a link counts, wherever it leads: it has no other protection.
+                if level > 0 && names.any(|name| BUILT.iter().any(|it| name == *it)) {
                     continue;
                 }
                 links.found.push(path);

@@ -357,7 +357,7 @@ fn mounts(sandbox: &CommandSandbox) -> Vec<Mount> {
     let more = sandbox.shown.iter().filter(|path| sandbox.lends && is_apart(path, sandbox));
     more.for_each(|path| show(path, Access::Read));
     let writes = sandbox.profile == Profile::WorkspaceWrite;
-    let Followed { links, left } = followed(sandbox);
+    let Followed { links, mut left } = followed(sandbox);
     let is_pinned = links.iter().any(|link| link.parent() == Some(&sandbox.workspace));
     show(&sandbox.workspace, if writes && !is_pinned { Access::Write } else { Access::Read });
     sandbox.writable.iter().for_each(|path| show(path, Access::Write));
@@ -387,19 +387,23 @@ fn mounts(sandbox: &CommandSandbox) -> Vec<Mount> {
         let inner = gaps.iter().copied().filter(|gap| !around(gap));
         let closed: Vec<&Path> = only_read.map(|(path, _)| path.as_path()).chain(inner).collect();
         let pinned = pinned(&links, &closed);
+        // As a mount, a folder can neither be moved nor replaced.
+        left.retain(|it| !closed.iter().any(|at| it.starts_with(at)));
         opened.extend(pinned.iter().flat_map(|folder| changeable(folder)));
-        // As mounts, they can neither be moved nor replaced.
-        opened.extend(left.into_iter().filter(|it| !closed.iter().any(|at| it.starts_with(at))));
-        opened.sort();
-        opened.dedup();
-        opened.retain(|path| {
-            let is_kept = kept.iter().any(|(kept, _)| kept == path);
-            !is_kept && !pinned.contains(path) && !gaps.contains(&path.as_path())
-        });
+        for paths in [&mut opened, &mut left] {
+            paths.sort();
+            paths.dedup();
+            paths.retain(|path| {
+                let is_kept = kept.iter().any(|(kept, _)| kept == path);
+                !is_kept && !pinned.contains(path) && !gaps.contains(&path.as_path())
+            });
+        }
+        left.retain(|path| !opened.contains(path));
         let shown =
             |(path, access): (&PathBuf, Access)| Mount::Shown { path: path.clone(), access };
         mounts.extend(pinned.iter().map(|path| (path, Access::Read)).map(shown));
-        mounts.extend(opened.iter().map(|path| (path, Access::Write)).map(shown));
+        let open = opened.iter().chain(&left);
+        mounts.extend(open.map(|path| (path, Access::Write)).map(shown));
         let emptied = emptied(sandbox);
         mounts.extend(kept.into_iter().map(|(path, access)| {
             match emptied.as_ref() == Some(&path) {
@@ -417,7 +421,7 @@ fn mounts(sandbox: &CommandSandbox) -> Vec<Mount> {
         mounts.push(Mount::Gap { path, tracked });
     }
     if writes {
-        let held = held(&mounts, &opened, sandbox);
+        let held = held(&mounts, &opened, &left, sandbox);
         mounts.extend(held);
     }
     mounts.sort_by_key(Mount::order);
@@ -432,8 +436,13 @@ fn is_apart(path: &Path, sandbox: &CommandSandbox) -> bool {
 
 /// The folders around fixed or hidden paths in writable places, each as its own mount. Otherwise a
 /// command could move such a folder away with everything in it, and put another in its place. Paths in
-/// `opened` are writable in a folder that is not.
-fn held(mounts: &[Mount], opened: &[PathBuf], sandbox: &CommandSandbox) -> Vec<Mount> {
+/// `opened` are writable in a folder that is not. Those in `left` must stay where they are, too.
+fn held(
+    mounts: &[Mount],
+    opened: &[PathBuf],
+    left: &[PathBuf],
+    sandbox: &CommandSandbox,
+) -> Vec<Mount> {
     let is_kept = |mount: &&Mount| match mount {
         Mount::Gap { .. } | Mount::Empty { .. } | Mount::Shown { access: Access::Read, .. } => true,
         Mount::Shown { access: Access::Write, .. }
@@ -447,9 +456,9 @@ fn held(mounts: &[Mount], opened: &[PathBuf], sandbox: &CommandSandbox) -> Vec<M
     let is_gap = |mount: &&Mount| matches!(mount, Mount::Gap { .. });
     let gaps: Vec<&Path> = mounts.iter().filter(is_gap).map(Mount::path).collect();
     let mut held = BTreeSet::new();
-    for path in &kept {
+    for path in kept.iter().copied().chain(left.iter().map(PathBuf::as_path)) {
         // A command cannot move a root or the folders above it.
-        let Some(root) = innermost(&roots, path).filter(|root| *root != *path) else { continue };
+        let Some(root) = innermost(&roots, path).filter(|root| *root != path) else { continue };
         // The same holds for paths that it does not see.
         if is_in_gap(path, &gaps, &roots) {
             continue;

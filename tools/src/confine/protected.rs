@@ -364,7 +364,7 @@ pub(super) fn obeyed_below_home(
         } || path.parent() == Some(workspace)
             && !PROTECTED.iter().any(|it| path.ends_with(it));
         obeyed.links.extend(way.links.into_iter().filter(|path| !is_own(path)));
-        obeyed.left.extend(way.left.into_iter().filter(|path| !is_own(path)));
+        obeyed.left.extend(way.left);
     }
     for link in homes.iter().flat_map(|home| links_of(home, workspace).found) {
         let mut way = way(&link);

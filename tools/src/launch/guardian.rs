@@ -4,7 +4,7 @@
 //! Guardian and supervisor each clean up if the other dies, and each has its own process group. Only a
 //! command that kills both at the same moment escapes.
 
-use super::supervisor::{CLEAN_UP, LEAVE, LONGEST_LOOK, Preparations, Reaper, wait_for};
+use super::supervisor::{CLEAN_UP, LEAVE, LONGEST_CHECK, Preparations, Reaper, wait_for};
 use crate::linux;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -59,7 +59,7 @@ impl Known {
     fn until(&self) -> Option<Instant> {
         let let_go = self.let_go?;
         match self.killed {
-            Some(killed) => killed.max(let_go).checked_add(LONGEST_LOOK),
+            Some(killed) => killed.max(let_go).checked_add(LONGEST_CHECK),
             None => let_go.checked_add(LEAVE + CLEAN_UP + SLACK),
         }
     }
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(until(None, after(1)), None, "the host has patience");
         let patience = LEAVE + CLEAN_UP + SLACK;
         assert_eq!(until(after(1), None), Some(begin + Duration::from_secs(1) + patience));
-        assert_eq!(until(after(1), after(3)), after(3).map(|it| it + LONGEST_LOOK));
-        assert_eq!(until(after(4), after(3)), after(4).map(|it| it + LONGEST_LOOK));
+        assert_eq!(until(after(1), after(3)), after(3).map(|it| it + LONGEST_CHECK));
+        assert_eq!(until(after(4), after(3)), after(4).map(|it| it + LONGEST_CHECK));
     }
 }

@@ -10,6 +10,7 @@ mod bridge;
 mod command;
 mod environment;
 mod guardian;
+mod guardians;
 mod lifeline;
 mod memory;
 mod output;
@@ -32,6 +33,7 @@ use crate::egress::{Listening, Proxy};
 use crate::linux;
 use crate::scratch::Scratch;
 use crate::workspace::Workspace;
+use guardians::Guardians;
 use lifeline::Lifeline;
 use memory::Memory;
 use output::{Capture, Meter};
@@ -52,7 +54,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::process::Child;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// The first argument that makes an executable a supervisor.
@@ -63,6 +65,9 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// How long after deadline and grace the host waits before it treats an idle supervisor as stopped.
 const LATE: Duration = Duration::from_secs(1);
+
+/// How often to look whether the commands of a process that is about to exit are over.
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How long a trial command, which does nothing, may take on a busy machine.
 const LONGEST_TRIAL: Duration = Duration::from_secs(20);
@@ -125,9 +130,25 @@ struct Settings {
     turns: Arc<Semaphore>,
     /// How many commands have ended.
     ended: Arc<AtomicU64>,
+    /// The guardians that may still be at work.
+    guardians: Arc<Guardians>,
 }
 
 impl Launcher {
+    /// Ends all commands of this launcher, and of those made from it, and waits until what they left has been
+    /// inspected: until then, git may run it. For a process that is about to exit. Later commands end at once, too.
+    pub async fn end_commands(&self) {
+        self.0.guardians.leaving.cancel();
+        while self.0.guardians.are_at_work() {
+            sleep(CHECK_INTERVAL).await;
+        }
+    }
+
+    /// Returns true while a command, or the inspection after one, is not over.
+    pub fn has_commands(&self) -> bool {
+        self.0.guardians.are_at_work()
+    }
+
     /// Starts commands through another executable, whose `main` calls [`init`] first. It is for hosts
     /// whose own `main` cannot do that, such as a plugin or a test.
     pub fn through(executable: &Path) -> Launcher {
@@ -146,6 +167,7 @@ impl Launcher {
             root_reasons: RootReasons::default(),
             turns: Arc::new(Semaphore::new(usual_commands_at_once())),
             ended: Arc::default(),
+            guardians: Arc::default(),
         }))
     }
 
@@ -376,12 +398,12 @@ impl Launcher {
             buffer: vec![0; 16 << 10],
         };
         let late = command.deadline.saturating_add(self.0.grace).saturating_add(LATE);
-        let heard =
-            listen(&mut process, &mut lifeline, &mut output, cancel, Patience { late, look });
-        let heard = heard.await;
+        let tokens = (cancel, &self.0.guardians.leaving);
+        let patience = Patience { late, look };
+        let heard = listen(&mut process, &mut lifeline, &mut output, tokens, patience).await;
         // If the supervisor was killed, the guardian is killing the rest. The cut also resumes a stopped one.
         lifeline.cut();
-        let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + look;
+        let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + check_after(look);
         if timeout(longest, process.wait()).await.is_err() {
             let _ = process.kill().await;
         }
@@ -485,10 +507,12 @@ impl Launcher {
         if let Some(pipes) = pipes {
             pipes.hand_on(&mut process);
         }
-        process.spawn().map_err(|source| LaunchError::NoSupervisor {
+        let started = process.spawn().map_err(|source| LaunchError::NoSupervisor {
             executable: self.0.executable.clone(),
             source,
-        })
+        })?;
+        self.0.guardians.add(&started);
+        Ok(started)
     }
 }
 
@@ -586,7 +610,7 @@ struct SupervisorReport {
 struct Patience {
     /// From the start of the command until it must be dead.
     late: Duration,
-    /// For each inspection of the folders, before and after the command.
+    /// For the inspection of the folders before the command.
     look: Duration,
 }
 
@@ -598,11 +622,19 @@ impl Patience {
             0 => now.checked_add(late.saturating_add(self.look)),
             1 => now.checked_add(late),
             // The command is dead, so there is no deadline to enforce any more.
-            _ => return (None, now.checked_add(self.look + supervisor::CLEAN_UP + LATE)),
+            _ => {
+                let longest = check_after(self.look) + supervisor::CLEAN_UP + LATE;
+                return (None, now.checked_add(longest));
+            }
         };
         let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE;
         (late, late.and_then(|late| late.checked_add(longest)))
     }
+}
+
+/// How long the inspection after a command may take, if the one before it may take `look`.
+fn check_after(look: Duration) -> Duration {
+    if look.is_zero() { look } else { supervisor::LONGEST_CHECK }
 }
 
 /// Reads output until the supervisor has reported and ended.
@@ -610,7 +642,7 @@ async fn listen(
     process: &mut Child,
     lifeline: &mut Lifeline,
     output: &mut Output<'_>,
-    cancel: &CancellationToken,
+    (cancel, leaving): (&CancellationToken, &CancellationToken),
     patience: Patience,
 ) -> SupervisorReport {
     let mut heard = SupervisorReport { report: Vec::new(), late: false };
@@ -633,6 +665,7 @@ async fn listen(
                 _ => break,
             },
             () = cancel.cancelled(), if lifeline.holds() => lifeline.cut(),
+            () = leaving.cancelled(), if lifeline.holds() => lifeline.cut(),
             () = passed(late_at), if lifeline.holds() => {
                 heard.late = true;
                 lifeline.cut();

@@ -7,7 +7,7 @@ use super::lifeline::Lifeline;
 use super::supervisor;
 use super::{
     Command, Finished, LATE, LaunchError, Launcher, OUTPUT_SLACK, OwnProxy, Ready,
-    SupervisorReport, UserFacts, finish, forsaken,
+    SupervisorReport, UserFacts, check_after, finish, forsaken,
 };
 use crate::workspace::Workspace;
 use parking_lot::Mutex;
@@ -192,7 +192,7 @@ impl Process {
     /// As [`Process::ended`].
     pub async fn stop(mut self) -> Result<Finished, LaunchError> {
         self.lifeline.lock().cut();
-        let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + supervisor::LONGEST_LOOK;
+        let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + supervisor::LONGEST_CHECK;
         timeout(longest, self.ended()).await.unwrap_or_else(|_| Err(lost()))
     }
 }
@@ -233,8 +233,11 @@ impl Watched {
         if let Some((mut status, mut stream)) = streams {
             let mut buffer = vec![0; 8 << 10];
             let mut open = true;
+            let guardians = self.launcher.0.guardians.clone();
             loop {
+                let holds = self.lifeline.lock().holds();
                 tokio::select! {
+                    () = guardians.leaving.cancelled(), if holds => self.lifeline.lock().cut(),
                     read = stream.read(&mut buffer), if open => open = self.hear(&buffer, read),
                     read = status.read_buf(&mut heard.report) => {
                         if !matches!(read, Ok(1..)) {
@@ -252,7 +255,7 @@ impl Watched {
             };
             let _ = timeout(OUTPUT_SLACK, rest).await;
         }
-        let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + self.look;
+        let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + check_after(self.look);
         if timeout(longest, self.process.wait()).await.is_err() {
             let _ = self.process.kill().await;
         }

@@ -35,9 +35,13 @@ pub(super) const CLEAN_UP: Duration = Duration::from_secs(5);
 /// git removes its locks.
 pub(super) const LEAVE: Duration = Duration::from_millis(500);
 
-/// How long each inspection of the folders that a command can change may take, before it and after it.
-/// There may be millions of files on a slow disk.
+/// How long the inspection of the folders that a command can change may take before it. There may be millions of
+/// files on a slow disk.
 pub(super) const LONGEST_LOOK: Duration = Duration::from_secs(120);
+
+/// How long the inspection after the command may take. Git may run what it has not found yet, so the run waits
+/// rather than goes on.
+pub(super) const LONGEST_CHECK: Duration = Duration::from_secs(1_800);
 
 /// The byte that precedes a report: once when the command may start, and once when all its processes
 /// are dead. It is white space, which the JSON parser of the report ignores.

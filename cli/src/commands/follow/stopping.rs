@@ -206,6 +206,12 @@ impl Viewer {
                 );
             }
         }
+        // Git may run what a command left until that has been inspected. A further signal does not wait for it.
+        let further = async { while self.signal().await == Signal::Hangup {} };
+        tokio::select! {
+            () = runtime.end_commands() => {}
+            () = further => {}
+        }
         std::process::exit(Code::Interrupted as i32)
     }
 }

@@ -33,6 +33,10 @@ const DEEPEST: usize = 4 * PIECE;
 /// How many folders stay open, so that their entries can be opened without the whole path.
 const OPEN: usize = 128;
 
+/// Of the folders on the way to a deep one, each that is so many levels below the one before stays open besides. So no
+/// entry is opened by a path with thousands of parts.
+const LEVELS: usize = 64;
+
 /// Names in a repository's data that git writes to.
 const IN_DATA: [&str; 19] = [
     OBJECTS,
@@ -159,8 +163,12 @@ impl Root {
             let is_top = path.as_os_str().is_empty();
             let is_data = is_data || (is_repository && !is_top);
             open.retain(|it| it.strong_count() > 0);
-            let handle = (open.len() < OPEN).then(|| folder.try_clone().ok()).flatten();
-            let here = Rc::new(Around { path: path.clone(), handle });
+            let level = around.level + 1;
+            let is_kept = open.len() < OPEN || level % LEVELS == 0;
+            let handle = is_kept.then(|| folder.try_clone().ok()).flatten();
+            let nearest = Some(around.clone()).filter(|it| it.handle.is_some());
+            let nearest = nearest.or_else(|| around.nearest.clone());
+            let here = Rc::new(Around { path: path.clone(), handle, nearest, level });
             if here.handle.is_some() {
                 open.push(Rc::downgrade(&here));
             }
@@ -192,8 +200,14 @@ impl Root {
 
     /// Like `folder`, for `name` in the folder `around`, which together are `path`.
     fn folder_in(&self, around: &Around, name: &OsStr, path: &Path) -> io::Result<Option<OwnedFd>> {
-        match &around.handle {
-            Some(handle) => Self::opened(|flags| one_beneath(handle, Path::new(name), flags)),
+        if let Some(handle) = &around.handle {
+            return Self::opened(|flags| one_beneath(handle, Path::new(name), flags));
+        }
+        let nearest = around.nearest.as_deref();
+        let below =
+            nearest.and_then(|it| Some((it.handle.as_ref()?, path.strip_prefix(&it.path).ok()?)));
+        match below {
+            Some((handle, below)) => Self::opened(|flags| beneath(handle, below, flags)),
             None => self.folder(path),
         }
     }
@@ -232,18 +246,23 @@ impl Root {
     }
 
     fn beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let mut from: Option<OwnedFd> = None;
-        let mut piece = PathBuf::new();
-        for name in path {
-            if piece.as_os_str().len() + name.len() >= PIECE {
-                let around = from.as_ref().unwrap_or(&self.handle);
-                from = Some(one_beneath(around, &piece, OFlags::PATH | OFlags::DIRECTORY)?);
-                piece = PathBuf::new();
-            }
-            piece.push(name);
-        }
-        one_beneath(from.as_ref().unwrap_or(&self.handle), &piece, flags)
+        beneath(&self.handle, path, flags)
     }
+}
+
+/// Opens `path` below `folder`, however long it is.
+fn beneath(folder: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut from: Option<OwnedFd> = None;
+    let mut piece = PathBuf::new();
+    for name in path {
+        if piece.as_os_str().len() + name.len() >= PIECE {
+            let around = from.as_ref().unwrap_or(folder);
+            from = Some(one_beneath(around, &piece, OFlags::PATH | OFlags::DIRECTORY)?);
+            piece = PathBuf::new();
+        }
+        piece.push(name);
+    }
+    one_beneath(from.as_ref().unwrap_or(folder), &piece, flags)
 }
 
 /// A folder whose entries are still to be searched.
@@ -252,6 +271,10 @@ struct Around {
     path: PathBuf,
     /// `None` if too many folders are open already.
     handle: Option<OwnedFd>,
+    /// The nearest folder around it that has a handle.
+    nearest: Option<Rc<Around>>,
+    /// How many folders are around it.
+    level: usize,
 }
 
 /// Returns true if the open folder holds the remains of a repository's data.

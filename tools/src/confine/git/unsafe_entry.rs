@@ -24,6 +24,9 @@ const SAMPLE: &str = ".sample";
 /// The maximum number of bytes of a file that points to data. Git reads as much.
 pub(in super::super) const POINTER: u64 = 1 << 20;
 
+/// The longest path that the kernel takes, with what stands around it in such a file.
+const LONGEST_PATH: usize = 4096 + 16;
+
 /// The beginning of a file `.git`.
 pub(in super::super) const GITDIR: &[u8] = b"gitdir: ";
 
@@ -85,7 +88,7 @@ pub(super) fn unsafe_entries(root: &Root, found: &Found) -> BTreeSet<UnsafeEntry
                 Entry::File(text) => match settings::read(&text) {
                     None => add(name, UnsafeKind::Whole(digest(&text))),
                     Some(all) => {
-                        for setting in all.iter().filter(|it| !is_harmless(it, &around, root)) {
+                        for setting in harmful(&all, &around, root) {
                             add(name, UnsafeKind::setting(setting));
                         }
                     }
@@ -160,7 +163,7 @@ pub(super) fn harmless_only_here(root: &Root, found: &Found) -> Vec<UnsafeEntry>
             }
         });
         let all = text.and_then(|text| settings::read(&text)).unwrap_or_default();
-        let all = all.into_iter().filter(|it| it.section == "core" && it.name == "worktree");
+        let all = all.into_iter().filter(names_files);
         all.map(move |it| UnsafeEntry { path: path.clone(), what: UnsafeKind::setting(&it) })
     });
     pointers.chain(settings).collect()
@@ -179,9 +182,28 @@ fn digest(text: &[u8]) -> PathBuf {
     PathBuf::from(hex(&Sha256::digest(text)))
 }
 
+/// Returns those of `all`, the settings in a file of the repository in `data`, that are not harmless. A file names the
+/// folder with the files once. To look for each of a hundred thousand names takes hours.
+pub(super) fn harmful<'s>(
+    all: &'s [Setting],
+    data: &Path,
+    root: &Root,
+) -> impl Iterator<Item = &'s Setting> {
+    let names = all.iter().filter(|it| names_files(it)).count();
+    all.iter().filter(move |it| {
+        let is_one_of_many = names > 1 && names_files(it);
+        is_one_of_many || !is_harmless(it, data, root)
+    })
+}
+
+/// Returns true for the setting that says where the files of a repository are.
+fn names_files(setting: &Setting) -> bool {
+    setting.section == "core" && setting.name == "worktree"
+}
+
 /// Returns true for a setting that makes git run and obey nothing. It belongs to the repository in
 /// `data`, whose files must be below `root`.
-pub(super) fn is_harmless(setting: &Setting, data: &Path, root: &Root) -> bool {
+fn is_harmless(setting: &Setting, data: &Path, root: &Root) -> bool {
     match (setting.section.as_str(), setting.name.as_str(), &setting.value) {
         ("core", "worktree", Some(value)) => {
             let folder = data.join(value);
@@ -200,8 +222,12 @@ pub(super) fn is_harmless(setting: &Setting, data: &Path, root: &Root) -> bool {
 /// Returns true if the files at `top` say that they belong to the repository in `data`.
 fn points_to(top: &Path, data: &Path) -> bool {
     let git = top.join(GIT);
-    let named = text_at(&git, POINTER)
-        .and_then(|text| Some(top.join(first_line(text.strip_prefix(GITDIR)?))));
+    let text = text_at(&git, POINTER);
+    // Git cannot use a longer path, and to follow half a million parts of one takes long.
+    if text.as_ref().is_some_and(|text| text.len() > LONGEST_PATH) {
+        return false;
+    }
+    let named = text.and_then(|text| Some(top.join(first_line(text.strip_prefix(GITDIR)?))));
     named.unwrap_or(git).canonicalize().is_ok_and(|real| real == data)
 }
 
