@@ -254,12 +254,14 @@ impl Common {
         Ok(webhooks)
     }
 
-    /// The skills for work in `folder`.
+    /// The skills and commands for work in `folder`.
     pub fn skills(&self, folder: Option<PathBuf>) -> LiveSkills {
         let below = |root: &Option<PathBuf>, path: &str| root.as_ref().map(|it| it.join(path));
         let Environment { config_folder, home_folder, .. } = &self.environment;
         let user = [below(config_folder, "skills"), below(home_folder, ".claude/skills")];
+        let commands = [below(config_folder, "commands"), below(home_folder, ".claude/commands")];
         LiveSkills::load(SkillSources {
+            user_commands: commands.into_iter().flatten().collect(),
             user_folders: user.into_iter().flatten().collect(),
             plugin_folders: below(config_folder, "plugins").into_iter().collect(),
             extra_folders: Vec::new(),

@@ -19,7 +19,7 @@ pub use calls::*;
 /// Raise it when a build of before would misread what this one writes: a new kind of event, or a
 /// field that changes what others mean. A field that an older build may pass over needs no new
 /// version, because every struct keeps unknown fields.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// Makes the enum and its names from one table.
 macro_rules! events {
@@ -258,6 +258,9 @@ pub struct MessageOptions {
     /// Limits for the work on this message, within the limits of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// Until the next leg begins, the agent's calls must also match one of these rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub narrows: Option<Vec<String>>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,

@@ -197,13 +197,20 @@ impl Runtime {
             return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
         }
         let mut remarks = Vec::new();
-        if text.contains("agent") || text.contains('@') {
-            let grant = &self.start_of(run).await?.grant;
+        let mut invoked = None;
+        if text.contains("agent") || text.contains('@') || text.trim_start().starts_with('/') {
+            let started = self.start_of(run).await?;
+            let grant = &started.grant;
+            if started.parent.is_none() {
+                invoked = self.invocation(&text, grant)?;
+            }
             remarks.extend(asked_for(&text, grant));
             remarks.extend(named_in(&text, grant));
         }
-        let mut message = received(text, remarks);
+        let mut message = received(text, remarks, invoked);
         message.later = reads == Reads::Later;
+        let narrows = message.asks.take().and_then(|asks| asks.narrows);
+        let asks = MessageOptions { narrows: narrows.or(asks.narrows), ..asks };
         message.asks = (asks != MessageOptions::default()).then(|| Box::new(asks));
         let message = Event::MessageReceived(message);
         fail::fail_point!("message.append.before");

@@ -18,6 +18,7 @@ use crate::policy::FileRules;
 use crate::runtime::{Inner, Runtime};
 use crate::selection::{self, Money};
 use crate::skills::allows;
+use crate::skills::invocation::Invocation;
 use crate::skills::tool as skill_tool;
 use crate::tool_facts::filter;
 use crate::tool_facts::{TASK, TOOLS_PAGE, ToolFacts, built_in_tools, granted_tools, of_source};
@@ -25,8 +26,8 @@ use crate::toolset::RunFolders;
 use crate::trust::{self, TrustStatus};
 use posse_protocol::{
     AgentName, AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant,
-    Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, Profile, RunId, RunSpec,
-    RunStarted, Sender, Site, SourceOffer, near, piped,
+    Isolation, Limit, Limits, Message, MessageOptions, MessageReceived, Offer, Part, Profile,
+    RunId, RunSpec, RunStarted, Sender, Site, SourceOffer, near, piped,
 };
 use posse_store::{Bundle, is_worker_name};
 use posse_tools::confine::Confinement;
@@ -145,7 +146,15 @@ impl Runtime {
             started.forked = taken.forked.map(Box::new);
             notes.extend(taken.note);
         }
-        let message = prompt.map(|prompt| first_message(&mut started, prompt, notes));
+        let mut message = None;
+        if let Some(prompt) = prompt {
+            let invoked = match started.parent {
+                None => self.invocation(&prompt, &started.grant)?,
+                // A slash means nothing in the words of an agent.
+                Some(_) => None,
+            };
+            message = Some(first_message(&mut started, prompt, notes, invoked));
+        }
         if started.grant.site.is_portable() {
             started.grant.worktree = None;
         }
@@ -411,12 +420,18 @@ fn prompt(spec: &RunSpec) -> Result<Option<String>, Error> {
 }
 
 /// Returns the message that starts the agent.
-fn first_message(started: &mut RunStarted, prompt: String, notes: Vec<String>) -> MessageReceived {
+fn first_message(
+    started: &mut RunStarted,
+    prompt: String,
+    notes: Vec<String>,
+    invoked: Option<Invocation>,
+) -> MessageReceived {
     let hint = asked_for(&prompt, &started.grant);
     // A parent agent does not name files as a person does, who knows which exist.
     let named = started.parent.is_none().then(|| named_in(&prompt, &started.grant)).flatten();
     // The title of a run is the prompt, without the notes around it.
-    let around = started.forked.is_some() || hint.is_some() || named.is_some() || !notes.is_empty();
+    let has_remarks = hint.is_some() || named.is_some() || invoked.is_some();
+    let around = started.forked.is_some() || has_remarks || !notes.is_empty();
     if started.label.is_empty() && (around || !started.agent.start.initial_prompt.is_empty()) {
         started.label = prompt.lines().next().unwrap_or_default().chars().take(200).collect();
     }
@@ -424,15 +439,24 @@ fn first_message(started: &mut RunStarted, prompt: String, notes: Vec<String>) -
         "" => prompt,
         before => format!("{before}\n\n{prompt}"),
     };
-    received(text, notes.into_iter().chain(hint).chain(named))
+    received(text, notes.into_iter().chain(hint).chain(named), invoked)
 }
 
-/// Returns a message of a person, with remarks of the runtime after it.
-pub(crate) fn received(text: String, remarks: impl IntoIterator<Item = String>) -> MessageReceived {
-    let parts = std::iter::once(text).chain(remarks).map(Part::text).collect();
+/// Returns a message of a person, with remarks of the runtime and the skill that it invokes after it.
+pub(crate) fn received(
+    text: String,
+    remarks: impl IntoIterator<Item = String>,
+    invoked: Option<Invocation>,
+) -> MessageReceived {
+    let Invocation { text: skill, narrows } = invoked.unwrap_or_default();
+    let skill = Some(skill).filter(|skill| !skill.is_empty());
+    let parts = std::iter::once(text).chain(remarks).chain(skill).map(Part::text).collect();
+    let asks = narrows.map(|narrows| {
+        Box::new(MessageOptions { narrows: Some(narrows), ..MessageOptions::default() })
+    });
     let message = Message { parts, ..Message::user("") };
     let extra = Extra::default();
-    MessageReceived { from: Sender::User, message, later: false, asks: None, extra }
+    MessageReceived { from: Sender::User, message, later: false, asks, extra }
 }
 
 /// Returns a note for the run about the agents that `text` asks for.

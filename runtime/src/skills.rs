@@ -1,4 +1,5 @@
-//! Skills: folders with a SKILL.md that teach an agent something.
+//! Skills: folders with a SKILL.md that teach an agent something. A command is a skill of one file,
+//! which only people invoke.
 //!
 //! Posse reads names and descriptions at the start and a body on use; the agent reads the other
 //! files. A skill is text: it runs nothing and grants nothing, and Posse trusts it no more than any
@@ -7,6 +8,7 @@
 mod arguments;
 pub(crate) mod body;
 mod folders;
+pub(crate) mod invocation;
 mod live;
 pub(crate) mod load;
 mod reading;
@@ -14,6 +16,8 @@ pub(crate) mod scripts;
 mod source;
 mod tolerant;
 pub(crate) mod tool;
+
+use reading::Form;
 
 pub use live::LiveSkills;
 pub use source::{Source, Sources};
@@ -33,8 +37,13 @@ pub struct Skill {
     pub name: String,
     /// Its purpose, and when to use it.
     pub description: String,
-    /// Its folder, canonical and absolute.
+    /// Its folder, canonical and absolute. A command has the folder of its file.
     pub folder: PathBuf,
+    /// The file with its text: SKILL.md, or the file of a command.
+    pub file: PathBuf,
+    /// It is a command: a skill of one file.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_command: bool,
     /// The tools that it asks for. This does not grant them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
@@ -59,17 +68,27 @@ impl Skill {
     /// # Errors
     /// When it can no longer be read, with the reason.
     pub fn body(&self, arguments: &str) -> Result<String, String> {
-        Ok(body::load(&self.folder)?.filled(arguments, &self.folder))
+        Ok(self.load()?.filled(arguments, &self.folder))
+    }
+
+    fn load(&self) -> Result<body::Loaded, String> {
+        let form = if self.is_command { Form::Command } else { Form::Skill };
+        body::load(&self.file, form)
     }
 
     /// Returns the names of executable files in its folder: empty if the skill is only text.
     pub fn scripts(&self) -> Vec<String> {
-        scripts::of(&self.folder)
+        if self.is_command { Vec::new() } else { scripts::of(&self.folder) }
+    }
+
+    /// True when `folder` is its own folder.
+    fn is_in(&self, folder: &Path) -> bool {
+        !self.is_command && self.folder == folder
     }
 
     /// Returns the names of the other files in its folder, as many as an agent sees.
     pub fn files(&self) -> Vec<String> {
-        body::files(&self.folder).names
+        if self.is_command { Vec::new() } else { body::files(&self.folder).names }
     }
 }
 
@@ -80,7 +99,7 @@ pub struct Entry {
     pub name: String,
     /// Where it comes from.
     pub source: Source,
-    /// Its SKILL.md.
+    /// Its SKILL.md, or the file of a command.
     pub file: PathBuf,
     /// The skill itself; `None` if it is unusable, and then a problem says why.
     pub skill: Option<Skill>,
@@ -185,14 +204,14 @@ impl SkillCatalog {
     /// Returns why the skill in `folder` is only listed, if it is: its folder is not trusted, and
     /// it contains something executable.
     pub(crate) fn held_back(&self, folder: &Path) -> Option<String> {
-        let here = |entry: &&Entry| entry.skill.as_ref().is_some_and(|it| it.folder == folder);
+        let here = |entry: &&Entry| entry.skill.as_ref().is_some_and(|it| it.is_in(folder));
         let entry = self.entries.iter().find(here).filter(|entry| entry.is_untrusted())?;
         scripts::held_back(folder, entry.standing.as_ref())
     }
 
     /// True when the skill in `folder` belongs to the user, or to a trusted project.
     pub(crate) fn is_trusted(&self, folder: &Path) -> bool {
-        let here = |entry: &&Entry| entry.skill.as_ref().is_some_and(|it| it.folder == folder);
+        let here = |entry: &&Entry| entry.skill.as_ref().is_some_and(|it| it.is_in(folder));
         self.entries.iter().find(here).is_some_and(|entry| !entry.is_untrusted())
     }
 

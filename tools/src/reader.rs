@@ -44,7 +44,8 @@ pub struct Reader {
 impl Reader {
     /// Reads files of `folder`, except those that `rules` deny to read or that a person must allow.
     pub fn new(folder: &Arc<Workspace>, rules: Option<Arc<dyn PathRules>>) -> Self {
-        let (tool, workspace) = ("Read".to_owned(), folder.clone());
+        // No tool reads here, and the rules are asked below.
+        let (tool, workspace) = (String::new(), folder.clone());
         let files = RunFiles { tool, workspace, scratch: None, read_only: Vec::new(), rules: None };
         Reader { files: Arc::new(files), rules }
     }
@@ -92,10 +93,10 @@ impl Reader {
 }
 
 /// Returns why `rules` do not allow the runtime to read the file at `path`, an absolute path, for an
-/// agent. A rule that asks a person counts as a denial: nobody is asked here.
+/// agent. A rule that asks a person counts as a denial.
 pub fn why_denied(rules: &dyn PathRules, path: &Path) -> Option<String> {
     // As if a call named it: scopes are about what an agent may look for.
-    let why = rules.refuse(Some("Read"), Usage::Read, Reached::Named, path, path);
+    let why = rules.refuse(None, Usage::Read, Reached::Named, path, path);
     let asks = || "a rule asks a person about it".to_owned();
     why.or_else(|| rules.denies_read(path).then(asks))
 }

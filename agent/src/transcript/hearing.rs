@@ -27,6 +27,8 @@ impl Transcript {
                 } else if let Some(limits) = limits {
                     self.phase.leg_limits = Some(self.as_of_now(limits));
                 }
+                let narrows = received.asks.as_ref().and_then(|asks| asks.narrows.clone());
+                self.standing.narrowed.extend(narrows);
                 self.phase.awake |= idle || !received.later;
                 // Who interrupts and then says something does not want what was about to begin.
                 if self.phase.interrupted && received.from == Sender::User {

@@ -21,6 +21,7 @@ use crate::signals::Signal;
 use crate::spending;
 use crate::terminal::Restore;
 use commands::Chat;
+use completion::Completion;
 use lines::{Line, Lines};
 use posse::config::Config;
 use posse::protocol::{CancelScope, MessageOptions, Status};
@@ -79,7 +80,11 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
                 folder: &folder,
                 is_limited,
             };
-            let lines = lines.get_or_insert_with(|| Lines::open(history(&common), folder.clone()));
+            let open = || {
+                let skills = common.skills(Some(folder.clone()));
+                Lines::open(history(&common), Completion { folder: folder.clone(), skills })
+            };
+            let lines = lines.get_or_insert_with(open);
             let asks = std::mem::take(&mut asks);
             let talk = converse(&chat, &mut session, asks, lines, &mut viewer, &deck, &mut changed);
             let next = talk.await?;
@@ -340,6 +345,7 @@ async fn converse(
                 Turn::Over(_) => continue,
                 Turn::Leave => return Ok(Next::Leave(Code::Interrupted)),
             },
+            Meaning::Unknown(_) if chat.is_invocation(&line) => line.trim(),
             Meaning::Unknown(word) => {
                 chat.tell(&commands::unknown(word));
                 continue;

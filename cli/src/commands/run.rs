@@ -85,7 +85,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
             None => viewer.warn_of_trust(&runtime, &config, spec.agent.as_str()),
         }
         common.tell_unused(&folder, &mut viewer.screen)?;
-        common.tell_command(&folder, spec.prompt.as_deref().unwrap_or(""), &mut viewer.screen);
+        common.tell_invoked(&runtime, &spec, &mut viewer.screen);
         deck.announce(&mut viewer.screen);
         let selection = runtime.select(&spec).await?;
         viewer.warn_of_models(&runtime, &selection);

@@ -166,6 +166,9 @@ fn facts(entry: &Entry, skill: &Skill, files: &[String]) -> Vec<(&'static str, S
     let state = match entry.is_denied {
         true => "denied by the settings".to_owned(),
         false if is_inert(entry) => format!("listed only: {}, with scripts", standing(entry)),
+        false if skill.is_command => {
+            format!("a command: only people invoke it, with `/{}`", skill.name)
+        }
         false if skill.is_manual => "not offered to models (disable-model-invocation)".to_owned(),
         false => String::new(),
     };

@@ -5,6 +5,7 @@ use super::Common;
 use crate::clean::clean_line;
 use crate::exit::Failure;
 use crate::screen::Screen;
+use posse::{RunSpec, Runtime};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -48,18 +49,14 @@ impl Common {
         Ok(())
     }
 
-    /// Says that `prompt` calls a command of Claude Code, which has no meaning for the model.
-    pub fn tell_command(&self, folder: &Path, prompt: &str, screen: &mut Screen) {
-        let name = prompt.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
-        let Some(name) = name.filter(|name| !name.contains("..")) else { return };
-        let own = self.environment.claude_folder.clone();
-        let mut folders = [Some(folder.join(".claude")), own].into_iter().flatten();
-        let file = format!("commands/{}.md", name.replace(':', "/"));
-        if let Some(found) = folders.find(|claude| claude.join(&file).is_file()) {
-            let file = clean_line(&found.join(&file).display().to_string(), 200);
-            screen.remark(&format!(
-                "◇ Posse does not use {file} yet: the model gets the words as you typed them"
-            ));
+    /// Says which skill or command `prompt` invokes.
+    pub fn tell_invoked(&self, runtime: &Runtime, spec: &RunSpec, screen: &mut Screen) {
+        let catalog = runtime.skills_in(&spec.workspace);
+        let invoked = spec.prompt.as_deref().and_then(|prompt| catalog.invoked(prompt));
+        if let Some((skill, _)) = invoked.filter(|_| !self.global.quiet && !self.global.json) {
+            let kind = if skill.is_command { "command" } else { "skill" };
+            let file = skill.file.display();
+            screen.remark(&clean_line(&format!("◇ {kind} {}: {file}", skill.name), 300));
         }
     }
 }

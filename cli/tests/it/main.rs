@@ -59,6 +59,7 @@ mod settings;
 mod sharing;
 mod signals;
 mod skills;
+mod slash;
 mod taken_over;
 mod terminal;
 mod tmux;

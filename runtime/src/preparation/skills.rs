@@ -4,7 +4,9 @@
 use crate::agents::{Level, Problem};
 use crate::child::Above;
 use crate::error::Error;
+use crate::named_files;
 use crate::runtime::Runtime;
+use crate::skills::invocation::Invocation;
 use crate::skills::{Entry, Skill, SkillCatalog, allows, body, load, scripts};
 use crate::tool_facts::SKILL;
 use posse_protocol::{AgentSpec, Extra, Grant, RunSpec, SkillOffer};
@@ -25,6 +27,29 @@ pub(crate) enum Author {
 }
 
 impl Runtime {
+    /// Returns what follows `message`, for a root with `grant`: the skill or command that it invokes, and
+    /// the files that this names.
+    pub(crate) fn invocation(
+        &self,
+        message: &str,
+        grant: &Grant,
+    ) -> Result<Option<Invocation>, Error> {
+        if !message.trim_start().starts_with('/') {
+            return Ok(None);
+        }
+        let catalog = self.skills_in(grant.workspace.as_ref());
+        let invoked = catalog.invocation(message).map_err(Error::InvalidInput)?;
+        Ok(invoked.map(|mut invoked| {
+            // As with results of tools, no secret that a file holds reaches the vendor.
+            invoked.text = self.config().permissions.redactor.text(&invoked.text).into_owned();
+            if let Some(files) = named_files::told(&invoked.text, grant.workspace.as_ref()) {
+                invoked.text.push_str("\n\n");
+                invoked.text.push_str(&files);
+            }
+            invoked
+        }))
+    }
+
     /// Returns the skills of a run of `agent` in `workspace` that starts with `spec`, as a child of
     /// `above` if there is one.
     pub(crate) fn skills_of(
@@ -139,7 +164,7 @@ pub(crate) fn teach(agent: &mut AgentSpec, skills: &[SkillOffer]) -> Result<(), 
         let loaded = match offer {
             Some(offer) => match scripts::inert(offer) {
                 Some(why) => Err(why),
-                None => body::load(Path::new(&offer.path)).map(|loaded| (offer, loaded)),
+                None => body::of_folder(Path::new(&offer.path)).map(|loaded| (offer, loaded)),
             },
             None => Err("it is not available here".to_owned()),
         };

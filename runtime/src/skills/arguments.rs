@@ -1,28 +1,28 @@
 //! Arguments in the text of a skill. The substitution is pure and makes one pass, so the text of an
 //! argument is never itself read as a placeholder.
 
+use super::reading::Form;
 use std::path::Path;
 
 /// Returns `body` with `arguments` in place of its placeholders: `$ARGUMENTS` is all of them as
-/// written, `$0` and `$ARGUMENTS[0]` the first and so on, `$name` the one at the position of `name`
+/// written, `$0` (in a command `$1`) and `$ARGUMENTS[0]` the first and so on, `$name` the one at the position of `name`
 /// in `names`, `${CLAUDE_SKILL_DIR}` and `${POSSE_SKILL_DIR}` the folder of the skill. A backslash
 /// escapes a `$`. Without any placeholder, the arguments follow the text.
-pub(crate) fn fill(body: &str, arguments: &str, names: &[String], folder: &Path) -> String {
-    let arguments = arguments.trim();
-    let given = Given { whole: arguments, words: words(arguments), names };
+pub(super) fn fill(body: &str, given: &Given<'_>, folder: &Path) -> String {
+    let arguments = given.whole;
     let mut filled = String::with_capacity(body.len() + arguments.len());
     let mut used = false;
     let mut rest = body;
     while let Some(at) = rest.find('$') {
         let (before, from) = rest.split_at(at);
-        if let Some(kept) = before.strip_suffix('\\').filter(|_| is_placeholder(from, &given)) {
+        if let Some(kept) = before.strip_suffix('\\').filter(|_| is_placeholder(from, given)) {
             filled.push_str(kept);
             filled.push('$');
             rest = &from[1..];
             continue;
         }
         filled.push_str(before);
-        match placeholder(from, &given, folder) {
+        match placeholder(from, given, folder) {
             Some((value, length)) => {
                 used |= !from.starts_with("${");
                 filled.push_str(&value);
@@ -42,10 +42,22 @@ pub(crate) fn fill(body: &str, arguments: &str, names: &[String], folder: &Path)
     filled
 }
 
-struct Given<'a> {
+/// The arguments of one use.
+pub(super) struct Given<'a> {
     whole: &'a str,
     words: Vec<String>,
     names: &'a [String],
+    /// The number of the first argument.
+    first: usize,
+}
+
+impl<'a> Given<'a> {
+    /// Returns `arguments` for a text with these `names` of them.
+    pub(super) fn of(arguments: &'a str, names: &'a [String], form: Form) -> Self {
+        let whole = arguments.trim();
+        let first = if form == Form::Command { 1 } else { 0 };
+        Given { whole, words: words(whole), names, first }
+    }
 }
 
 const ALL: &str = "$ARGUMENTS";
@@ -76,6 +88,7 @@ fn placeholder(text: &str, given: &Given<'_>, folder: &Path) -> Option<(String, 
         return ends(after).then(|| (given.whole.to_owned(), ALL.len()));
     }
     if let Some((index, length)) = number(&text[1..]) {
+        let index = index.checked_sub(given.first)?;
         let word = given.words.get(index).filter(|_| ends(&text[1 + length..]))?;
         return Some((word.clone(), 1 + length));
     }
@@ -130,7 +143,15 @@ mod tests {
 
     fn check(body: &str, arguments: &str, expected: &str) {
         let names = ["issue", "branch"].map(str::to_owned);
-        assert_eq!(fill(body, arguments, &names, Path::new("/s")), expected, "{body}");
+        let given = Given::of(arguments, &names, Form::Skill);
+        assert_eq!(fill(body, &given, Path::new("/s")), expected, "{body}");
+    }
+
+    #[test]
+    fn a_command_counts_its_arguments_from_one() {
+        let given = Given::of("one 'two three'", &[], Form::Command);
+        let filled = fill("$1-$2-$3-$0-$ARGUMENTS[0]", &given, Path::new("/s"));
+        assert_eq!(filled, "one-two three-$3-$0-one");
     }
 
     #[test]
@@ -182,7 +203,8 @@ mod tests {
     }
 
     fn check_any(body: &str, arguments: &str) {
-        let filled = fill(body, arguments, &["issue".to_owned()], Path::new("/s"));
+        let names = ["issue".to_owned()];
+        let filled = fill(body, &Given::of(arguments, &names, Form::Skill), Path::new("/s"));
         if !body.contains('$') {
             assert!(filled.starts_with(body));
         }

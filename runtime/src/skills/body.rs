@@ -1,8 +1,8 @@
 //! The content of a skill: its body, read on use, and the names of its files.
 
-use super::arguments;
+use super::arguments::{self, Given};
 use super::folders::FILE;
-use super::reading::{self, Written};
+use super::reading::{self, Form, Written};
 use crate::files::{children, read};
 use crate::front_matter::FILE_BYTES;
 use crate::front_matter::problem::Findings;
@@ -14,23 +14,30 @@ const BODY_BYTES: usize = 100_000;
 const FILES: usize = 100;
 const DEPTH: usize = 4;
 
-/// A SKILL.md in use.
+/// A skill in use.
 pub(crate) struct Loaded {
     written: Written,
+    file: PathBuf,
+    form: Form,
 }
 
 /// Reads the skill in `folder`, which must still be at the same place.
-pub(crate) fn load(folder: &Path) -> Result<Loaded, String> {
-    let file = folder.join(FILE);
+pub(crate) fn of_folder(folder: &Path) -> Result<Loaded, String> {
+    load(&folder.join(FILE), Form::Skill)
+}
+
+/// Reads the skill or command in `file`, which must still be at the same place.
+pub(super) fn load(file: &Path, form: Form) -> Result<Loaded, String> {
     let real = file.canonicalize().map_err(|error| format!("it cannot be read: {error}"))?;
+    let file = file.to_owned();
     if real != file {
         return Err("it is not where it was, but behind a link".to_owned());
     }
     let text = read(&file, FILE_BYTES)?;
     let mut findings = Findings::default();
-    let written = reading::read(&text, &mut findings);
+    let written = reading::read(&text, form, &mut findings);
     match (written, findings.first_error()) {
-        (Some(written), None) => Ok(Loaded { written }),
+        (Some(written), None) => Ok(Loaded { written, file, form }),
         (_, Some(error)) => Err(format!("line {}: {}", error.place.line, error.reason)),
         (None, None) => Err("there is nothing in it".to_owned()),
     }
@@ -45,11 +52,12 @@ impl Loaded {
     /// Returns the body with `arguments` in their places, cut if it is too long.
     pub(crate) fn filled(&self, arguments: &str, folder: &Path) -> String {
         let Written { body, arguments: names, .. } = &self.written;
-        let mut text = arguments::fill(body, arguments, names, folder);
+        let given = Given::of(arguments, names, self.form);
+        let mut text = arguments::fill(body, &given, folder);
         if text.len() > BODY_BYTES {
             let end = text.floor_char_boundary(BODY_BYTES);
             text.truncate(end);
-            let file = folder.join(FILE);
+            let file = &self.file;
             text.push_str(&format!(
                 "\n[It is longer than the {BODY_BYTES} bytes shown. Read {} for the rest.]",
                 file.display()

@@ -1,6 +1,7 @@
-//! Finds skills: folders that contain a SKILL.md. It reads names and times, but no contents, except
-//! plugin manifests.
+//! Finds skills, which are folders that contain a SKILL.md, and commands, which are Markdown files.
+//! It reads names and times, but no contents, except plugin manifests.
 
+use super::reading::Form;
 use super::source::{Source, Sources};
 use crate::files::{Home, Owner, Places, Stamp, children};
 use std::collections::HashSet;
@@ -13,7 +14,7 @@ pub(crate) const FILE: &str = "SKILL.md";
 const DEPTH: usize = 3;
 const FOLDERS: usize = 10_000;
 
-/// A folder of skills.
+/// A folder of skills or commands.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Folder {
     pub(crate) source: Source,
@@ -21,7 +22,8 @@ pub(crate) struct Folder {
     /// The canonical folder that must contain its skills, links resolved; `None` for the user's
     /// folders.
     pub(crate) within: Option<PathBuf>,
-    /// The SKILL.md files, sorted.
+    pub(crate) form: Form,
+    /// The SKILL.md files, or those of commands, sorted.
     pub(crate) files: Vec<(PathBuf, Stamp)>,
     /// There are more folders or levels than are searched.
     pub(crate) cut: bool,
@@ -30,25 +32,58 @@ pub(crate) struct Folder {
 /// Returns the existing folders of `sources`, in order of precedence, with the plugins and further
 /// folders that the settings name.
 pub(crate) fn find(sources: &Sources, plugins: &[PathBuf], extra: &[PathBuf]) -> Vec<Folder> {
-    let places = Places {
+    let places = |user| Places {
         working: sources.working_folder.as_deref(),
-        user: &sources.user_folders,
+        user,
         plugins: &sources.plugin_folders,
         named_plugins: plugins,
     };
-    let listed = |Home { path, owner, .. }: Home| {
+    let listed = |form: Form, Home { path, owner, .. }: Home| {
         let (source, within) = match owner {
             Owner::Project { folder, .. } => (Source::Project { path: path.clone() }, Some(folder)),
             Owner::User => (Source::User { path: path.clone() }, None),
             Owner::Plugin { name: plugin, folder: path } => (Source::Plugin { plugin, path }, None),
         };
-        list(source, path, within, Top::Around)
+        match form {
+            Form::Skill => list(source, path, within, Top::Around),
+            Form::Command => list_commands(source, path, within),
+        }
     };
-    let mut found: Vec<Folder> = places.homes("skills").into_iter().map(listed).collect();
+    let skills = places(sources.user_folders.as_slice()).homes("skills").into_iter();
+    let mut found: Vec<Folder> = skills.map(|home| listed(Form::Skill, home)).collect();
     for path in extra.iter().chain(&sources.extra_folders).filter(|path| path.is_dir()) {
         found.push(further(path, None));
     }
+    // A skill goes before a command of the same name.
+    let commands = places(sources.user_commands.as_slice()).homes("commands").into_iter();
+    found.extend(commands.map(|home| listed(Form::Command, home)));
     found
+}
+
+/// Lists the Markdown files of a folder of commands.
+fn list_commands(source: Source, path: PathBuf, within: Option<PathBuf>) -> Folder {
+    let (form, files) = (Form::Command, Vec::new());
+    let mut folder = Folder { source, path, within, form, files, cut: false };
+    let path = folder.path.clone();
+    walk_commands(&path, 0, &mut HashSet::new(), &mut folder);
+    folder.files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    folder
+}
+
+fn walk_commands(path: &Path, depth: usize, seen: &mut HashSet<(u64, u64)>, into: &mut Folder) {
+    for child in children(path) {
+        let Ok(data) = std::fs::metadata(&child) else { continue };
+        if into.files.len() >= FOLDERS {
+            into.cut = true;
+            return;
+        }
+        let is_markdown = child.extension().is_some_and(|it| it.eq_ignore_ascii_case("md"));
+        if data.is_dir() && depth < DEPTH && seen.insert((data.dev(), data.ino())) {
+            walk_commands(&child, depth + 1, seen, into);
+        } else if !data.is_dir() && is_markdown {
+            into.files.extend(Stamp::of(&child).map(|stamp| (child.clone(), stamp)));
+        }
+    }
 }
 
 /// Returns a further folder of skills, which may also be a skill itself.
@@ -65,7 +100,8 @@ enum Top {
 }
 
 fn list(source: Source, path: PathBuf, within: Option<PathBuf>, top: Top) -> Folder {
-    let mut folder = Folder { source, path, within, files: Vec::new(), cut: false };
+    let (form, files) = (Form::Skill, Vec::new());
+    let mut folder = Folder { source, path, within, form, files, cut: false };
     let path = folder.path.clone();
     if top == Top::Around || !add(&path, &mut folder) {
         walk(&path, 0, &mut HashSet::new(), &mut folder);

@@ -1,7 +1,7 @@
 //! Builds a catalog of skills from sources: reads files that changed, and orders all skills.
 
 use super::folders::{self, FILE, Folder};
-use super::reading::{self, Written};
+use super::reading::{self, Form, Written};
 use super::source::{Source, Sources};
 use super::{Entry, Skill, SkillCatalog};
 use crate::config::Config;
@@ -148,8 +148,11 @@ fn stamps(sources: &Sources) -> Vec<Option<Stamp>> {
 }
 
 impl Draft {
-    /// Reads the SKILL.md at `path`.
+    /// Reads the SKILL.md or the command at `path`.
     fn of_file(path: &Path, folder: &Folder, working: Option<&Path>) -> Self {
+        if folder.form == Form::Command {
+            return Draft::of_command(path, folder);
+        }
         let mut draft = Draft::default();
         let beside = path.parent().and_then(Path::file_name);
         let beside = beside.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -163,8 +166,44 @@ impl Draft {
         draft
     }
 
+    /// Reads the command at `path`. Its name is that of its file, after those of subfolders.
+    fn of_command(path: &Path, folder: &Folder) -> Self {
+        let mut draft = Draft::default();
+        let below = path.strip_prefix(&folder.path).unwrap_or(path).with_extension("");
+        let parts = below.iter().map(|part| part.to_string_lossy());
+        let name = parts.collect::<Vec<_>>().join(":");
+        draft.name = is_whole_name(&name).then(|| name.clone());
+        let text = real_command(path, folder.within.as_deref());
+        let text = text.and_then(|real| Ok((read(&real, FILE_BYTES)?, real)));
+        let (text, file) = match text {
+            Ok(read) => read,
+            Err(reason) => {
+                draft.findings.error(Position::UNKNOWN, reason);
+                return draft;
+            }
+        };
+        if draft.name.is_none() {
+            let reason = format!(
+                "{} is not the name of a command: use letters, digits, `_` and `-` in the names of its \
+                 file and folders",
+                quoted(&name)
+            );
+            draft.findings.error(Position::UNKNOWN, reason);
+        }
+        let Some(written) = reading::read(&text, Form::Command, &mut draft.findings) else {
+            return draft;
+        };
+        if draft.findings.first_error().is_none() {
+            let folder = file.parent().unwrap_or(&file).to_owned();
+            // Only people invoke a command.
+            let written = Written { is_manual: true, ..written };
+            draft.skill = Some(Skill { is_command: true, file, ..skill(name, folder, written) });
+        }
+        draft
+    }
+
     fn read(&mut self, text: &str, folder: PathBuf, beside: &str) {
-        let Some(written) = reading::read(text, &mut self.findings) else { return };
+        let Some(written) = reading::read(text, Form::Skill, &mut self.findings) else { return };
         let first = Position { line: 1, column: 1 };
         let name = match &written.name {
             Some((name, place)) if !is_name(name) => {
@@ -207,6 +246,8 @@ fn skill(name: String, folder: PathBuf, written: Written) -> Skill {
     Skill {
         name,
         description: written.description,
+        file: folder.join(FILE),
+        is_command: false,
         folder,
         allowed_tools: written.allowed_tools,
         arguments: written.arguments,
@@ -228,15 +269,7 @@ fn real_folder(
     if real.file_name().is_none_or(|name| name != FILE) {
         return Err(format!("it is a link to {}, which is no {FILE}", real.display()));
     }
-    if let Some(within) = within
-        && !real.starts_with(within)
-    {
-        return Err(format!(
-            "it leads to {}, out of {}; a skill of a project lies in it",
-            real.display(),
-            within.display()
-        ));
-    }
+    check_within(&real, within)?;
     let folder = real.parent().unwrap_or(&real).to_owned();
     if working.is_some_and(|working| working.starts_with(&folder)) {
         return Err(format!(
@@ -247,6 +280,25 @@ fn real_folder(
     match folder.to_str() {
         Some(_) => Ok(folder),
         None => Err("the path of its folder is not valid UTF-8".to_owned()),
+    }
+}
+
+/// Returns the real path of the command at `path`, which must be `within` the project.
+fn real_command(path: &Path, within: Option<&Path>) -> Result<PathBuf, String> {
+    let real = path.canonicalize().map_err(|error| format!("it cannot be read: {error}"))?;
+    check_within(&real, within)?;
+    Ok(real)
+}
+
+/// Refuses a file that is not `within` the folder that must contain it.
+fn check_within(real: &Path, within: Option<&Path>) -> Result<(), String> {
+    match within.filter(|within| !real.starts_with(within)) {
+        None => Ok(()),
+        Some(within) => Err(format!(
+            "it leads to {}, out of {}; a skill of a project lies in it",
+            real.display(),
+            within.display()
+        )),
     }
 }
 
@@ -270,7 +322,7 @@ impl Shelf {
             skill.name.clone_from(name);
         }
         // A plugin may have any name, but the names of its skills begin with it.
-        let wrong = name.as_ref().filter(|name| name.parse::<AgentName>().is_err());
+        let wrong = name.as_ref().filter(|name| !is_whole_name(name));
         if let Some(wrong) = wrong {
             let reason = format!(
                 "{} cannot name a skill; give the plugin a name of letters, digits, `_` and `-`",
@@ -312,6 +364,11 @@ impl Shelf {
             self.problems.push(Problem::of_file(&folder.path, Level::Warning, reason));
         }
     }
+}
+
+/// A whole name has parts with colons between them: of a plugin, of the folders of a command.
+fn is_whole_name(text: &str) -> bool {
+    text.split(':').all(is_name)
 }
 
 /// Names of skills follow the rules for names of agents, but have no colon.

@@ -1,4 +1,4 @@
-//! Reads a SKILL.md: its front matter as fields, and its body. A skill grants nothing, so the
+//! Reads a SKILL.md or a command: its front matter as fields, and its body. A skill grants nothing, so the
 //! reader is tolerant: it leaves out invalid fields and reports them.
 
 use super::tolerant;
@@ -12,6 +12,15 @@ use serde_json::Value;
 
 /// The most characters of a description.
 const DESCRIPTION: usize = 1_024;
+
+/// What is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A SKILL.md.
+    Skill,
+    /// A command, which needs no front matter.
+    Command,
+}
 
 /// The content of a SKILL.md.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,12 +87,17 @@ impl Key {
     }
 }
 
-/// Reads the text of a SKILL.md; `None` if it has no readable front matter.
-pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Written> {
+/// Reads a text of this form; `None` if its front matter is missing or unreadable.
+pub(crate) fn read(text: &str, form: Form, findings: &mut Findings) -> Option<Written> {
     let text = front_matter::plain(text);
     let first = Position { line: 1, column: 1 };
     let parts = match front_matter::split(&text) {
         Ok(Some(parts)) => parts,
+        Ok(None) if form == Form::Command => {
+            let mut written = Written { body: text.trim().to_owned(), ..Written::default() };
+            check_body(&mut written, form, (first, 1), &text, findings);
+            return Some(written);
+        }
         Ok(None) => {
             let reason = "it has no front matter: begin it with lines `---`, `name: …`, \
                           `description: …`, `---`";
@@ -120,7 +134,7 @@ pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Written> {
     let mut written = Written { body: parts.body.trim().to_owned(), ..Written::default() };
     fields(&mut written, &node, findings);
     let body_line = parts.first_line + parts.head.lines().count() as u32 + 1;
-    check_body(&mut written, begin, body_line, parts.body, findings);
+    check_body(&mut written, form, (begin, body_line), parts.body, findings);
     Some(written)
 }
 
@@ -185,8 +199,8 @@ fn fields(written: &mut Written, node: &Node, findings: &mut Findings) {
 /// Checks that the body has instructions, and takes a description from it if there is no other.
 fn check_body(
     written: &mut Written,
-    begin: Position,
-    body_line: u32,
+    form: Form,
+    (begin, body_line): (Position, u32),
     body: &str,
     findings: &mut Findings,
 ) {
@@ -197,12 +211,15 @@ fn check_body(
     if written.description.is_empty() {
         let is_text = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', '`', '<']);
         match written.body.lines().find(is_text) {
+            // People know what their commands do; models choose skills by the description.
+            Some(line) if form == Form::Command => line.trim().clone_into(&mut written.description),
             Some(line) => {
                 written.description = line.trim().to_owned();
                 let reason = "it has no `description`, so the first line of its text is taken; \
                               say in a line what it does and when to use it";
                 findings.warning(begin, reason);
             }
+            None if form == Form::Command => {}
             None => findings.error(begin, "it has no `description`; say when to use it"),
         }
     }
@@ -226,6 +243,7 @@ fn check_body(
         let mut dollars = line.match_indices('$').map(|(at, _)| at);
         if let Some(at) = dollars.find(|at| is_digit(*at) && !escaped(*at))
             && !takes_arguments
+            && form == Form::Skill
         {
             let reason = "a number after `$` stands for an argument, counted from 0; write `\\$` \
                           if none is meant, or say with `argument-hint` which there are";
@@ -272,7 +290,7 @@ mod tests {
 
     fn read_all(text: &str) -> (Option<Written>, Vec<String>) {
         let mut findings = Findings::default();
-        let written = read(text, &mut findings);
+        let written = read(text, Form::Skill, &mut findings);
         let told = findings.0.iter().map(|it| {
             format!("{}:{}: {}: {}", it.place.line, it.place.column, it.level, it.reason)
         });
@@ -321,6 +339,23 @@ mod tests {
         assert!(told.is_empty(), "{told:?}");
     }
 
+    #[test]
+    fn a_command_needs_neither_front_matter_nor_a_description() {
+        for (text, about) in [
+            ("# Title\n\nDo $1.\n", "Do $1."),
+            ("---\nallowed-tools: Read\n---\nDo it.", "Do it."),
+            ("# Only a title", ""),
+        ] {
+            let mut findings = Findings::default();
+            let written = read(text, Form::Command, &mut findings).unwrap();
+            assert_eq!(written.description, about, "{text}");
+            assert!(findings.0.iter().all(|it| it.level == Level::Note), "{:?}", findings.0);
+        }
+        let mut findings = Findings::default();
+        read(" \n", Form::Command, &mut findings);
+        assert!(findings.first_error().is_some(), "there is nothing in it");
+    }
+
     proptest::proptest! {
         #[test]
         fn no_text_is_too_odd_to_be_read(
@@ -350,7 +385,7 @@ mod tests {
         assert_eq!(written.allowed_tools, ["Read"]);
         assert!(told[0].contains("not valid YAML"), "{told:?}");
         let mut findings = Findings::default();
-        read(text, &mut findings);
+        read(text, Form::Skill, &mut findings);
         assert!(findings.0.iter().all(|it| it.level == Level::Note));
     }
 }

@@ -65,6 +65,8 @@ pub struct Sources {
     pub working_folder: Option<PathBuf>,
     /// The folders of the user, nearest first: `~/.config/posse/skills`, `~/.claude/skills`.
     pub user_folders: Vec<PathBuf>,
+    /// The folders of the user with commands: `~/.config/posse/commands`, `~/.claude/commands`.
+    pub user_commands: Vec<PathBuf>,
     /// Folders that contain plugins, each in a folder of its own: `~/.config/posse/plugins`. The
     /// settings of the user may name more plugins.
     pub plugin_folders: Vec<PathBuf>,

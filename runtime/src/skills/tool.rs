@@ -132,7 +132,7 @@ fn refused(why: &str) -> Answer {
 fn told(offer: &SkillOffer, arguments: &str) -> Result<ToolOutput, String> {
     let SkillOffer { name, path, .. } = offer;
     let folder = PathBuf::from(path);
-    let loaded = body::load(&folder)
+    let loaded = body::of_folder(&folder)
         .map_err(|why| format!("the skill `{name}` cannot be used: {path}/SKILL.md: {why}"))?;
     let mut text = format!("Skill `{name}`, in the folder {path}.\n");
     let tools = loaded.allowed_tools();

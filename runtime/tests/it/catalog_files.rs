@@ -309,7 +309,6 @@ fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
         "mcpServers: [files]",
         "hooks: {Stop: []}",
         "memory: user",
-        "omitClaudeMd: true",
         "tools: Read, mcp__files__read",
         "limits: {tokens: 5000}",
         "budget: {tokens: 5000}",
@@ -328,6 +327,7 @@ fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
         "skills: [pdf]",
         "effort: low",
         "background: true",
+        "omitClaudeMd: true",
         "announce: silent",
     ] {
         let catalog = with(&format!("description: d\n{field}"));

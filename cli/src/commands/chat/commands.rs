@@ -15,10 +15,11 @@ use crate::screen::wrap;
 use crate::spending;
 use crate::terminal::{self, fitted};
 use posse::protocol::{CancelScope, Event, Seq};
+use posse::skills::Skill;
 use posse::store::{By, SpendingQuery};
 use posse::views::Spending;
 use posse::views::Tree;
-use posse::{Extent, Receipt, RunId, RunRow, Runtime, is_open};
+use posse::{Extent, Receipt, RunId, RunRow, Runtime, SkillCatalog, is_open};
 use std::collections::{BTreeMap, HashSet};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -46,6 +47,10 @@ impl Chat<'_> {
     }
 }
 
+/// The most skills in the help, and the widest column of usages.
+const SKILLS: usize = 50;
+const WIDEST: usize = 40;
+
 /// The most rows of a table of costs.
 const MOST: usize = 15;
 
@@ -72,7 +77,7 @@ impl Chat<'_> {
     pub async fn obey(&self, command: Command<'_>, viewer: &mut Viewer) -> Result<Turn, Failure> {
         let done = match command {
             Command::Help => {
-                help(self.look());
+                help(self.look(), &self.runtime.skills_in(self.folder));
                 Ok(Turn::Over(Code::Done))
             }
             Command::Agents => {
@@ -111,6 +116,11 @@ impl Chat<'_> {
     /// Prints an error.
     pub fn complain(&self, failure: &Failure) {
         self.tell(&print::in_words(failure));
+    }
+
+    /// True when `line` invokes a skill or a command of the user.
+    pub fn is_invocation(&self, line: &str) -> bool {
+        self.runtime.skills_in(self.folder).invoked(line).is_some()
     }
 
     async fn row(&self) -> Result<RunRow, Failure> {
@@ -321,8 +331,12 @@ impl Chat<'_> {
     }
 }
 
-fn help(look: Look) {
-    let width = COMMANDS.iter().map(|(usage, _)| usage.len()).max().unwrap_or(0);
+fn help(look: Look, skills: &SkillCatalog) {
+    let own: Vec<(String, String)> = skills.iter().map(usage).collect();
+    let shown = own.iter().take(SKILLS).map(|(usage, about)| (usage.as_str(), about.as_str()));
+    let usages =
+        COMMANDS.iter().copied().chain(shown.clone()).map(|(usage, _)| usage.chars().count());
+    let width = usages.max().unwrap_or(0).min(WIDEST);
     let room = look.columns.saturating_sub(width + 4).max(NARROW);
     let row = |(usage, about): &(&str, &str)| {
         let about = wrap::lines(about, room).join(&format!("\n{}", " ".repeat(width + 4)));
@@ -334,6 +348,21 @@ fn help(look: Look) {
     tell(NOTES);
     print::note("");
     COMMANDS.iter().for_each(row);
+    if !own.is_empty() {
+        print::note("");
+        tell("Skills and commands of yours and of this project:");
+        shown.for_each(|skill| row(&skill));
+        if own.len() > SKILLS {
+            tell(&format!("  … {} more; `posse skills list` lists all", own.len() - SKILLS));
+        }
+    }
+}
+
+/// The usage of a skill in a chat, and what it does.
+fn usage(skill: &Skill) -> (String, String) {
+    let hint = clean_line(&skill.argument_hint, 40);
+    let usage = clean_line(&format!("/{} {hint}", skill.name), 100);
+    (usage.trim().to_owned(), clean_line(&skill.description, 200))
 }
 
 /// The error for an unknown command.

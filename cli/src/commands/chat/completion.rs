@@ -1,6 +1,7 @@
-//! Tab completion at the prompt of a chat: commands, and files after an `@`. Also decides which lines continue.
+//! Tab completion at the prompt of a chat: commands, skills, and files after an `@`. Also decides which lines continue.
 
 use super::words;
+use posse::LiveSkills;
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -16,6 +17,8 @@ const OFFERED: usize = 100;
 /// Completes the line that a person types.
 pub struct Completion {
     pub folder: PathBuf,
+    /// Skills and commands, which a slash names.
+    pub skills: LiveSkills,
 }
 
 impl Helper for Completion {}
@@ -54,9 +57,13 @@ impl Completion {
         let start = typed.rfind(char::is_whitespace).map_or(0, |space| space + 1);
         let word = &typed[start..];
         if start == 0 && word.starts_with('/') {
-            let fits = words::all_names().filter(|name| name.starts_with(word));
-            let pair = |name: &str| Pair { display: name.to_owned(), replacement: name.to_owned() };
-            return (0, fits.map(pair).collect());
+            let catalog = self.skills.current();
+            let skills = catalog.iter().map(|skill| format!("/{}", skill.name));
+            let mut names: Vec<String> =
+                words::all_names().map(str::to_owned).chain(skills).collect();
+            names.retain(|name| name.starts_with(word));
+            let pair = |name: String| Pair { display: name.clone(), replacement: name };
+            return (0, names.into_iter().take(OFFERED).map(pair).collect());
         }
         let Some(path) = word.strip_prefix('@') else { return (typed.len(), Vec::new()) };
         let pair = |path: String| Pair { replacement: format!("@{path}"), display: path };
@@ -110,13 +117,21 @@ mod tests {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         std::fs::write(folder.path().join(".gitignore"), "target\n").unwrap();
-        let completion = Completion { folder: folder.path().to_owned() };
+        let commands = folder.path().join("target/commands");
+        std::fs::create_dir_all(commands.join("git")).unwrap();
+        std::fs::write(commands.join("git/commit.md"), "Commit.").unwrap();
+        let skills = LiveSkills::load(posse::skills::Sources {
+            user_commands: vec![commands],
+            ..posse::skills::Sources::default()
+        });
+        let completion = Completion { folder: folder.path().to_owned(), skills };
         let completed = |typed: &str| {
             let (start, pairs) = completion.candidates(typed);
             let texts = pairs.into_iter().map(|pair| pair.replacement);
             (start, texts.collect::<Vec<_>>())
         };
         assert_eq!(completed("/comp"), (0, vec!["/compact".to_owned()]));
+        assert_eq!(completed("/gi"), (0, vec!["/git:commit".to_owned()]));
         assert_eq!(completed("see @s"), (4, vec!["@setup.sh".to_owned(), "@src/".to_owned()]));
         assert_eq!(completed("@src/l"), (0, vec!["@src/lib.rs".to_owned()]));
         assert_eq!(completed("@walk"), (0, vec!["@src/deep/walker.rs".to_owned()]));

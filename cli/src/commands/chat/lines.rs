@@ -45,10 +45,10 @@ struct Wanted {
 }
 
 impl Lines {
-    /// Opens the input for a chat in `folder`.
-    pub fn open(history: Option<PathBuf>, folder: PathBuf) -> Self {
+    /// Opens the input for a chat.
+    pub fn open(history: Option<PathBuf>, completion: Completion) -> Self {
         let (wanted, mut requests) = mpsc::channel::<Wanted>(1);
-        let mut source = Source::open(history, folder);
+        let mut source = Source::open(history, completion);
         let printer = source.printer();
         std::thread::spawn(move || {
             while let Some(Wanted { draft, typed, reply }) = requests.blocking_recv() {
@@ -127,7 +127,7 @@ enum Source {
 }
 
 impl Source {
-    fn open(history: Option<PathBuf>, folder: PathBuf) -> Self {
+    fn open(history: Option<PathBuf>, completion: Completion) -> Self {
         let pipe = || Source::Pipe(BufReader::new(std::io::stdin()));
         if !is_interactive() {
             return pipe();
@@ -145,7 +145,7 @@ impl Source {
                     // There may be no history yet.
                     let _ = editor.load_history(path);
                 }
-                editor.set_helper(Some(Completion { folder }));
+                editor.set_helper(Some(completion));
                 for enter in ['\r', '\n'] {
                     let alt_enter = KeyEvent::new(enter, Modifiers::ALT);
                     editor.bind_sequence(alt_enter, EventHandler::Simple(Cmd::Newline));

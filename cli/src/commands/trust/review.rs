@@ -234,7 +234,7 @@ fn is_unused(path: &Path) -> bool {
     let mut names = path.iter().filter_map(|name| name.to_str());
     match (names.next(), names.next()) {
         (Some(".mcp.json"), _) => true,
-        (Some(".claude" | ".posse"), Some("agents" | "skills")) => false,
+        (Some(".claude" | ".posse"), Some("agents" | "commands" | "skills")) => false,
         (Some(".claude" | ".posse"), _) => true,
         _ => false,
     }
