@@ -14,7 +14,7 @@ use crate::scratch::Scratch;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
 use posse_agent::{Answer, Claim, ToolContext};
-use posse_protocol::{AgentName, Profile, RunId, ToolSpec};
+use posse_protocol::{AgentName, Network, Profile, RunId, ToolSpec};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt;
@@ -73,6 +73,12 @@ pub trait OpenSource: Send + Sync {
     /// # Errors
     /// If it cannot list its tools.
     async fn tools(&self) -> Result<Vec<ToolSpec>, SourceError>;
+
+    /// Returns false if this value can no longer be used. Then the next call opens the source again
+    /// before it calls anything.
+    fn is_open(&self) -> bool {
+        true
+    }
 
     /// Calls the tool `name`, as [`Tool::call`](posse_agent::Tool::call) does. Posse never repeats a call.
     ///
@@ -134,6 +140,8 @@ pub struct Program {
     pub variables: Vec<(OsString, OsString)>,
     /// What it may change, if that is less than for commands of the run.
     pub profile: Option<Profile>,
+    /// Hosts that it may reach besides those of the run, because the user's settings say so.
+    pub network: Network,
 }
 
 impl SourceContext {
@@ -190,6 +198,7 @@ impl SourceContext {
         if let Some(profile) = program.profile {
             confinement.profile = confinement.profile.min(profile);
         }
+        confinement.network = wider(confinement.network, &program.network);
         let mut variables = self.sandbox.variables().map_err(plain)?;
         variables.extend(program.variables.iter().cloned());
         let command = Command {
@@ -205,6 +214,21 @@ impl SourceContext {
         let workspace = &self.sandbox.files.workspace;
         let nobody_cancels = CancellationToken::new();
         Ok(launcher.hold(&Claim::default(), workspace, &command, &nobody_cancels).await?)
+    }
+}
+
+/// Returns the hosts of both.
+fn wider(one: Network, other: &Network) -> Network {
+    match (one, other) {
+        (Network::Open, _) | (_, Network::Open) => Network::Open,
+        (Network::Off, other) => other.clone(),
+        (one, Network::Off) => one,
+        (Network::Hosts(mut hosts), Network::Hosts(more)) => {
+            hosts.extend(
+                more.iter().filter(|host| !hosts.contains(host)).cloned().collect::<Vec<_>>(),
+            );
+            Network::Hosts(hosts)
+        }
     }
 }
 
