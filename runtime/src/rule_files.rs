@@ -28,8 +28,7 @@ pub struct RuleFiles {
 const NAMES: [&str; 2] = ["settings.json", "settings.local.json"];
 
 /// Files and folders of Claude Code, and of others, that Posse does not read yet.
-const UNREAD: [&str; 7] = [
-    ".mcp.json",
+const UNREAD: [&str; 6] = [
     "CLAUDE.md",
     "CLAUDE.local.md",
     "AGENTS.md",

@@ -196,11 +196,11 @@ async fn what_posse_does_not_use_is_said_once_and_again_when_it_changes() {
     }
     let again = world.run(&["run", "go"]).await.expect(0);
     assert!(!again.err.contains("does not use yet"), "{}", again.err);
-    put(&world, ".mcp.json", "{}");
+    put(&world, "AGENTS.md", "x");
     let quiet = world.run(&["run", "go", "--quiet"]).await.expect(0);
     assert!(!quiet.err.contains("does not use"), "{}", quiet.err);
     let config = world.run(&["config"]).await.expect(0);
-    assert!(config.err.contains("does not use yet") && config.err.contains(".mcp.json"));
+    assert!(config.err.contains("does not use yet") && config.err.contains("AGENTS.md"));
     let denied = config.out.lines().find(|line| line.starts_with("permissions.deny")).unwrap();
     assert!(
         denied.contains("Read(./.env)") && denied.contains(".claude/settings.json"),
@@ -209,7 +209,7 @@ async fn what_posse_does_not_use_is_said_once_and_again_when_it_changes() {
     let check = world.run(&["agents", "check"]).await.expect(0).out;
     assert!(check.contains("and not yet: permissions.allow, hooks"), "{check}");
     let trust = world.run(&["trust"]).await.expect(2).out;
-    assert!(trust.contains("Posse does not use these yet: .claude/commands/fix.md, .mcp.json"));
+    assert!(trust.contains("Posse does not use these yet: .claude/commands/fix.md"));
     assert!(trust.contains(".claude/settings.json: 7 rules in effect, trusted or not"), "{trust}");
 }
 

@@ -35,6 +35,7 @@ mod interrupted;
 mod labels;
 mod links;
 mod lists;
+mod mcp;
 mod mending;
 mod models;
 mod money;

@@ -14,6 +14,7 @@ use crate::tool_facts::filter::{allowed, parts};
 use crate::tool_facts::{ToolFacts, granted_tools, looks_here, only_looks};
 use crate::trust::TrustStatus;
 use posse_protocol::{AgentName, AgentRights, AgentSpec, Budget, Limits, ModelChoice};
+use serde_json::Value;
 
 /// How far Posse trusts the author of a definition.
 #[derive(Clone, Copy, Debug)]
@@ -155,8 +156,30 @@ pub(crate) fn allow(written: &Written, tools: &[ToolFacts], findings: &mut Findi
         None => Allowed::default(),
         Some(rules) => tool_list::allow(rules, at(&written.tools), tools, findings),
     };
+    let servers = servers(written, findings);
+    if let Some(named) = &mut allow.tools {
+        named.extend(
+            servers.into_iter().filter(|server| !named.contains(server)).collect::<Vec<_>>(),
+        );
+    }
     allow.agents = common(allow.agents, written.definition.children.agents.clone());
     allow
+}
+
+/// The MCP servers that a definition names: all their tools. An agent without a list of tools has them anyway.
+fn servers(written: &Written, findings: &mut Findings) -> Vec<String> {
+    let listed = match &written.definition.rights.mcp_servers {
+        Some(Value::Array(listed)) => listed.as_slice(),
+        Some(other) => std::slice::from_ref(other),
+        None => return Vec::new(),
+    };
+    if listed.iter().any(|server| !server.is_string()) {
+        findings.not_in_force(
+            written.place(Field::McpServers),
+            "`mcpServers` describes a server: name it here, and describe it in `.mcp.json` or in your settings",
+        );
+    }
+    listed.iter().filter_map(Value::as_str).map(|name| format!("mcp__{name}")).collect()
 }
 
 /// What `disallowedTools` of a definition denies.
