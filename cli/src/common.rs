@@ -8,6 +8,7 @@ use crate::exit::{Code, Failure};
 use crate::print;
 use posse::agents::{Given, Level, Sources as AgentSources, built_in_tools};
 use posse::config::{Config, DatabaseAddress, Sources};
+use posse::guidance::GuidanceSources;
 use posse::launch::Launcher;
 use posse::mcp::McpServers;
 use posse::model::{Cassette, Models, Options};
@@ -282,6 +283,19 @@ impl Common {
         })
     }
 
+    /// Where the guidance files for work in `folder` are.
+    pub fn guidance(&self, folder: Option<&Path>) -> GuidanceSources {
+        let Environment { config_folder, claude_folder, home_folder, .. } = &self.environment;
+        let file = |folder: &Option<PathBuf>, name: &str| Some(folder.as_ref()?.join(name));
+        let user = [file(config_folder, "AGENTS.md"), file(claude_folder, "CLAUDE.md")];
+        GuidanceSources {
+            user_files: user.into_iter().flatten().collect(),
+            home: home_folder.clone(),
+            projects: true,
+            settings: folder.map(|folder| self.sources(folder)).unwrap_or_default(),
+        }
+    }
+
     /// Opens the runtime. It continues no run by itself: the command selects the runs.
     pub async fn runtime(&self, config: &Config, agents: LiveCatalog) -> Result<Runtime, Failure> {
         self.runtime_with(config, agents, None).await
@@ -344,6 +358,7 @@ impl Common {
         runtime.permissions.home = self.environment.home_folder.clone();
         runtime.mcp = self.mcp_servers(config);
         runtime.definitions.skills = self.skills(agents.working_folder());
+        runtime.definitions.guidance = self.guidance(agents.working_folder().as_deref());
         runtime.definitions.agents = agents;
         runtime.launcher = Some(launcher);
         runtime.scheduling.recovery = Recovery::Wait;

@@ -1,8 +1,8 @@
 //! Events in the log of a run, named in the past tense, and the records that store them.
 
 use crate::{
-    AgentSpec, Announce, Caller, Changes, ChildStarted, Cleanup, Extra, Forked, Grant, Limit,
-    Limits, Message, Outcome, Parent, RunId, Seq, Usage,
+    AgentSpec, Announce, Caller, Changes, ChildStarted, Cleanup, Extra, Forked, Grant,
+    GuidanceFile, Limit, Limits, Message, Outcome, Parent, RunId, Seq, Usage,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -144,6 +144,9 @@ pub struct RunStarted {
     /// trusted content.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub trusted: BTreeMap<String, String>,
+    /// The guidance files that are part of its system prompt, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guidance: Vec<GuidanceFile>,
     /// How long after its end it is archived at the latest, if its start set that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_after_ms: Option<u64>,
@@ -178,6 +181,7 @@ impl RunStarted {
             cleanup: Cleanup::Keep,
             project: None,
             trusted: BTreeMap::new(),
+            guidance: Vec::new(),
             archive_after_ms: None,
             extra: Extra::default(),
         }

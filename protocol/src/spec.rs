@@ -99,6 +99,9 @@ pub struct AgentStart {
     /// Where it works apart from its caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
+    /// Its runs get no guidance files.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub omit_guidance: bool,
 }
 
 /// Whom the runs of an agent may start.
@@ -350,7 +353,7 @@ mod tests {
             "tools": ["Read"], "disallowed_tools": ["Bash"], "scopes": [["Read(a)"]], "mode": "plan",
             "network": ["example.org"], "limits": {"turns": 1}, "budget": {"turns": 2},
             "skills": ["s"], "context": "fork", "initial_prompt": "p", "background": true,
-            "announce": "steer", "isolation": "worktree", "agents": ["b"], "max_depth": 1,
+            "announce": "steer", "isolation": "worktree", "omit_guidance": true, "agents": ["b"], "max_depth": 1,
             "subagents": {"enabled": true}, "later": {"x": 1},
         });
         let agent: AgentSpec = serde_json::from_value(all.clone()).unwrap();

@@ -280,7 +280,7 @@ fn block(told: &Told<'_>) -> String {
     let empty = said.trim().is_empty();
     let text = if empty { NO_TEXT } else { said };
     let (text, cut) = shortened(text);
-    let fence = fence(told.run, text);
+    let fence = fence(&told.run.to_string(), text);
     let mut head = format!(
         "<task_result id=\"{fence}\" run=\"{}\" agent=\"{}\" task=\"{}\" outcome=\"{}\" \
          tool_calls=\"{}\" duration=\"{}\" tokens=\"{}\" cost=\"{}\"",
@@ -351,17 +351,17 @@ fn changed(run: RunId, changes: &Changes) -> String {
 
 /// `text` quoted as data of `run`, in a block whose end the text cannot imitate.
 pub(crate) fn quote(run: RunId, what: &str, text: &str) -> String {
-    let fence = fence(run, text);
+    let fence = fence(&run.to_string(), text);
     format!("<{what} id=\"{fence}\" run=\"{run}\">\n{text}\n</{what} id=\"{fence}\">")
 }
 
 /// A mark that does not occur in the text. As a hash of the text, it cannot be predicted.
-fn fence(run: RunId, text: &str) -> String {
+pub(crate) fn fence(about: &str, text: &str) -> String {
     use sha2::{Digest, Sha256};
     let mut salt = 0_u64;
     loop {
         let mut hash = Sha256::new();
-        hash.update(run.to_string());
+        hash.update(about);
         hash.update(salt.to_le_bytes());
         hash.update(text);
         let mark: String =
@@ -386,7 +386,7 @@ fn shortened(text: &str) -> (&str, Option<usize>) {
 }
 
 /// `label` made safe to stand between quotes.
-fn inert(label: &str) -> String {
+pub(crate) fn inert(label: &str) -> String {
     let shown = |letter: char| match letter {
         '"' => '\'',
         '<' | '>' => ' ',

@@ -39,7 +39,7 @@ pub use postgres::PostgresSettings;
 pub use skills::SkillSettings;
 pub use subagents::{ChildSkills, SubagentSettings};
 pub use table::{Effective, Merge, Row, Who};
-pub use value::{AutoResume, Bytes, DatabaseAddress, Elsewhere, ModelList, OrOff};
+pub use value::{AutoResume, Bytes, DatabaseAddress, Elsewhere, Guidance, ModelList, OrOff};
 pub use webhooks::WebhookSettings;
 
 pub use crate::limits::{parse_duration, parse_size, show_duration};
@@ -91,6 +91,9 @@ settings! {
         /// Folders of plugins, whose agents have the name `plugin:name`. A relative path counts from
         /// the file's folder.
         plugins: Setting<Vec<PathBuf>> = Vec::new(), Later, User;
+        /// Which [guidance files](guidance.md) runs get: `"all"`, `"user"` (only yours, none of a project),
+        /// `"off"`.
+        guidance: Setting<Guidance> = Guidance::All, Lower, Anyone;
         /// Which skills runs may have.
         skills: SkillSettings => "all", Section, Anyone;
         /// What runs may start, and how.

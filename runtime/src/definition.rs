@@ -148,7 +148,7 @@ pub struct DefinedStart {
     /// Whose memory it keeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
-    /// True when it does not get the project's CLAUDE.md.
+    /// True when its runs get no guidance files, such as CLAUDE.md.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omit_claude_md: Option<bool>,
 }

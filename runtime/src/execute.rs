@@ -11,6 +11,7 @@ use crate::delegation::stagger::{Beginnings, Staggered};
 use crate::delegation::subagents::Subagents;
 use crate::delegation::task::Task;
 use crate::error::Error;
+use crate::guidance::nested::Nested;
 use crate::journal::RunJournal;
 use crate::policy::{FileRules, Policy};
 use crate::prompt::system_prompt;
@@ -96,6 +97,8 @@ impl Executor {
         let confinement = Confinement::of(&started.grant);
         let scratch = scratch.as_ref();
         let rules = FileRules::of(policy);
+        let nested =
+            Nested::of(started, || self.config().around(workspace.as_ref()).guidance, &rules);
         let Inner { tools: made, sources, .. } = &*self.runtime.inner;
         let mut offered: Vec<Arc<dyn Tool>> = Vec::new();
         if started.grant.sources.iter().any(|offer| !offer.tools.is_empty()) {
@@ -121,7 +124,11 @@ impl Executor {
             tools.push(Arc::new(SkillTool::new(skills, live)));
         }
         let redactor = &self.config().permissions.redactor;
-        let tools = Toolbox::new(tools.into_iter().map(|tool| redactor.around(tool)).collect());
+        let guided = |tool: Arc<dyn Tool>| {
+            nested.as_ref().map_or_else(|| Arc::clone(&tool), |it| it.around(&tool))
+        };
+        let tools = tools.into_iter().map(|tool| redactor.around(guided(tool)));
+        let tools = Toolbox::new(tools.collect());
         Ok(match alone {
             Some(why) => tools.without(&DELEGATING, why),
             None => tools,

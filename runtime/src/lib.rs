@@ -53,6 +53,7 @@ mod feed;
 mod files;
 mod find;
 mod front_matter;
+pub mod guidance;
 mod handle;
 mod home;
 mod host_tools;

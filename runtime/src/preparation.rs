@@ -1,6 +1,7 @@
 //! Prepares a run before it starts. All errors about a run are found here, before anything is stored.
 
 use crate::agents::{AgentCatalog, Source};
+mod guidance;
 mod mention;
 mod server;
 mod skills;
@@ -116,7 +117,13 @@ impl Runtime {
             Some(parent) => parent.trusted.clone(),
             None => self.config().around(&spec.workspace).agents.trusted_for_now(),
         };
+        let guidance = match agent.start.omit_guidance {
+            true => Vec::new(),
+            // Boxed: most starts wait for no file.
+            false => Box::pin(self.guidance_of(&grant, parent)).await?,
+        };
         let mut started = RunStarted {
+            guidance,
             fallbacks: selection.fallbacks,
             limits,
             session: spec.session,

@@ -1,5 +1,6 @@
 //! The system prompt of a run.
 
+use crate::guidance;
 use crate::tool_facts::{TASK, ToolFacts, tools_of};
 use posse_protocol::{DelegationStrategy, RunStarted};
 
@@ -7,6 +8,7 @@ use posse_protocol::{DelegationStrategy, RunStarted};
 /// begins with the same bytes.
 pub(crate) fn system_prompt(started: &RunStarted) -> String {
     let mut text = started.agent.instructions.clone();
+    text.push_str(&guidance::section(&started.guidance));
     let grant = &started.grant;
     text.push_str(&format!("\n\nWorking folder: {}\n", grant.workspace));
     let writes = |tool: &ToolFacts| tool.writes_files() || tool.runs_commands();

@@ -2,6 +2,7 @@
 
 use crate::agents::{LiveCatalog, Sources};
 use crate::config::{Config, DEFAULT_CHILDREN, Lifecycle};
+use crate::guidance::GuidanceSources;
 use crate::lanes::LaneCaps;
 use crate::mcp::McpServers;
 use crate::redact::Redactor;
@@ -196,7 +197,7 @@ pub struct Scheduling {
     pub shared: Vec<PathBuf>,
 }
 
-/// All agents and skills.
+/// All agents, skills and guidance files.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Definitions {
@@ -204,7 +205,9 @@ pub struct Definitions {
     pub agents: LiveCatalog,
     /// The skills.
     pub skills: LiveSkills,
-    /// Agents and skills by workspace, in place of the two above: for a runtime that executes runs that other processes
+    /// Where the guidance files are. By default nowhere.
+    pub guidance: GuidanceSources,
+    /// All of these by workspace, in place of those above: for a runtime that executes runs that other processes
     /// stored, in any folder.
     pub by_folder: Option<ByFolder>,
 }
@@ -261,6 +264,7 @@ impl RuntimeConfig {
                 // The built-in agents; read on first use, unless the caller replaces them.
                 agents: LiveCatalog::unread(Sources::default()),
                 skills: LiveSkills::default(),
+                guidance: GuidanceSources::default(),
                 by_folder: None,
             },
             tools: Vec::new(),
@@ -416,7 +420,7 @@ impl RuntimeConfig {
 }
 
 impl RuntimeConfig {
-    /// Returns the agents and skills for runs in `folder`.
+    /// Returns the agents, skills and guidance files for runs in `folder`.
     pub(crate) fn around(&self, folder: &Path) -> Surroundings {
         let settle = |found: &Surroundings| {
             found.agents.configure(self.tool_facts(), &self.limits, &self.budget);
@@ -426,6 +430,7 @@ impl RuntimeConfig {
             None => Surroundings {
                 agents: self.definitions.agents.clone(),
                 skills: self.definitions.skills.clone(),
+                guidance: self.definitions.guidance.clone(),
             },
         }
     }

@@ -1,7 +1,8 @@
-//! Agents and skills by workspace: for a runtime whose runs work in many folders, each with its own
-//! agents and skills.
+//! Agents, skills and guidance files by workspace: for a runtime whose runs work in many folders,
+//! each with its own.
 
 use crate::agents::LiveCatalog;
+use crate::guidance::GuidanceSources;
 use crate::skills::LiveSkills;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -12,13 +13,15 @@ use std::sync::Arc;
 /// The most folders to remember. Beyond it, all of them are read again.
 const FOLDERS: usize = 256;
 
-/// The agents and skills for runs in one folder.
+/// The agents, skills and guidance files for runs in one folder.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     /// The agents.
     pub agents: LiveCatalog,
     /// The skills.
     pub skills: LiveSkills,
+    /// Where the guidance files are.
+    pub guidance: GuidanceSources,
 }
 
 /// Finds the agents and skills for a folder. It is cheap to clone; clones share one cache.

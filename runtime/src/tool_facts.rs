@@ -134,7 +134,7 @@ pub(crate) fn find<'t>(tools: &'t [ToolFacts], name: &str) -> Option<(&'t ToolFa
 }
 
 /// Tools of other systems that Posse does not have. Denying one is harmless.
-const FOREIGN: [&str; 44] = [
+const FOREIGN: [&str; 43] = [
     "AgentOutputTool",
     "ApplyPatch",
     "AskUserQuestion",
@@ -153,7 +153,6 @@ const FOREIGN: [&str; 44] = [
     "ListMcpResources",
     "ListMcpResourcesTool",
     "Monitor",
-    "MultiEdit",
     "NotebookEdit",
     "NotebookRead",
     "ReadMcpResource",

@@ -6,7 +6,7 @@ mod spending;
 mod tree;
 mod worktree;
 
-pub use run::{RunView, TodoView};
+pub use run::{GuidanceView, RunView, TodoView};
 pub use spending::{BudgetView, Spending, SumView};
 pub use tree::{Tree, is_empty_chat, took};
 pub use worktree::{Left, RepositoryView, WorktreeView};

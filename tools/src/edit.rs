@@ -1,6 +1,6 @@
-//! The tool Edit: replaces one text in a file by another.
+//! The tool Edit: replaces texts in a file by others, all or none.
 //!
-//! It never guesses: if the text is missing or occurs several times, it changes nothing.
+//! It never guesses: if a text is missing or occurs several times, it changes nothing.
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
@@ -39,12 +39,26 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
                 "old_string": {"type": "string"},
                 "new_string": {"type": "string"},
                 "replace_all": {"type": "boolean"},
+                "edits": {
+                    "type": "array",
+                    "items": {"type": "object"},
+                    "description": "several, each {old_string, new_string, replace_all}; all or none",
+                },
             },
-            "required": ["file_path", "old_string", "new_string"],
+            "required": ["file_path"],
         }),
     )
     .about(About::File("file_path".into()))
-    .aliases(&["edit", "edit_file", "EditFile", "str_replace", "replace", "replace_in_file"])
+    .aliases(&[
+        "edit",
+        "edit_file",
+        "EditFile",
+        "MultiEdit",
+        "multi_edit",
+        "str_replace",
+        "replace",
+        "replace_in_file",
+    ])
 });
 
 pub(crate) const TOOL: BuiltIn =
@@ -61,11 +75,11 @@ impl Tool for Edit {
     }
 
     async fn preview(&self, input: &Value) -> Option<String> {
-        let text = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
-        let (path, old, new) = (text("file_path")?, text("old_string")?, text("new_string")?);
-        let all = input.get("replace_all").and_then(Value::as_bool) == Some(true);
+        let arguments = Arguments::check(&SPEC, input.clone()).ok()?;
+        let changes = Change::asked(&arguments).ok()?;
+        let path = arguments.text("file_path").to_owned();
         let files = self.files.clone();
-        let shown = move || Ok(preview(&files, &path, &old, &new, all));
+        let shown = move || Ok(preview(&files, &path, &changes));
         blocking::to_the_end(shown).await.ok()
     }
 
@@ -80,38 +94,33 @@ impl Tool for Edit {
 }
 
 /// The difference that an edit would make now. If the edit is impossible, its old and new texts.
-fn preview(files: &Arc<RunFiles>, path: &str, old: &str, new: &str, all: bool) -> String {
-    let change = Change { old, new, places: if all { Places::All } else { Places::One } };
+fn preview(files: &Arc<RunFiles>, path: &str, changes: &[Change]) -> String {
     let bytes = content(files, path);
     let before = bytes.as_deref().and_then(text::decode);
-    let after = before.as_ref().and_then(|before| change.apply(path, &before.text).ok());
+    let after = before.as_ref().and_then(|before| apply(changes, path, &before.text).ok());
     let name = one_line(path);
-    match (before, after) {
-        (Some(before), Some((after, count))) => {
-            let places = if count > 1 { format!(" ({count} places)") } else { String::new() };
-            format!("{name}{places}\n{}", whole_difference(&before.text, &after))
-        }
-        _ => {
-            let marked = |mark: char, text: &str| -> String {
-                text.lines().map(|line| format!("{mark}{line}\n")).collect()
-            };
-            let every = if all { " (every place)" } else { "" };
-            let (old, new) = (marked('-', old), marked('+', new));
-            format!("{name}{every}: the text to replace is not there exactly once\n{old}{new}")
-        }
+    if let (Some(before), Some((after, count))) = (before, after) {
+        let places = if count > 1 { format!(" ({count} places)") } else { String::new() };
+        return format!("{name}{places}\n{}", whole_difference(&before.text, &after));
     }
+    let marked = |mark: char, text: &str| -> String {
+        text.lines().map(|line| format!("{mark}{line}\n")).collect()
+    };
+    let mut shown = format!("{name}: the text to replace is not there exactly once\n");
+    for Change { old, new, places } in changes {
+        if *places == Places::All {
+            shown.push_str("every place of\n");
+        }
+        shown.push_str(&(marked('-', old) + &marked('+', new)));
+    }
+    shown
 }
 
 fn edit(files: &Arc<RunFiles>, input: Value, knows: &RunFacts) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
     let place = files.place(arguments.text("file_path"))?;
     let path = place.show();
-    let change = Change {
-        old: arguments.text("old_string"),
-        new: arguments.text("new_string"),
-        places: if arguments.flag("replace_all") == Some(true) { Places::All } else { Places::One },
-    };
-    change.check()?;
+    let changes = Change::asked(&arguments)?;
     // Opened first, because `Target::find` would create the folders of a missing file.
     place.open_file(Usage::Change)?;
     let _lock = place.lock_for_writing();
@@ -123,7 +132,7 @@ fn edit(files: &Arc<RunFiles>, input: Value, knows: &RunFacts) -> Result<ToolOut
     let decoded = text::decode(&existing.bytes)
         .filter(|decoded| !decoded.damaged)
         .ok_or_else(|| Failure(format!("{path} is not valid text; change it by Bash")))?;
-    let (after, count) = change.apply(&path, &decoded.text)?;
+    let (after, count) = apply(&changes, &path, &decoded.text)?;
     let bytes = text::encode(&after, decoded.encoding).map_err(|Unencodable(character)| {
         let encoding = decoded.encoding.unusual_name().unwrap_or("UTF-8");
         Failure(format!("{path} is {encoding}, which has no {character:?}"))
@@ -144,14 +153,75 @@ enum Places {
     All,
 }
 
+/// Returns the text after all `changes`, each applied to what the one before it left, and the number of replacements.
+fn apply(changes: &[Change], path: &str, text: &str) -> Result<(String, usize), Failure> {
+    let (mut after, mut replaced) = (text.to_owned(), 0);
+    for (index, change) in changes.iter().enumerate() {
+        let (text, count) = change.apply(path, &after).map_err(|Failure(why)| {
+            Failure(if changes.len() == 1 { why } else { in_list(index, changes.len(), &why) })
+        })?;
+        (after, replaced) = (text, replaced + count);
+    }
+    if after == text {
+        return Err(Failure::new("the edits undo each other; nothing would change"));
+    }
+    Ok((after, replaced))
+}
+
+/// Says that an edit in a list of `count` is wrong.
+fn in_list(index: usize, count: usize, why: &str) -> String {
+    format!("nothing was changed: edit {} of {count} is not possible: {why}", index + 1)
+}
+
 /// A text and its replacement.
-struct Change<'a> {
-    old: &'a str,
-    new: &'a str,
+struct Change {
+    old: String,
+    new: String,
     places: Places,
 }
 
-impl Change<'_> {
+impl Change {
+    /// The changes that a call asks for: one, or a list.
+    fn asked(arguments: &Arguments) -> Result<Vec<Change>, Failure> {
+        let has_one = ["old_string", "new_string"].map(|name| arguments.optional_text(name));
+        match (arguments.list("edits"), has_one) {
+            ([], [Some(old), Some(new)]) => {
+                let change = Change::of(old, new, arguments.flag("replace_all"));
+                change.check().map(|()| vec![change])
+            }
+            ([], _) => {
+                Err(Failure::new("Edit needs old_string and new_string, or a list of edits"))
+            }
+            (edits, [None, None]) => {
+                let count = edits.len();
+                let change = |(index, edit): (usize, &Value)| {
+                    Change::listed(edit)
+                        .map_err(|Failure(why)| Failure(in_list(index, count, &why)))
+                };
+                edits.iter().enumerate().map(change).collect()
+            }
+            _ => {
+                Err(Failure::new("give either old_string with new_string, or edits, and not both"))
+            }
+        }
+    }
+
+    /// A change in a list.
+    fn listed(edit: &Value) -> Result<Change, Failure> {
+        let text = |name: &str| {
+            let found = edit.get(name).and_then(Value::as_str);
+            found.ok_or_else(|| Failure(format!("it needs the text `{name}`")))
+        };
+        let all = edit.get("replace_all").and_then(Value::as_bool);
+        let change = Change::of(text("old_string")?, text("new_string")?, all);
+        change.check().map(|()| change)
+    }
+
+    fn of(old: &str, new: &str, all: Option<bool>) -> Self {
+        let places = if all == Some(true) { Places::All } else { Places::One };
+        Change { old: old.to_owned(), new: new.to_owned(), places }
+    }
+
     fn check(&self) -> Result<(), Failure> {
         if self.old.is_empty() {
             return Err(Failure::new(
@@ -169,12 +239,12 @@ impl Change<'_> {
     /// Returns the text after the change, and the number of replacements.
     fn apply(&self, path: &str, text: &str) -> Result<(String, usize), Failure> {
         let ends = LineEnds::of(text);
-        let as_given = (Cow::Borrowed(self.old), Cow::Borrowed(self.new));
-        let with_returns = || (carriage_returns(self.old), carriage_returns(self.new));
+        let as_given = (Cow::Borrowed(&*self.old), Cow::Borrowed(&*self.new));
+        let with_returns = || (carriage_returns(&self.old), carriage_returns(&self.new));
         let (old, new) = match ends {
             LineEnds::Lf => as_given,
             LineEnds::CrLf => with_returns(),
-            LineEnds::Mixed if text.contains(self.old) => as_given,
+            LineEnds::Mixed if text.contains(&*self.old) => as_given,
             LineEnds::Mixed => with_returns(),
         };
         let places: Vec<usize> = text.match_indices(&*old).map(|(place, _)| place).collect();
@@ -253,7 +323,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, old: &str, new: &str, expected: &str) {
-        let change = Change { old, new, places: Places::One };
+        let change = Change::of(old, new, None);
         assert_eq!(change.apply("f", text).unwrap().0, expected);
     }
 

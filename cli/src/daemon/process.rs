@@ -89,6 +89,7 @@ pub async fn open(
     let by_folder = ByFolder::new(move |folder| Surroundings {
         agents: LiveCatalog::load(place.agent_sources(folder, &[])),
         skills: place.skills(Some(folder.to_owned())),
+        guidance: place.guidance(Some(folder)),
     });
     let runtime = {
         let mut config: RuntimeConfig = common.runtime_config(&config, nowhere, None)?;

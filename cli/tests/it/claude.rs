@@ -189,18 +189,18 @@ async fn what_posse_does_not_use_is_said_once_and_again_when_it_changes() {
     put(&world, "CLAUDE.md", "Be brief.");
     let exit = world.run(&["run", "go"]).await.expect(0);
     let line = exit.err.lines().find(|line| line.contains("does not use yet")).unwrap_or_default();
-    for part in
-        [".claude/settings.json (permissions.allow, hooks)", "CLAUDE.md", ".claude/commands"]
-    {
+    let settings = ".claude/settings.json (permissions.allow, hooks)";
+    for part in [settings, ".claude/commands"] {
         assert!(line.contains(part), "{part}: {}", exit.err);
     }
+    assert!(!line.contains("CLAUDE.md"), "{line}");
     let again = world.run(&["run", "go"]).await.expect(0);
     assert!(!again.err.contains("does not use yet"), "{}", again.err);
-    put(&world, "AGENTS.md", "x");
+    put(&world, ".claude/output-styles/short.md", "Be brief.");
     let quiet = world.run(&["run", "go", "--quiet"]).await.expect(0);
     assert!(!quiet.err.contains("does not use"), "{}", quiet.err);
     let config = world.run(&["config"]).await.expect(0);
-    assert!(config.err.contains("does not use yet") && config.err.contains("AGENTS.md"));
+    assert!(config.err.contains("does not use yet") && config.err.contains(".claude/output-styles"));
     let denied = config.out.lines().find(|line| line.starts_with("permissions.deny")).unwrap();
     assert!(
         denied.contains("Read(./.env)") && denied.contains(".claude/settings.json"),

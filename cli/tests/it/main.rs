@@ -28,6 +28,7 @@ mod git;
 mod git_law;
 mod going_on;
 mod grid;
+mod guidance;
 mod help;
 mod home;
 mod hostile;

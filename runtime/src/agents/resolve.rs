@@ -52,6 +52,7 @@ pub(crate) fn spec(
         ..AgentSpec::new(name)
     };
     spec.start.background = start.background.unwrap_or_default();
+    spec.start.omit_guidance = start.omit_claude_md.unwrap_or_default();
     (spec.start.announce, spec.start.isolation) = (start.announce, start.isolation);
     spec.children.subagents = definition.children.subagents.clone().unwrap_or_default();
     spec.rights.scopes = path_scopes(rights.paths.as_ref());

@@ -118,6 +118,19 @@ impl fmt::Debug for DatabaseAddress {
     }
 }
 
+/// Which guidance files (`AGENTS.md`, `CLAUDE.md`) runs get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Guidance {
+    /// None.
+    Off,
+    /// Those of the user.
+    User,
+    /// Those of the user and those of projects.
+    #[default]
+    All,
+}
+
 /// Whether unfinished runs continue by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -164,6 +177,7 @@ values! {
     DelegationStrategy, Self, Ok, as_it_is;
     Durability, Self, Ok, as_it_is;
     Effort, Self, Ok, as_it_is;
+    Guidance, Self, Ok, as_it_is, PartialOrd::lt;
     Mode, Self, Ok, as_it_is;
     Usd, f64, dollars, |it: &Usd| json!(it.dollars()), PartialOrd::lt;
     Duration, String, duration, show_time, PartialOrd::lt;

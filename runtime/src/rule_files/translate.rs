@@ -32,8 +32,7 @@ pub(super) struct Translated {
 }
 
 /// Tools of Claude Code, and the tools of Posse that do the same.
-const SAME: [(&str, &str); 3] =
-    [("MultiEdit", EDIT), ("NotebookEdit", EDIT), ("NotebookRead", READ)];
+const SAME: [(&str, &str); 2] = [("NotebookEdit", EDIT), ("NotebookRead", READ)];
 
 /// Translates `rule`, which is in `list` of a settings file at `place`.
 pub(super) fn translate(

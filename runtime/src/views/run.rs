@@ -3,7 +3,7 @@
 use super::spending::{BudgetView, Spending, SumView};
 use super::worktree::{Left, RepositoryView, WorktreeView};
 use crate::moment::timestamp;
-use posse_protocol::{RunId, Status};
+use posse_protocol::{GuidanceFile, RunId, Status};
 use posse_store::RunRow;
 use posse_tools::todo::{self, Todo};
 use serde::Serialize;
@@ -88,8 +88,31 @@ pub struct RunView {
     /// What it left in its worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Left>,
+    /// The guidance files with which it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<Vec<GuidanceView>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+/// A guidance file of a run, as JSON.
+#[derive(Clone, Serialize)]
+pub struct GuidanceView {
+    pub path: String,
+    /// SHA-256 of the whole file; empty if it was not read.
+    pub hash: String,
+    /// How many bytes the agent got.
+    pub bytes: usize,
+    /// What the agent did not get, and why.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+impl GuidanceView {
+    pub fn of(file: &GuidanceFile) -> Self {
+        let GuidanceFile { path, hash, text, note, .. } = file.clone();
+        GuidanceView { path, hash, bytes: text.len(), note }
+    }
 }
 
 /// An item of the to-do list of an agent, as JSON.
@@ -157,6 +180,7 @@ impl RunView {
             subtree: None,
             todos: None,
             worktree: None,
+            guidance: None,
             text: None,
         }
     }
@@ -189,6 +213,10 @@ impl RunView {
             checkout_news: worktree.news().map(str::to_owned),
             ..self
         }
+    }
+
+    pub fn with_guidance(self, files: Vec<GuidanceView>) -> Self {
+        RunView { guidance: (!files.is_empty()).then_some(files), ..self }
     }
 
     pub fn with_repository(self, repository: Option<RepositoryView>) -> Self {

@@ -76,7 +76,11 @@ async fn each_run_has_the_agents_of_its_folder() {
         let name = folder.file_name().unwrap().to_str().unwrap();
         let mut catalog = AgentCatalog::built_in();
         catalog.set(AgentSpec::new(format!("agent-of-{name}").parse().unwrap()));
-        Surroundings { agents: catalog.into(), skills: LiveSkills::default() }
+        Surroundings {
+            agents: catalog.into(),
+            skills: LiveSkills::default(),
+            guidance: Default::default(),
+        }
     };
     let bench = Bench::with(Script::always(Reply::text("done")), |config| {
         let mut config: RuntimeConfig = config;

@@ -61,6 +61,55 @@ fn a_missing_text_an_empty_one_and_no_change_are_refused() {
     fixture.refused("Edit", change("", "x"), &["empty", "Write"]);
 }
 
+fn changes(edits: Value) -> Value {
+    json!({"file_path": "a", "edits": edits})
+}
+
+#[test]
+fn several_edits_are_made_in_order_and_all_or_none() {
+    let fixture = Fixture::new();
+    fixture.put("a", "one\ntwo\nthree\n");
+    fixture.ok("Read", json!({"file_path": "a"}));
+    let text = fixture.ok(
+        "MultiEdit",
+        changes(json!([
+            {"old_string": "one", "new_string": "first"},
+            {"old_string": "first\ntwo", "new_string": "1\n2"},
+            {"old_string": "e", "new_string": "E", "replace_all": true},
+        ])),
+    );
+    assert!(text.starts_with("Edited a in 4 places:\n"), "{text}");
+    assert_eq!(fixture.content("a"), b"1\n2\nthrEE\n");
+    let second = json!([
+        {"old_string": "1", "new_string": "one"},
+        {"old_string": "nowhere", "new_string": "x"},
+    ]);
+    let why = ["nothing was changed", "edit 2 of 2", "not in a"];
+    fixture.refused("Edit", changes(second), &why);
+    let undone = json!([
+        {"old_string": "1", "new_string": "one"},
+        {"old_string": "one", "new_string": "1"},
+    ]);
+    fixture.refused("Edit", changes(undone), &["undo each other"]);
+    assert_eq!(fixture.content("a"), b"1\n2\nthrEE\n");
+}
+
+#[test]
+fn edits_that_make_no_sense_are_refused() {
+    let fixture = Fixture::new();
+    fixture.put("a", "one\n");
+    fixture.ok("Read", json!({"file_path": "a"}));
+    let mut both = change("one", "two");
+    both["edits"] = json!([{"old_string": "one", "new_string": "two"}]);
+    fixture.refused("Edit", both, &["not both"]);
+    fixture.refused("Edit", json!({"file_path": "a"}), &["needs old_string and new_string"]);
+    fixture.refused("Edit", changes(json!([])), &["needs old_string and new_string"]);
+    fixture.refused("Edit", changes(json!(["one"])), &["edit 1 of 1", "`old_string`"]);
+    let twice = json!([{"old_string": "one", "new_string": "one"}]);
+    fixture.refused("Edit", changes(twice), &["edit 1 of 1", "the same"]);
+    assert_eq!(fixture.content("a"), b"one\n");
+}
+
 #[test]
 fn a_file_must_have_been_read_and_be_unchanged() {
     let fixture = Fixture::new();

@@ -11,7 +11,7 @@ fn names_and_parameters_are_those_that_users_know() {
     let expected: [(&str, &[&str]); 8] = [
         ("Read", &["file_path", "offset", "limit"]),
         ("Write", &["file_path", "content"]),
-        ("Edit", &["file_path", "old_string", "new_string", "replace_all"]),
+        ("Edit", &["file_path", "old_string", "new_string", "replace_all", "edits"]),
         ("Glob", &["pattern", "path"]),
         (
             "Grep",
@@ -115,7 +115,7 @@ fn the_tools_take_little_of_a_prompt() {
     };
     check(&["Read", "Glob", "Grep", "List"], 1850);
     check(&["TodoWrite"], 450);
-    check(&["Bash", "Write", "Edit"], 1250);
+    check(&["Bash", "Write", "Edit"], 1360);
 }
 
 #[test]

@@ -54,7 +54,13 @@ fn line(record: &Record, tools: &Tools) -> String {
 
 fn detail(event: &Event, tools: &Tools) -> String {
     match event {
-        Event::RunStarted(started) => format!("{} on {}", started.agent.name, started.model),
+        Event::RunStarted(started) => {
+            let guidance = match started.guidance.len() {
+                0 => String::new(),
+                files => format!(", {}", format::count(files as u64, "guidance file")),
+            };
+            format!("{} on {}{guidance}", started.agent.name, started.model)
+        }
         Event::MessageReceived(received) => received.message.text(),
         Event::ModelCalled(called) => {
             let (input, output) = (called.reserved.input_tokens, called.reserved.output_tokens);

@@ -14,6 +14,7 @@ use crate::screen::todos::Todos;
 use crate::spending;
 use crate::terminal;
 use posse::protocol::{Event, Seq};
+use posse::views::GuidanceView;
 use posse::views::Spending;
 use posse::views::Tree;
 use posse::views::WorktreeView;
@@ -29,10 +30,14 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
         false => None,
     };
     let (mut todos, mut worktree) = (Todos::default(), WorktreeView::default());
+    let mut guidance = Vec::new();
     if sound {
         read(runtime, &row, |record| {
             todos.observe(&record.event);
             worktree.observe(&record.event);
+            if let Event::RunStarted(started) = &record.event {
+                guidance.extend(started.guidance.iter().map(GuidanceView::of));
+            }
         })
         .await?;
     }
@@ -44,6 +49,7 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     };
     if common.global.json {
         let view = whole(&family, &row, &todos, text).with_worktree(&worktree).with_task(task);
+        let view = view.with_guidance(guidance);
         print::json_pretty(&view.with_machine(machine).or_waits_for(waits))?;
         return Ok(Code::Done);
     }
@@ -52,6 +58,9 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     for (name, value) in facts(&family, &row, task.as_deref()) {
         let value = if name == "folder" { value + &there } else { value };
         print::line(format!("{name:11} {value}"))?;
+    }
+    for file in &guidance {
+        print::line(format!("{:11} {}", "guidance", in_words(file)))?;
     }
     if let Some(place) = worktree.place() {
         print::line(format!("{:11} {}", "works in", clean_line(place, 400)))?;
@@ -85,6 +94,16 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
         print::line(format!("\n{}", clean(text)))?;
     }
     Ok(Code::Done)
+}
+
+/// A guidance file, in one line.
+fn in_words(file: &GuidanceView) -> String {
+    let hash = file.hash.get(..12).unwrap_or("not read");
+    let note = match file.note.as_str() {
+        "" => String::new(),
+        note => format!("; {note}"),
+    };
+    clean_line(&format!("{} ({hash}, {} bytes{note})", file.path, file.bytes), 600)
 }
 
 /// The run as JSON, with its relatives, its todo list and its answer.
