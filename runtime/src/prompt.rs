@@ -20,7 +20,7 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
     for offer in grant.sources.iter().filter(|offer| offer.missing.is_some()) {
         let source = &offer.source;
         text.push_str(&format!(
-            "The tools of `{source}` are missing, since it did not answer; tell the user if the task needs \
+            "The tools of `{source}` are missing, since it could not be used; tell the user if the task needs \
              them.\n"
         ));
     }
