@@ -191,6 +191,7 @@ async fn a_hostile_server_is_left_out_and_the_run_goes_on() {
         settings(&world, kind, &format!("startup_timeout = \"{patience}\"\n"));
         let run = world.run(&["run", "go"]).await.expect(0);
         assert_eq!(run.out.trim(), "done");
+        assert!(run.err.contains("◇ without the tools of `srv`: "), "{}", run.err);
         let offers = offers(&world).await;
         let missing = offers[0]["missing"].as_str().unwrap_or_default();
         assert!(missing.contains(says), "{kind}: {missing}");
