@@ -30,6 +30,8 @@ const LONGEST_NAME: usize = 64;
 const MOST_TOOLS: usize = 1_000;
 /// The most bytes that they may have together: every run stores them.
 const MOST_BYTES: usize = 1 << 20;
+/// After how many failures in a row, to open or in a call, a source stays closed for its run.
+const MOST_FAILURES: u32 = 3;
 /// The most characters of a reason that are stored and shown.
 const LONGEST_REASON: usize = 500;
 
@@ -46,6 +48,8 @@ pub(crate) struct Sources {
 #[derive(Clone, Default)]
 struct Slot {
     opened: Arc<tokio::sync::Mutex<Option<Arc<Opened>>>>,
+    /// How often it has failed since a call last succeeded.
+    failures: u32,
     /// How long it stays open for a run that waits.
     kept_open: Duration,
     /// When the run began to wait.
@@ -193,6 +197,12 @@ impl Sources {
             let slot = open.entry((context.run(), name.to_owned())).or_default();
             slot.rests = None;
             slot.kept_open = source.kept_open();
+            if slot.failures >= MOST_FAILURES {
+                return Err(format!(
+                    "the tool source `{name}` has failed {MOST_FAILURES} times in a row, and stays closed for this \
+                     run; go on without it, or tell the user"
+                ));
+            }
             slot.opened.clone()
         };
         // Concurrent callers wait here, so that the source is opened once.
@@ -201,12 +211,27 @@ impl Sources {
             return Ok(opened.clone());
         }
         *opened = None;
-        let new = open(&*source, context).await.map_err(|why| {
-            format!(
-                "the tool source `{name}` cannot be used: {why}; go on without it, or tell the user"
-            )
-        })?;
-        Ok(opened.insert(Arc::new(new)).clone())
+        match open(&*source, context).await {
+            Ok(new) => Ok(opened.insert(Arc::new(new)).clone()),
+            Err(why) => {
+                self.count_failure(name, context.run());
+                Err(format!(
+                    "the tool source `{name}` cannot be used: {why}; go on without it, or tell the user"
+                ))
+            }
+        }
+    }
+
+    fn count_failure(&self, name: &str, run: RunId) {
+        if let Some(slot) = self.lock().get_mut(&(run, name.to_owned())) {
+            slot.failures += 1;
+        }
+    }
+
+    fn count_success(&self, name: &str, run: RunId) {
+        if let Some(slot) = self.lock().get_mut(&(run, name.to_owned())) {
+            slot.failures = 0;
+        }
     }
 
     /// Closes `broken`, unless it is closed already.
@@ -214,7 +239,9 @@ impl Sources {
         let slot = self.lock().get(&(run, name.to_owned())).map(|slot| slot.opened.clone());
         if let Some(slot) = slot {
             let mut opened = slot.lock().await;
-            opened.take_if(|opened| Arc::ptr_eq(opened, broken));
+            if opened.take_if(|opened| Arc::ptr_eq(opened, broken)).is_some() {
+                self.count_failure(name, run);
+            }
         }
     }
 
@@ -382,7 +409,10 @@ impl Tool for SourceTool {
         let prefix = format!("mcp__{}__", self.source);
         let own = name.strip_prefix(&prefix).unwrap_or(name);
         match opened.source.call(own, input, context).await {
-            Ok(answer) => answer,
+            Ok(answer) => {
+                self.sources.count_success(&self.source, self.context.run());
+                answer
+            }
             Err(SourceError(why)) => {
                 self.sources.close_broken(&self.source, self.context.run(), &opened).await;
                 let source = &self.source;

@@ -13,15 +13,28 @@ pub use connection::McpConnection;
 pub use listing::{LeftOut, Listing};
 
 use crate::source::{Program, SourceContext, SourceError};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// An MCP server that is a program.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct McpServer {
     /// The program.
     pub program: Program,
     /// How long a call may take.
     pub call_within: Duration,
+    /// Removes secrets from what the server says, before it is kept or returned.
+    pub clean: Clean,
+}
+
+/// Removes secrets from a text.
+pub type Clean = Arc<dyn Fn(String) -> String + Send + Sync>;
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer").field("program", &self.program.program).finish_non_exhaustive()
+    }
 }
 
 impl McpServer {
@@ -32,6 +45,6 @@ impl McpServer {
     /// If the program cannot be started, or does not speak the protocol.
     pub async fn connect(&self, context: &SourceContext) -> Result<McpConnection, SourceError> {
         let process = context.start(&self.program).await?;
-        McpConnection::open(process, context.workspace(), self.call_within).await
+        McpConnection::open(process, context, self).await
     }
 }

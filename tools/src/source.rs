@@ -13,12 +13,14 @@ use crate::sandbox::Sandbox;
 use crate::scratch::Scratch;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
+use cap_std::fs::OpenOptions;
 use posse_agent::{Answer, Claim, ToolContext};
 use posse_protocol::{AgentName, Network, Profile, RunId, ToolSpec};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::Path;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +33,9 @@ const KEPT_OPEN: Duration = Duration::from_secs(5 * 60);
 
 /// How many bytes of the error stream of a source's process are kept.
 const SAID_BYTES: usize = 4_000;
+
+/// How many long results of one run are kept.
+const MOST_KEPT: u32 = 10_000;
 
 /// Longer than any process lives.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
@@ -180,6 +185,24 @@ impl SourceContext {
     /// The confinement of the run's commands, and of the processes of its sources.
     pub fn confinement(&self) -> &Confinement {
         &self.sandbox.confinement
+    }
+
+    /// Writes a text that is too long for a model into a new file of the run's scratch folder. Returns its path, or
+    /// `None` if the run has no such folder or the file cannot be written.
+    pub(crate) fn keep(&self, text: &str) -> Option<PathBuf> {
+        let folder = self.sandbox.files.scratch.as_ref()?.open().ok()?;
+        for number in 1..MOST_KEPT {
+            let name = format!("mcp-{number}.txt");
+            let options = OpenOptions::new().write(true).create_new(true).to_owned();
+            match folder.dir.open_with(&name, &options) {
+                Ok(mut file) => {
+                    return file.write_all(text.as_bytes()).ok().map(|()| folder.path.join(name));
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(_) => return None,
+            }
+        }
+        None
     }
 
     /// Starts `program` in the workspace, confined as a command of the run would be now, and with the

@@ -200,7 +200,9 @@ async fn what_posse_does_not_use_is_said_once_and_again_when_it_changes() {
     let quiet = world.run(&["run", "go", "--quiet"]).await.expect(0);
     assert!(!quiet.err.contains("does not use"), "{}", quiet.err);
     let config = world.run(&["config"]).await.expect(0);
-    assert!(config.err.contains("does not use yet") && config.err.contains(".claude/output-styles"));
+    assert!(
+        config.err.contains("does not use yet") && config.err.contains(".claude/output-styles")
+    );
     let denied = config.out.lines().find(|line| line.starts_with("permissions.deny")).unwrap();
     assert!(
         denied.contains("Read(./.env)") && denied.contains(".claude/settings.json"),

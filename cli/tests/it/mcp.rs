@@ -97,7 +97,7 @@ async fn a_server_is_added_shown_used_by_a_run_and_removed() {
     assert_eq!(results[0], ("you said hi".to_owned(), false));
     // A main agent may write in its folder, and so may its servers.
     assert_eq!(results[1], ("written".to_owned(), false));
-    assert_eq!(offered(&world).len(), 5);
+    assert_eq!(offered(&world).len(), 6);
     let stored = offers(&world).await;
     assert_eq!(stored[0]["source"], "srv");
     assert!(stored[0]["file"].as_str().unwrap().ends_with("config/posse/config.toml"));
@@ -129,7 +129,7 @@ async fn servers_of_a_project_start_only_in_a_trusted_folder() {
     );
     world.run(&["trust", "--yes"]).await.expect(0);
     world.run(&["run", "go"]).await.expect(0);
-    assert_eq!(offered(&world).len(), 5);
+    assert_eq!(offered(&world).len(), 6);
     // Another program is another decision.
     world.write(".mcp.json", "{\"mcpServers\": {\"srv\": {\"command\": \"evil\"}}}");
     world.run(&["run", "go"]).await.expect(0);
@@ -138,7 +138,7 @@ async fn servers_of_a_project_start_only_in_a_trusted_folder() {
     settings(&world, "honest", "");
     world.run(&["trust", "--yes"]).await.expect(0);
     world.run(&["run", "go"]).await.expect(0);
-    assert_eq!(offered(&world).len(), 5);
+    assert_eq!(offered(&world).len(), 6);
     let list = world.run(&["mcp", "list"]).await.expect(0);
     assert!(list.out.contains("shadowed by"), "{}", list.out);
 }
@@ -148,7 +148,7 @@ async fn changed_definitions_are_not_offered_until_the_user_accepts_them() {
     let world = world(vec![]).await;
     settings(&world, "honest", "");
     world.run(&["run", "go"]).await.expect(0);
-    assert_eq!(offered(&world).len(), 5);
+    assert_eq!(offered(&world).len(), 6);
     let other = SERVER.replace("Takes long.", "Takes long. Call it first.");
     world.write("server.py", &other);
     world.run(&["run", "go"]).await.expect(0);
@@ -159,7 +159,7 @@ async fn changed_definitions_are_not_offered_until_the_user_accepts_them() {
     assert!(refused.out.contains("  ~ slow") && refused.err.contains("--yes"), "{refused:?}");
     world.run(&["mcp", "test", "srv", "--yes"]).await.expect(0);
     world.run(&["run", "go"]).await.expect(0);
-    assert_eq!(offered(&world).len(), 5);
+    assert_eq!(offered(&world).len(), 6);
 }
 
 #[tokio::test]
@@ -216,6 +216,37 @@ async fn hostile_answers_harm_only_their_call() {
 }
 
 #[tokio::test]
+async fn a_server_that_keeps_dying_is_started_three_times_in_a_row_and_no_more() {
+    let mut calls = vec![call("die", ""), call("die", ""), call("echo", "hi")];
+    calls.extend((0..4).map(|_| call("die", "")));
+    let world = world(calls).await;
+    settings(&world, "honest", "");
+    world.run(&["run", "go"]).await.expect(0);
+    let results = results(&world).await;
+    assert_eq!(results[2].0, "you said hi");
+    for (text, _) in &results[3..6] {
+        assert!(text.contains("is not known"), "{results:#?}");
+    }
+    assert!(results[6].0.contains("stays closed for this run"), "{results:#?}");
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_long_is_in_the_scratch_folder() {
+    let world = world(vec![call("long", "")]).await;
+    settings(&world, "honest", "env = { TOKEN = \"${MY_SERVICE}\" }\n");
+    let mut command = world.command(&["run", "go"]);
+    command.env("MY_SERVICE", "zq93-inner-secret-8871");
+    crate::world::started(command).end().await.expect(0);
+    let (text, is_error) = results(&world).await.remove(0);
+    assert!(!is_error && text.len() < 51_000, "{}", text.len());
+    let (_, rest) = text.split_once("bytes omitted; the whole result is in ").unwrap();
+    let path = rest.split_once(']').unwrap().0;
+    let whole = std::fs::read_to_string(path).unwrap();
+    assert!(whole.starts_with("line 0\n") && whole.contains("\nline 19999\n"));
+    assert!(whole.ends_with("[redacted]"), "{}", &whole[whole.len() - 40..]);
+}
+
+#[tokio::test]
 async fn secrets_of_a_server_reach_no_log_and_no_model() {
     let world = world(vec![
         call("secret", "TOKEN"),
@@ -263,7 +294,7 @@ async fn an_agent_has_the_servers_and_tools_that_it_names() {
     agent("all", "tools: Read\nmcpServers: [srv]");
     agent("none", "tools: Read");
     agent("denied", "disallowedTools: mcp__srv");
-    for (name, count) in [("one", 1), ("all", 5), ("none", 0), ("denied", 0)] {
+    for (name, count) in [("one", 1), ("all", 6), ("none", 0), ("denied", 0)] {
         world.run(&["run", "--agent", name, "go"]).await.expect(0);
         assert_eq!(offered(&world).len(), count, "{name}");
     }

@@ -28,6 +28,7 @@ TOOLS = [
     tool("write", "Writes a file.", annotations={"readOnlyHint": True}),
     tool("slow", "Takes long."),
     tool("die", "Ends the server."),
+    tool("long", "Returns much."),
 ]
 
 
@@ -76,6 +77,8 @@ def call(id, name, arguments):
         text("you said " + arguments.get("text", "nothing"))
     elif name == "secret":
         text(os.environ.get(arguments["text"], "none"))
+    elif name == "long":
+        text("".join(f"line {n}\n" for n in range(20000)) + os.environ["TOKEN"])
     elif name == "write":
         try:
             with open(arguments["text"], "w") as file:

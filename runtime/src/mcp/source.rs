@@ -8,7 +8,7 @@ use crate::redact::Redactor;
 use async_trait::async_trait;
 use posse_agent::{Answer, ToolContext};
 use posse_protocol::ToolSpec;
-use posse_tools::mcp::{Listing, McpConnection, McpServer};
+use posse_tools::mcp::{Clean, Listing, McpConnection, McpServer};
 use posse_tools::{OpenSource, Program, SourceContext, SourceError, ToolSource};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,9 @@ impl McpSource {
             network: settings.network.clone(),
             ..Program::default()
         };
-        let server = McpServer { program, call_within: settings.call_within };
+        let cleaner = redactor.clone();
+        let clean: Clean = Arc::new(move |text| cleaner.text(&text).into_owned());
+        let server = McpServer { program, call_within: settings.call_within, clean };
         let connection = server.connect(context).await.map_err(|why| plain(&redactor, why))?;
         let (server, accepted) = (self.server.clone(), self.accepted.clone());
         Ok(OpenServer { connection, redactor, server, accepted, tools: OnceLock::new() })

@@ -2,10 +2,12 @@
 
 use super::handler::{Handler, Shared};
 use super::listing::{Listing, plain};
-use super::output::output;
+use super::output::{LONGEST_TEXT, Shown, shortened};
 use super::watch::{LONGEST_LINE, Watch, Watched};
+use super::{Clean, McpServer};
+use crate::blocking;
 use crate::launch::{Process, Status};
-use crate::source::SourceError;
+use crate::source::{SourceContext, SourceError};
 use posse_agent::{Answer, ToolContext};
 use posse_protocol::{ToolOutput, ToolSpec};
 use rmcp::model::{
@@ -18,7 +20,6 @@ use rmcp::service::{
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::Value;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -41,14 +42,16 @@ pub struct McpConnection {
     shared: Arc<Shared>,
     watch: Arc<Watch>,
     process: Mutex<Process>,
+    context: SourceContext,
     call_within: Duration,
+    clean: Clean,
 }
 
 impl McpConnection {
     pub(super) async fn open(
         mut process: Process,
-        folder: &Path,
-        call_within: Duration,
+        context: &SourceContext,
+        server: &McpServer,
     ) -> Result<McpConnection, SourceError> {
         let pipes = process.take_pipes();
         let (input, inner) = pipes.ok_or_else(|| SourceError::new("its pipes are in use"))?;
@@ -56,12 +59,13 @@ impl McpConnection {
         let reader = Watched { inner, watch: watch.clone() };
         let transport =
             AsyncRwTransport::new_client(reader, input).with_max_line_length(LONGEST_LINE + 1);
-        let handler = Handler::new(folder, shared.clone());
+        let handler = Handler::new(context.workspace(), shared.clone());
         let mode = ClientLifecycleMode::Initialize;
         match handler.serve_with_lifecycle(transport, mode).await {
             Ok(service) => {
-                let process = Mutex::new(process);
-                Ok(McpConnection { service, shared, watch, process, call_within })
+                let (process, context) = (Mutex::new(process), context.clone());
+                let McpServer { call_within, clean, .. } = server.clone();
+                Ok(McpConnection { service, shared, watch, process, context, call_within, clean })
             }
             Err(error) => {
                 let ended = why_ended(&mut process, &watch).await;
@@ -164,7 +168,7 @@ impl McpConnection {
             }
         };
         match answer {
-            Ok(answer) => Ok(output(result_of(answer)?).into()),
+            Ok(answer) => Ok(self.output(result_of(answer)?).await.into()),
             Err(ServiceError::McpError(error)) => {
                 let said = short(&error.message);
                 Ok(failed(format!(
@@ -181,6 +185,22 @@ impl McpConnection {
             }
             Err(error) => Err(self.broken(error).await),
         }
+    }
+
+    /// Returns what a model sees of `result`. A text that is too long goes to the scratch folder of the run.
+    async fn output(&self, result: CallToolResult) -> ToolOutput {
+        let Shown { text, pictures, is_error } = Shown::of(result);
+        let text = (self.clean)(text);
+        let (mut kept, mut written) = (None, 0);
+        if text.len() > LONGEST_TEXT {
+            let (context, whole) = (self.context.clone(), text.clone());
+            kept = blocking::to_the_end(move || Ok(context.keep(&whole))).await.ok().flatten();
+            written = if kept.is_some() { text.len() as u64 } else { 0 };
+        }
+        let mut output = ToolOutput::text(shortened(text, kept.as_deref()));
+        output.parts.extend(pictures);
+        (output.is_error, output.written_bytes) = (is_error, written);
+        output
     }
 
     async fn send(

@@ -1,30 +1,49 @@
 //! The result of a call, as a model sees it.
 
-use posse_protocol::{Part, ToolOutput};
+use posse_protocol::Part;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use std::path::Path;
 
 /// The most bytes of text that a model gets of one result.
-const LONGEST_TEXT: usize = 50_000;
+pub(super) const LONGEST_TEXT: usize = 50_000;
 /// The most bytes of the pictures of one result, in base 64.
 const LONGEST_PICTURES: usize = 5 << 20;
 /// The pictures that every vendor accepts.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Returns what a model sees of `result`.
-pub(super) fn output(result: CallToolResult) -> ToolOutput {
-    let mut parts = Parts::default();
-    let is_empty = result.content.is_empty();
-    for block in result.content {
-        parts.add(block);
+/// What a model sees of a result, before it is shortened.
+pub(super) struct Shown {
+    pub(super) text: String,
+    pub(super) pictures: Vec<Part>,
+    pub(super) is_error: bool,
+}
+
+impl Shown {
+    pub(super) fn of(result: CallToolResult) -> Shown {
+        let mut parts = Parts::default();
+        let is_empty = result.content.is_empty();
+        for block in result.content {
+            parts.add(block);
+        }
+        // Servers repeat the structured result as text, unless they have no other.
+        if let Some(structured) = result.structured_content.filter(|_| is_empty) {
+            parts.text(structured.to_string());
+        }
+        let Parts { texts, pictures, .. } = parts;
+        Shown { text: texts.join("\n"), pictures, is_error: result.is_error == Some(true) }
     }
-    // Servers repeat the structured result as text, unless they have no other.
-    if let Some(structured) = result.structured_content.filter(|_| is_empty) {
-        parts.text(structured.to_string());
+}
+
+/// Returns `text`, or its beginning and its end if it is too long. `kept` is the file with the whole of it.
+pub(super) fn shortened(text: String, kept: Option<&Path>) -> String {
+    if text.len() <= LONGEST_TEXT {
+        return text;
     }
-    let mut output = ToolOutput::text(parts.text_of_all());
-    output.parts.extend(parts.pictures);
-    output.is_error = result.is_error == Some(true);
-    output
+    let begin = text.floor_char_boundary(LONGEST_TEXT / 2);
+    let end = text.ceil_char_boundary(text.len() - LONGEST_TEXT / 2);
+    let place = kept
+        .map_or_else(String::new, |path| format!("; the whole result is in {}", path.display()));
+    format!("{}\n[{} bytes omitted{place}]\n{}", &text[..begin], end - begin, &text[end..])
 }
 
 #[derive(Default)]
@@ -75,17 +94,6 @@ impl Parts {
     fn left_out(&mut self, what: &str, kind: &str, bytes: usize) {
         self.text(format!("[left out: {what}, {kind}, {bytes} bytes in base 64]"));
     }
-
-    fn text_of_all(&self) -> String {
-        let text = self.texts.join("\n");
-        if text.len() <= LONGEST_TEXT {
-            return text;
-        }
-        let begin = text.floor_char_boundary(LONGEST_TEXT / 2);
-        let end = text.ceil_char_boundary(text.len() - LONGEST_TEXT / 2);
-        let omitted = end - begin;
-        format!("{}\n[{omitted} bytes omitted]\n{}", &text[..begin], &text[end..])
-    }
 }
 
 #[cfg(test)]
@@ -94,8 +102,8 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn of(result: Value) -> ToolOutput {
-        output(serde_json::from_value(result).unwrap())
+    fn of(result: Value) -> Shown {
+        Shown::of(serde_json::from_value(result).unwrap())
     }
 
     #[test]
@@ -110,24 +118,21 @@ mod tests {
             {"type": "resource_link", "uri": "a:3", "name": "three"}]}));
         assert!(result.is_error);
         assert_eq!(
-            result.joined_text(),
+            result.text,
             "one\n[left out: a picture, image/x-odd, 4 bytes in base 64]\n[left out: a sound, audio/wav, 4 bytes \
              in base 64]\n[resource a:1]\ntwo\n[left out: resource a:2, x/y, 4 bytes in base 64]\n[resource a:3: \
              three]"
         );
-        assert!(matches!(result.parts.last(), Some(Part::Image { .. })));
+        assert!(matches!(result.pictures.as_slice(), [Part::Image { .. }]));
     }
 
     #[test]
     fn a_structured_result_without_text_is_shown_and_a_long_text_is_cut() {
         let result = of(json!({"content": [], "structuredContent": {"a": 1}}));
-        assert_eq!(result.joined_text(), "{\"a\":1}");
-        let result = of(json!({"content": [{"type": "text", "text": "ä".repeat(LONGEST_TEXT)}]}));
-        let text = result.joined_text();
-        assert!(
-            text.len() < LONGEST_TEXT + 100 && text.contains("[50000 bytes omitted]"),
-            "{}",
-            text.len()
-        );
+        assert_eq!(result.text, "{\"a\":1}");
+        let text = shortened("ä".repeat(LONGEST_TEXT), Some(Path::new("/s/mcp-1.txt")));
+        assert!(text.len() < LONGEST_TEXT + 100, "{}", text.len());
+        assert!(text.contains("[50000 bytes omitted; the whole result is in /s/mcp-1.txt]"));
+        assert_eq!(shortened("a".to_owned(), None), "a");
     }
 }
