@@ -1,7 +1,7 @@
 //! MCP servers: those of the user, those of projects, and those that mean harm.
 
 use crate::world::{Exit, World, eventually};
-use posse_testkit::{Conversation, Reply, Rule, Script, When, skipped};
+use posse_testkit::{Reply, Rule, Script, When, skipped};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Stdio;
@@ -41,9 +41,10 @@ fn mcp_json(world: &World) {
 async fn results(world: &World) -> Vec<(String, bool)> {
     let run = world.list().await[0]["run"].as_str().unwrap().to_owned();
     let log = world.run(&["runs", "log", &run, "--json"]).await.expect(0);
-    let finished = log.lines().into_iter().filter(|record| record["type"] == "tool_finished");
-    let result = |record: Value| {
-        let output = &record["output"];
+    let events = log.lines().into_iter().map(|mut record| record["event"].take());
+    let finished = events.filter(|event| event["type"] == "tool_finished");
+    let result = |event: Value| {
+        let output = &event["output"];
         let text = output["parts"][0]["text"].as_str().unwrap_or_default().to_owned();
         (text, output["is_error"] == true)
     };
@@ -54,7 +55,7 @@ async fn results(world: &World) -> Vec<(String, bool)> {
 async fn offers(world: &World) -> Vec<Value> {
     let run = world.list().await[0]["run"].as_str().unwrap().to_owned();
     let log = world.run(&["runs", "log", &run, "--json"]).await.expect(0);
-    log.lines()[0]["grant"]["sources"].as_array().cloned().unwrap_or_default()
+    log.lines()[0]["event"]["grant"]["sources"].as_array().cloned().unwrap_or_default()
 }
 
 /// The names of the tools of servers in the last request.

@@ -290,11 +290,17 @@ pub(crate) fn require_tools(
     findings: &mut Findings,
 ) {
     let denied = &rights.disallowed_tools;
+    // Which tools servers have is known only when a run starts.
+    let is_of_server = |rule: &String| rule.starts_with("mcp__");
     if let Some(rules) = &mut rights.tools {
-        rules.retain(|rule| !allowed(tools, Some(std::slice::from_ref(rule)), denied).is_empty());
+        rules.retain(|rule| {
+            is_of_server(rule)
+                || !allowed(tools, Some(std::slice::from_ref(rule)), denied).is_empty()
+        });
     }
+    let may_have = rights.tools.iter().flatten().any(is_of_server);
     let left = granted_tools(tools, rights);
-    if left.is_empty() && findings.first_error().is_none() {
+    if left.is_empty() && !may_have && findings.first_error().is_none() {
         let reason = "no tool is left to it, and without any an agent can do nothing; name more, \
                       or deny less";
         findings.error(place, reason);
