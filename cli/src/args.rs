@@ -7,6 +7,7 @@ mod book;
 mod claude;
 mod front;
 mod later;
+mod mcp;
 pub mod mistakes;
 mod number;
 mod runs;
@@ -17,6 +18,7 @@ pub use audit::{AuditFilters, AuditVerb};
 pub use claude::{ClaudeOptions, ClaudeRunOptions, Earlier, asks, instead_of, keeps_what_it_has};
 pub use front::{Input, complete, quoted};
 pub use later::Later;
+pub use mcp::{McpAddOptions, McpVerb};
 pub use runs::{AnswerOptions, CleanOptions, ListOptions, PruneOptions, RunsVerb, TreeOptions};
 pub use selection::{Choice, Filters, Targets};
 pub use trust::{TrustOptions, TrustVerb};
@@ -141,6 +143,9 @@ pub enum Command {
     /// List and test webhooks, and list and resend their deliveries
     #[command(subcommand)]
     Webhooks(Later<WebhooksVerb>),
+    /// Add, list, test and remove MCP servers, whose tools agents can call
+    #[command(subcommand)]
+    Mcp(Later<McpVerb>),
     /// List the models; models that you can use now come first
     Models(Later<ModelsOptions>),
     /// Start and stop the daemon, which executes runs after the terminal closes

@@ -10,6 +10,7 @@ use posse::agents::{Given, Level, Sources as AgentSources, built_in_tools};
 use posse::config::{Config, DatabaseAddress, Sources};
 use posse::guidance::GuidanceSources;
 use posse::launch::Launcher;
+use posse::mcp::McpServers;
 use posse::model::{Cassette, Models, Options};
 use posse::rule_files::RuleFiles;
 use posse::skills::{LiveSkills, Sources as SkillSources};
@@ -254,6 +255,20 @@ impl Common {
         Ok(webhooks)
     }
 
+    /// The MCP servers of the user, and those of projects that the user trusts.
+    pub fn mcp_servers(&self, config: &Config) -> McpServers {
+        let environment = self.environment.clone();
+        let state = self.environment.state_folder.as_ref();
+        let vendors = config.catalog().vendors().iter();
+        McpServers {
+            own: config.mcp_servers.clone(),
+            trust: self.trust.clone(),
+            lookup: Some(Arc::new(move |name: &str| environment.value(name))),
+            refused: vendors.flat_map(|vendor| vendor.key_variables.clone()).collect(),
+            accepted: state.map(|state| state.join("mcp.jsonl")),
+        }
+    }
+
     /// The skills and commands for work in `folder`.
     pub fn skills(&self, folder: Option<PathBuf>) -> LiveSkills {
         let below = |root: &Option<PathBuf>, path: &str| root.as_ref().map(|it| it.join(path));
@@ -343,6 +358,7 @@ impl Common {
         runtime.scheduling.shared = config.shared_folders.value.iter().filter_map(placed).collect();
         runtime.permissions.rule_files = Some(self.rule_files());
         runtime.permissions.home = self.environment.home_folder.clone();
+        runtime.mcp = self.mcp_servers(config);
         runtime.definitions.skills = self.skills(agents.working_folder());
         runtime.definitions.guidance = self.guidance(agents.working_folder().as_deref());
         runtime.definitions.agents = agents;

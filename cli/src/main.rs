@@ -171,6 +171,7 @@ async fn dispatch(
         Command::Audit(Later(verb)) => commands::audit::run(common, verb).await,
         Command::Trust(Later(options)) => commands::trust::run(&common, &options),
         Command::Webhooks(Later(verb)) => commands::webhooks::run(&common, verb).await,
+        Command::Mcp(Later(verb)) => commands::mcp::run(&common, verb).await,
         Command::Models(Later(options)) => commands::models::run(common, options).await,
         Command::Daemon(Later(verb)) => commands::daemon::run(common, verb).await,
         Command::Worker(Later(options)) => commands::worker::run(&common, &options).await,

@@ -262,6 +262,9 @@ impl Screen {
                 for line in self.provider.started(record.run, started).lines() {
                     self.remark(line);
                 }
+                for line in provider::missing(started) {
+                    self.note(&self.paint.yellow(&line));
+                }
             }
             Event::ModelCalled(called) => {
                 // The previous turn ended with a valid answer, and the run continues.

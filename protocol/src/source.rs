@@ -12,6 +12,9 @@ pub struct SourceOffer {
     /// Its tools, with the names that models see: `mcp__SOURCE__TOOL`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
+    /// The file that describes it, if it is an MCP server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Why it offered no tools, if it could not be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,

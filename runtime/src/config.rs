@@ -10,6 +10,8 @@ mod file;
 mod lanes;
 mod lifecycle;
 mod limits;
+mod mcp;
+mod mcp_file;
 mod origin;
 mod patience;
 mod permissions;
@@ -29,6 +31,7 @@ pub use command::CommandSettings;
 pub use lanes::LaneSettings;
 pub use lifecycle::Lifecycle;
 pub use limits::LimitSettings;
+pub use mcp_file::{add_server, remove_server};
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
 pub use permissions::PermissionSettings;
@@ -45,6 +48,7 @@ pub(crate) use file::read_text;
 pub(crate) use permissions::project_rules;
 
 use crate::limits::DEEPEST;
+use crate::mcp_settings::ServerSettings;
 use crate::trust::{self, TrustedFolders};
 use catalog::FileCatalog;
 use posse_model::Catalog;
@@ -139,6 +143,8 @@ settings! {
         aliases: catalog::Aliases, Elsewhere, User;
         /// URLs that Posse notifies when runs end.
         webhooks: Vec<Setting<WebhookSettings>>, All, User;
+        /// An MCP server that Posse starts for runs that may use it. Projects have `.mcp.json`.
+        mcp_servers | "mcpServers": Vec<Setting<ServerSettings>>, All, User;
         /// An agent, or a change of one. An agent of a project is read-only until you trust the project. A
         /// change in a project can only narrow.
         agents: Vec<Setting<AgentTable>>, All, Anyone;

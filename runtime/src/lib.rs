@@ -60,6 +60,8 @@ mod host_tools;
 mod journal;
 mod lanes;
 mod limits;
+pub mod mcp;
+pub mod mcp_settings;
 pub mod moment;
 mod named_files;
 mod open;

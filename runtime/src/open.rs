@@ -94,7 +94,7 @@ impl Runtime {
         let inner = Inner {
             models,
             tools: Toolset::new(&config),
-            sources: Arc::new(Sources::new(config.tool_sources.clone())),
+            sources: Arc::new(Sources::new(config.tool_sources.clone(), config.mcp.clone())),
             worktrees,
             repositories,
             checkouts: Mutex::default(),

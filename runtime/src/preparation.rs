@@ -3,6 +3,7 @@
 use crate::agents::{AgentCatalog, Source};
 mod guidance;
 mod mention;
+mod server;
 mod skills;
 
 use crate::authority;
@@ -201,7 +202,7 @@ impl Runtime {
         grant.sources = match above {
             // A child can only have tools that its parent was offered.
             Some(above) => above.started.grant.sources.clone(),
-            None if self.inner.sources.is_empty() => Vec::new(),
+            None if self.inner.sources.is_empty_in(&grant.workspace) => Vec::new(),
             None => Box::pin(self.offers(run, spec, &agent, &grant)).await?,
         };
         let mut grant = self.grant(&agents, &agent, grant, above, strategy, spec)?;

@@ -26,6 +26,17 @@ const SHORTEST: usize = 8;
 /// Plain letters up to this length count as a word: a key such as `lm-studio` is not secret.
 const LONGEST_WORD: usize = 20;
 
+/// The parts of variable names that mark secrets.
+const MARKS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "WEBHOOK"];
+
+/// True for the name of a variable such as `ANTHROPIC_API_KEY`. The name of a file or folder is not a secret.
+pub fn names_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let names_path =
+        ["_FILE", "_PATH", "_DIR", "_HOME", "_URL"].iter().any(|it| name.ends_with(it));
+    MARKS.iter().any(|mark| name.contains(mark)) && !names_path
+}
+
 /// Removes secrets from text. It is cheap to clone.
 #[derive(Clone, Default)]
 pub struct Redactor {

@@ -28,7 +28,7 @@ pub struct RuleFiles {
 const NAMES: [&str; 2] = ["settings.json", "settings.local.json"];
 
 /// Files and folders of Claude Code, and of others, that Posse does not read yet.
-const UNREAD: [&str; 2] = [".mcp.json", ".claude/output-styles"];
+const UNREAD: [&str; 1] = [".claude/output-styles"];
 
 impl RuleFiles {
     /// Returns the rules for runs in `folder`.

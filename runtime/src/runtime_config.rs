@@ -4,6 +4,7 @@ use crate::agents::{LiveCatalog, Sources};
 use crate::config::{Config, DEFAULT_CHILDREN, Lifecycle};
 use crate::guidance::GuidanceSources;
 use crate::lanes::LaneCaps;
+use crate::mcp::McpServers;
 use crate::redact::Redactor;
 use crate::rule_files::RuleFiles;
 use crate::skills::LiveSkills;
@@ -59,6 +60,8 @@ pub struct RuntimeConfig {
     pub tools: Vec<Arc<dyn Tool>>,
     /// Sources that offer further tools when a run is prepared. Their names must differ.
     pub tool_sources: Vec<Arc<dyn ToolSource>>,
+    /// The MCP servers of the user, and how those of projects are found.
+    pub mcp: McpServers,
     /// Starts processes. Without it, agents have no shell.
     pub launcher: Option<Launcher>,
     /// The webhooks. Their names must differ.
@@ -266,6 +269,7 @@ impl RuntimeConfig {
             },
             tools: Vec::new(),
             tool_sources: Vec::new(),
+            mcp: McpServers::default(),
             launcher: None,
             webhooks: Vec::new(),
             lifecycle: Lifecycle::default(),
@@ -298,6 +302,7 @@ impl RuntimeConfig {
         self.scheduling.max_concurrent = settings.max_concurrent.value;
         self.scheduling.lanes = settings.lanes.caps();
         self.scheduling.stall_after = settings.stall_after.value.0;
+        self.mcp.own = settings.mcp_servers.clone();
     }
 }
 

@@ -79,7 +79,10 @@ pub fn tools_of(grant: &Grant) -> Vec<ToolFacts> {
 /// Returns the tools and the tool sources of a host program that a run with `grant` uses, by their names.
 pub(crate) fn tools_of_hosts(grant: &Grant) -> Vec<&str> {
     let known = grant.known.iter().map(|tool| tool.name.as_str()).filter(|it| grant.allows(it));
-    let is_used = |offer: &&SourceOffer| offer.tools.iter().any(|it| grant.allows(&it.facts.name));
+    // An MCP server is found by its file, whichever host executes the run.
+    let is_used = |offer: &&SourceOffer| {
+        offer.file.is_none() && offer.tools.iter().any(|it| grant.allows(&it.facts.name))
+    };
     let sources = grant.sources.iter().filter(is_used).map(|offer| offer.source.as_str());
     known.chain(sources).collect()
 }

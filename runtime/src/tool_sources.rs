@@ -4,6 +4,8 @@
 //! repeats a call, and starts no task here.
 
 use crate::error::Error;
+use crate::mcp::McpServers;
+use crate::mcp_settings::name_fault;
 use crate::tool_facts::{ToolFacts, find};
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -15,6 +17,7 @@ use posse_tools::{OpenSource, SourceContext, SourceError, ToolSource};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -27,12 +30,15 @@ const LONGEST_NAME: usize = 64;
 const MOST_TOOLS: usize = 1_000;
 /// The most bytes that they may have together: every run stores them.
 const MOST_BYTES: usize = 1 << 20;
+/// After how many failures in a row, to open or in a call, a source stays closed for its run.
+const MOST_FAILURES: u32 = 3;
 /// The most characters of a reason that are stored and shown.
 const LONGEST_REASON: usize = 500;
 
-/// The sources of the host, and those that are open for runs.
+/// The sources of the host, the MCP servers, and those that are open for runs.
 pub(crate) struct Sources {
     sources: Vec<Arc<dyn ToolSource>>,
+    servers: McpServers,
     open: Mutex<HashMap<(RunId, String), Slot>>,
     /// Notifies that a run began to wait.
     rests: Notify,
@@ -42,9 +48,16 @@ pub(crate) struct Sources {
 #[derive(Clone, Default)]
 struct Slot {
     opened: Arc<tokio::sync::Mutex<Option<Arc<Opened>>>>,
+    /// How often it has failed since a call last succeeded.
+    failures: u32,
+    /// How long it stays open for a run that waits.
+    kept_open: Duration,
     /// When the run began to wait.
     rests: Option<Instant>,
 }
+
+/// A source, and the file that describes it if it is an MCP server.
+type Candidate = (Arc<dyn ToolSource>, Option<String>);
 
 /// An open source, and what it offers now.
 struct Opened {
@@ -59,10 +72,8 @@ pub(crate) fn check(sources: &[Arc<dyn ToolSource>]) -> Result<(), Error> {
     for source in sources {
         let name = source.name();
         let wrong = |why: &str| Err(Error::InvalidInput(format!("the tool source `{name}` {why}")));
-        let plain = |char: char| char.is_ascii_alphanumeric() || "_-".contains(char);
-        let is_plain = name.chars().all(plain) && !name.contains("__") && !name.ends_with('_');
-        if name.is_empty() || name.len() > LONGEST_NAME / 2 || !is_plain {
-            return wrong("must have a name of 1 to 32 letters, digits, `-` and single `_`");
+        if let Some(fault) = name_fault(name) {
+            return wrong(&fault);
         }
         if !names.insert(name) {
             return wrong("is there twice; give one of them another name");
@@ -72,12 +83,47 @@ pub(crate) fn check(sources: &[Arc<dyn ToolSource>]) -> Result<(), Error> {
 }
 
 impl Sources {
-    pub(crate) fn new(sources: Vec<Arc<dyn ToolSource>>) -> Self {
-        Sources { sources, open: Mutex::default(), rests: Notify::new() }
+    pub(crate) fn new(sources: Vec<Arc<dyn ToolSource>>, servers: McpServers) -> Self {
+        Sources { sources, servers, open: Mutex::default(), rests: Notify::new() }
     }
 
+    /// True when no run can have a source.
     pub(crate) fn is_empty(&self) -> bool {
-        self.sources.is_empty()
+        self.sources.is_empty() && self.servers.is_empty()
+    }
+
+    /// True when no run that begins in `folder` has a source.
+    pub(crate) fn is_empty_in(&self, folder: &str) -> bool {
+        self.is_empty() || self.for_folder(folder.as_ref()).is_empty()
+    }
+
+    /// Returns the sources for a run in `folder` that begins. Those of the host go before MCP servers of the same name.
+    fn for_folder(&self, folder: &Path) -> Vec<Candidate> {
+        let mut all: Vec<Candidate> =
+            self.sources.iter().map(|source| (source.clone(), None)).collect();
+        for server in self.servers.sources(folder) {
+            if self.sources.iter().all(|source| source.name() != server.name())
+                && let Some(file) = server.file().to_str().map(str::to_owned)
+            {
+                all.push((server, Some(file)));
+            }
+        }
+        all
+    }
+
+    /// Returns the source that offered something when a run began.
+    fn again(&self, name: &str, file: Option<&str>) -> Result<Arc<dyn ToolSource>, String> {
+        let why = match file {
+            Some(file) => match self.servers.again(name, file.as_ref()) {
+                Ok(source) => return Ok(source),
+                Err(why) => format!("the MCP server `{name}` cannot be used: {why}"),
+            },
+            None => match self.sources.iter().find(|source| source.name() == name) {
+                Some(source) => return Ok(source.clone()),
+                None => format!("this program has no tool source `{name}` any more"),
+            },
+        };
+        Err(format!("{why}; go on without its tools, or tell the user"))
     }
 
     /// Asks every source at the same time what it offers for the run of `context`. It closes them again, because a
@@ -90,12 +136,13 @@ impl Sources {
         context: &SourceContext,
         tools: &[ToolFacts],
     ) -> Result<Vec<SourceOffer>, Error> {
-        let asked = self.sources.iter().map(|source| async move {
+        let candidates = self.for_folder(context.workspace());
+        let asked = candidates.iter().map(|(source, file)| async move {
             let opened = open(&**source, context).await;
-            (source, opened)
+            (source, file, opened)
         });
         let mut offers = Vec::new();
-        for (source, opened) in join_all(asked).await {
+        for (source, file, opened) in join_all(asked).await {
             let name = source.name();
             let (offered, missing) = match opened {
                 Ok(opened) => (opened.tools.clone(), None),
@@ -115,8 +162,8 @@ impl Sources {
                     )));
                 }
             }
-            let (tools, source, extra) = (offered, name.to_owned(), Extra::default());
-            offers.push(SourceOffer { source, tools, missing, extra });
+            let (tools, source, file) = (offered, name.to_owned(), file.clone());
+            offers.push(SourceOffer { source, tools, file, missing, extra: Extra::default() });
         }
         Ok(offers)
     }
@@ -127,40 +174,64 @@ impl Sources {
         offers: &[SourceOffer],
         context: &SourceContext,
     ) -> impl Iterator<Item = Arc<dyn Tool>> {
-        let tool = |source: &str, spec: &ToolSpec| -> Arc<dyn Tool> {
+        let tool = |offer: &SourceOffer, spec: &ToolSpec| -> Arc<dyn Tool> {
             let (sources, context) = (self.clone(), context.clone());
-            Arc::new(SourceTool { spec: spec.clone(), source: source.to_owned(), context, sources })
+            let (source, file) = (offer.source.clone(), offer.file.clone());
+            Arc::new(SourceTool { spec: spec.clone(), source, file, context, sources })
         };
-        offers.iter().flat_map(move |offer| {
-            offer.tools.iter().map(move |offered| tool(&offer.source, offered))
-        })
+        offers
+            .iter()
+            .flat_map(move |offer| offer.tools.iter().map(move |offered| tool(offer, offered)))
     }
 
-    /// Returns the source `name`, open for the run of `context`.
-    async fn opened(&self, name: &str, context: &SourceContext) -> Result<Arc<Opened>, String> {
-        let Some(source) = self.sources.iter().find(|source| source.name() == name) else {
-            return Err(format!(
-                "this program has no tool source `{name}` any more; go on without its tools, or tell the \
-                 user"
-            ));
-        };
+    /// Returns the source `name` of `file`, open for the run of `context`.
+    async fn opened(
+        &self,
+        name: &str,
+        file: Option<&str>,
+        context: &SourceContext,
+    ) -> Result<Arc<Opened>, String> {
+        let source = self.again(name, file)?;
         let slot = {
             let mut open = self.lock();
             let slot = open.entry((context.run(), name.to_owned())).or_default();
             slot.rests = None;
+            slot.kept_open = source.kept_open();
+            if slot.failures >= MOST_FAILURES {
+                return Err(format!(
+                    "the tool source `{name}` has failed {MOST_FAILURES} times in a row, and stays closed for this \
+                     run; go on without it, or tell the user"
+                ));
+            }
             slot.opened.clone()
         };
         // Concurrent callers wait here, so that the source is opened once.
         let mut opened = slot.lock().await;
-        if let Some(opened) = &*opened {
+        if let Some(opened) = opened.as_ref().filter(|opened| opened.source.is_open()) {
             return Ok(opened.clone());
         }
-        let new = open(&**source, context).await.map_err(|why| {
-            format!(
-                "the tool source `{name}` cannot be used: {why}; go on without it, or tell the user"
-            )
-        })?;
-        Ok(opened.insert(Arc::new(new)).clone())
+        *opened = None;
+        match open(&*source, context).await {
+            Ok(new) => Ok(opened.insert(Arc::new(new)).clone()),
+            Err(why) => {
+                self.count_failure(name, context.run());
+                Err(format!(
+                    "the tool source `{name}` cannot be used: {why}; go on without it, or tell the user"
+                ))
+            }
+        }
+    }
+
+    fn count_failure(&self, name: &str, run: RunId) {
+        if let Some(slot) = self.lock().get_mut(&(run, name.to_owned())) {
+            slot.failures += 1;
+        }
+    }
+
+    fn count_success(&self, name: &str, run: RunId) {
+        if let Some(slot) = self.lock().get_mut(&(run, name.to_owned())) {
+            slot.failures = 0;
+        }
     }
 
     /// Closes `broken`, unless it is closed already.
@@ -168,7 +239,9 @@ impl Sources {
         let slot = self.lock().get(&(run, name.to_owned())).map(|slot| slot.opened.clone());
         if let Some(slot) = slot {
             let mut opened = slot.lock().await;
-            opened.take_if(|opened| Arc::ptr_eq(opened, broken));
+            if opened.take_if(|opened| Arc::ptr_eq(opened, broken)).is_some() {
+                self.count_failure(name, run);
+            }
         }
     }
 
@@ -210,15 +283,11 @@ impl Sources {
 
     /// Closes the sources that are due, and returns when the next is due.
     fn close_due(&self) -> Option<Instant> {
-        let kept = |name: &str| {
-            let source = self.sources.iter().find(|source| source.name() == name);
-            source.map_or(Duration::ZERO, |source| source.kept_open())
-        };
         let now = Instant::now();
-        let due = |name: &str, slot: &Slot| slot.rests?.checked_add(kept(name));
+        let due = |slot: &Slot| slot.rests?.checked_add(slot.kept_open);
         let mut open = self.lock();
-        open.retain(|(_, name), slot| due(name, slot).is_none_or(|due| due > now));
-        open.iter().filter_map(|((_, name), slot)| due(name, slot)).min()
+        open.retain(|_, slot| due(slot).is_none_or(|due| due > now));
+        open.values().filter_map(due).min()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(RunId, String), Slot>> {
@@ -294,6 +363,7 @@ struct SourceTool {
     /// As stored with the run.
     spec: ToolSpec,
     source: String,
+    file: Option<String>,
     context: SourceContext,
     sources: Arc<Sources>,
 }
@@ -302,7 +372,7 @@ impl SourceTool {
     /// Returns the open source, if it still offers the same tool.
     async fn opened(&self) -> Result<Arc<Opened>, String> {
         let source = &self.source;
-        let opened = self.sources.opened(source, &self.context).await?;
+        let opened = self.sources.opened(source, self.file.as_deref(), &self.context).await?;
         let now = opened.tools.iter().find(|tool| tool.name == self.spec.name);
         match now {
             Some(now) if *now == self.spec => Ok(opened),
@@ -339,7 +409,10 @@ impl Tool for SourceTool {
         let prefix = format!("mcp__{}__", self.source);
         let own = name.strip_prefix(&prefix).unwrap_or(name);
         match opened.source.call(own, input, context).await {
-            Ok(answer) => answer,
+            Ok(answer) => {
+                self.sources.count_success(&self.source, self.context.run());
+                answer
+            }
             Err(SourceError(why)) => {
                 self.sources.close_broken(&self.source, self.context.run(), &opened).await;
                 let source = &self.source;

@@ -23,6 +23,7 @@ mod kind;
 pub mod launch;
 mod linux;
 mod list;
+pub mod mcp;
 mod path_rules;
 mod pattern;
 mod read;

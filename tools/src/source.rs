@@ -13,12 +13,14 @@ use crate::sandbox::Sandbox;
 use crate::scratch::Scratch;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
+use cap_std::fs::OpenOptions;
 use posse_agent::{Answer, Claim, ToolContext};
-use posse_protocol::{AgentName, Profile, RunId, ToolSpec};
+use posse_protocol::{AgentName, Network, Profile, RunId, ToolSpec};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::Path;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +33,9 @@ const KEPT_OPEN: Duration = Duration::from_secs(5 * 60);
 
 /// How many bytes of the error stream of a source's process are kept.
 const SAID_BYTES: usize = 4_000;
+
+/// How many long results of one run are kept.
+const MOST_KEPT: u32 = 10_000;
 
 /// Longer than any process lives.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
@@ -73,6 +78,12 @@ pub trait OpenSource: Send + Sync {
     /// # Errors
     /// If it cannot list its tools.
     async fn tools(&self) -> Result<Vec<ToolSpec>, SourceError>;
+
+    /// Returns false if this value can no longer be used. Then the next call opens the source again
+    /// before it calls anything.
+    fn is_open(&self) -> bool {
+        true
+    }
 
     /// Calls the tool `name`, as [`Tool::call`](posse_agent::Tool::call) does. Posse never repeats a call.
     ///
@@ -134,6 +145,8 @@ pub struct Program {
     pub variables: Vec<(OsString, OsString)>,
     /// What it may change, if that is less than for commands of the run.
     pub profile: Option<Profile>,
+    /// Hosts that it may reach besides those of the run, because the user's settings say so.
+    pub network: Network,
 }
 
 impl SourceContext {
@@ -174,6 +187,24 @@ impl SourceContext {
         &self.sandbox.confinement
     }
 
+    /// Writes a text that is too long for a model into a new file of the run's scratch folder. Returns its path, or
+    /// `None` if the run has no such folder or the file cannot be written.
+    pub(crate) fn keep(&self, text: &str) -> Option<PathBuf> {
+        let folder = self.sandbox.files.scratch.as_ref()?.open().ok()?;
+        for number in 1..MOST_KEPT {
+            let name = format!("mcp-{number}.txt");
+            let options = OpenOptions::new().write(true).create_new(true).to_owned();
+            match folder.dir.open_with(&name, &options) {
+                Ok(mut file) => {
+                    return file.write_all(text.as_bytes()).ok().map(|()| folder.path.join(name));
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+
     /// Starts `program` in the workspace, confined as a command of the run would be now, and with the
     /// environment of commands. Dropping the returned value kills it and all processes that it started.
     ///
@@ -190,6 +221,7 @@ impl SourceContext {
         if let Some(profile) = program.profile {
             confinement.profile = confinement.profile.min(profile);
         }
+        confinement.network = wider(confinement.network, &program.network);
         let mut variables = self.sandbox.variables().map_err(plain)?;
         variables.extend(program.variables.iter().cloned());
         let command = Command {
@@ -205,6 +237,21 @@ impl SourceContext {
         let workspace = &self.sandbox.files.workspace;
         let nobody_cancels = CancellationToken::new();
         Ok(launcher.hold(&Claim::default(), workspace, &command, &nobody_cancels).await?)
+    }
+}
+
+/// Returns the hosts of both.
+fn wider(one: Network, other: &Network) -> Network {
+    match (one, other) {
+        (Network::Open, _) | (_, Network::Open) => Network::Open,
+        (Network::Off, other) => other.clone(),
+        (one, Network::Off) => one,
+        (Network::Hosts(mut hosts), Network::Hosts(more)) => {
+            hosts.extend(
+                more.iter().filter(|host| !hosts.contains(host)).cloned().collect::<Vec<_>>(),
+            );
+            Network::Hosts(hosts)
+        }
     }
 }
 

@@ -16,7 +16,7 @@ const CRATES: [&str; 12] = [
 /// The crate whose code map is a list of floors: modules import from their own and from lower ones.
 const WITH_FLOORS: &str = "runtime";
 /// Packages in Cargo.lock, at most. Raising it is a decision.
-const MAX_PACKAGES: usize = 400;
+const MAX_PACKAGES: usize = 412;
 /// Lines of ARCHITECTURE.md.
 const MAX_MAP_LINES: usize = 200;
 /// The most lines of the loop, so that people can read it at once.

@@ -248,8 +248,11 @@ fn modes() -> impl TypedValueParser<Value = Mode> {
 /// Options of Claude Code without a counterpart, and their alternatives.
 const OTHERS: [(&str, &str); 13] = [
     ("--add-dir", "an agent works in one folder: --cwd names a folder that holds all of them"),
-    ("--mcp-config", "Posse cannot connect to MCP servers yet"),
-    ("--strict-mcp-config", "Posse cannot connect to MCP servers yet"),
+    (
+        "--mcp-config",
+        "`.mcp.json` of the folder and your settings name MCP servers: `posse mcp list`",
+    ),
+    ("--strict-mcp-config", "an agent has the servers that its `mcpServers` and `tools` name"),
     ("--json-schema", "--output-schema FILE takes the schema from a file"),
     ("--tools", "an agent's definition lists its tools (--agents); --deny takes some away"),
     ("--settings", "settings are read from files: `posse config path` lists them"),

@@ -98,10 +98,9 @@ pub fn quoted(words: &[String]) -> String {
 }
 
 /// Commands of other programs without a counterpart, and their alternatives.
-const OTHERS: [(&str, &str); 12] = [
+const OTHERS: [(&str, &str); 11] = [
     ("ps", "`posse runs list --unfinished` lists the runs that have not ended"),
     ("logs", "`posse runs log RUN` shows the events of a run; `posse runs list` lists the runs"),
-    ("mcp", "Posse cannot connect to MCP servers yet"),
     ("login", "Posse has no login: set the API key of a vendor, such as ANTHROPIC_API_KEY"),
     ("logout", "Posse has no login: remove the API key from your environment"),
     ("setup-token", "Posse has no login: set the API key of a vendor, such as ANTHROPIC_API_KEY"),

@@ -17,6 +17,7 @@ pub mod doctor;
 pub mod fake_model;
 mod follow;
 pub mod man;
+pub mod mcp;
 pub mod models;
 pub mod prompt;
 mod rest;

@@ -2,14 +2,13 @@
 //! could see them.
 
 use linux_keyutils::{KeyRing, KeyRingIdentifier};
+pub use posse::redact::names_secret as is_secret;
 use posse::store::PostgresOptions;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The parts of variable names that mark secrets.
-const MARKS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "WEBHOOK"];
 /// The variable that names the database. Its value may be an address with a password.
 pub const DATABASE: &str = "POSSE_DB";
 /// The most bytes of a file with a key.
@@ -71,14 +70,6 @@ pub fn of_keyring(name: &str) -> Option<String> {
     let value = rings.find_map(|ring| ring.search(&wanted).ok()?.read_to_vec().ok())?;
     let text = String::from_utf8(value).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-}
-
-/// True for a name such as `ANTHROPIC_API_KEY`. The name of a file or folder is not a secret.
-pub fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    let names_path =
-        ["_FILE", "_PATH", "_DIR", "_HOME", "_URL"].iter().any(|it| name.ends_with(it));
-    MARKS.iter().any(|mark| name.contains(mark)) && !names_path
 }
 
 /// What must never be shown of the address of a server: its password, or all of an address that Posse

@@ -20,6 +20,15 @@ pub struct Provider {
     trouble: String,
 }
 
+/// Says which sources of tools could not be used for a run that begins a tree, and why.
+pub fn missing(started: &RunStarted) -> impl Iterator<Item = String> {
+    let offers = started.grant.sources.iter().filter(|_| started.parent.is_none());
+    offers.filter_map(|offer| {
+        let (source, why) = (clean_line(&offer.source, 40), offer.missing.as_ref()?);
+        Some(format!("◇ without the tools of `{source}`: {}", clean_line(why, 300)))
+    })
+}
+
 impl Provider {
     /// Stores why the run that is about to start has this model.
     pub fn because(&mut self, model: &str, why: String) {

@@ -186,22 +186,24 @@ async fn what_posse_does_not_use_is_said_once_and_again_when_it_changes() {
     let world = World::saying("x").await;
     put(&world, ".claude/settings.json", SETTINGS);
     put(&world, ".claude/commands/fix.md", "Fix it.");
-    put(&world, ".claude/output-styles/short.md", "Be brief.");
+    put(&world, ".claude/hooks/check.sh", "true");
     put(&world, "CLAUDE.md", "Be brief.");
     let exit = world.run(&["run", "go"]).await.expect(0);
     let line = exit.err.lines().find(|line| line.contains("does not use yet")).unwrap_or_default();
     let settings = ".claude/settings.json (permissions.allow, hooks)";
-    for part in [settings, ".claude/output-styles"] {
+    for part in [settings] {
         assert!(line.contains(part), "{part}: {}", exit.err);
     }
     assert!(!line.contains("CLAUDE.md") && !line.contains("commands"), "{line}");
     let again = world.run(&["run", "go"]).await.expect(0);
     assert!(!again.err.contains("does not use yet"), "{}", again.err);
-    put(&world, ".mcp.json", "{}");
+    put(&world, ".claude/output-styles/short.md", "Be brief.");
     let quiet = world.run(&["run", "go", "--quiet"]).await.expect(0);
     assert!(!quiet.err.contains("does not use"), "{}", quiet.err);
     let config = world.run(&["config"]).await.expect(0);
-    assert!(config.err.contains("does not use yet") && config.err.contains(".mcp.json"));
+    assert!(
+        config.err.contains("does not use yet") && config.err.contains(".claude/output-styles")
+    );
     let denied = config.out.lines().find(|line| line.starts_with("permissions.deny")).unwrap();
     assert!(
         denied.contains("Read(./.env)") && denied.contains(".claude/settings.json"),
@@ -210,7 +212,7 @@ async fn what_posse_does_not_use_is_said_once_and_again_when_it_changes() {
     let check = world.run(&["agents", "check"]).await.expect(0).out;
     assert!(check.contains("and not yet: permissions.allow, hooks"), "{check}");
     let trust = world.run(&["trust"]).await.expect(2).out;
-    assert!(trust.contains("Posse does not use these yet: .mcp.json"));
+    assert!(trust.contains("Posse does not use these yet: .claude/hooks/check.sh"), "{trust}");
     assert!(trust.contains(".claude/settings.json: 7 rules in effect, trusted or not"), "{trust}");
 }
 

@@ -36,7 +36,7 @@ async fn a_word_alone_and_a_prompt_without_quotes_are_explained_and_not_run() {
         (&["run", "what", "is", "this"], "quote the prompt: posse run \"what is this\""),
         (&["-p", "what", "is", "this"], "quote the prompt: posse run \"what is this\""),
         (&["run", "--modle", "opus", "x"], "did you mean `--model`?"),
-        (&["run", "--mcp-config", "x.json", "x"], "cannot connect to MCP servers yet"),
+        (&["run", "--mcp-config", "x.json", "x"], "`posse mcp list`"),
         (&["chat", "--add-dir", "../x"], "--cwd names a folder"),
         (&["run", "--max-turns", "many", "x"], "give a whole number, 1 or more"),
         (&["runs", "list", "--limit", "0"], "give a whole number from 1 to 10000"),

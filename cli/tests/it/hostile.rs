@@ -181,6 +181,7 @@ fn looking(verb: &str, run: &str) -> Option<(Vec<String>, i32)> {
         | "agents list"
         | "skills list"
         | "trust list"
+        | "mcp list"
         | "webhooks list"
         | "webhooks deliveries"
         | "models"
@@ -206,7 +207,7 @@ fn looking(verb: &str, run: &str) -> Option<(Vec<String>, i32)> {
         "runs answer" | "runs clean" | "runs send" | "runs cancel" | "runs pause"
         | "runs resume" | "runs archive" | "runs prune" | "trust remove" | "webhooks retry"
         | "webhooks test" | "runs fetch" | "daemon start" | "daemon stop" | "db migrate"
-        | "db copy" => {
+        | "db copy" | "mcp add" | "mcp test" | "mcp remove" => {
             return None;
         }
         other => panic!("does `posse {other}` only look? Say so here"),

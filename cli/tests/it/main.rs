@@ -37,6 +37,7 @@ mod interrupted;
 mod labels;
 mod links;
 mod lists;
+mod mcp;
 mod mending;
 mod models;
 mod money;

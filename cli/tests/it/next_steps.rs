@@ -76,7 +76,6 @@ async fn every_mistake_on_the_command_line_has_an_error_and_a_hint() {
         (&["runs", "show"], "required arguments", "`posse runs show --help`"),
         (&["-v"], "has no option `-v`", "`-V`"),
         (&["config", "set", "model", "haiku"], "has no command `set`", "`posse config path`"),
-        (&["mcp"], "`mcp` is not a command", "cannot connect to MCP servers yet"),
         (&["login"], "`login` is not a command", "ANTHROPIC_API_KEY"),
     ] {
         let exit = world.run(line).await.expect(2);

@@ -14,6 +14,7 @@ use crate::tool_facts::filter::{allowed, parts};
 use crate::tool_facts::{ToolFacts, granted_tools, looks_here, only_looks};
 use crate::trust::TrustStatus;
 use posse_protocol::{AgentName, AgentRights, AgentSpec, Budget, Limits, ModelChoice};
+use serde_json::Value;
 
 /// How far Posse trusts the author of a definition.
 #[derive(Clone, Copy, Debug)]
@@ -156,8 +157,30 @@ pub(crate) fn allow(written: &Written, tools: &[ToolFacts], findings: &mut Findi
         None => Allowed::default(),
         Some(rules) => tool_list::allow(rules, at(&written.tools), tools, findings),
     };
+    let servers = servers(written, findings);
+    if let Some(named) = &mut allow.tools {
+        named.extend(
+            servers.into_iter().filter(|server| !named.contains(server)).collect::<Vec<_>>(),
+        );
+    }
     allow.agents = common(allow.agents, written.definition.children.agents.clone());
     allow
+}
+
+/// The MCP servers that a definition names: all their tools. An agent without a list of tools has them anyway.
+fn servers(written: &Written, findings: &mut Findings) -> Vec<String> {
+    let listed = match &written.definition.rights.mcp_servers {
+        Some(Value::Array(listed)) => listed.as_slice(),
+        Some(other) => std::slice::from_ref(other),
+        None => return Vec::new(),
+    };
+    if listed.iter().any(|server| !server.is_string()) {
+        findings.not_in_force(
+            written.place(Field::McpServers),
+            "`mcpServers` describes a server: name it here, and describe it in `.mcp.json` or in your settings",
+        );
+    }
+    listed.iter().filter_map(Value::as_str).map(|name| format!("mcp__{name}")).collect()
 }
 
 /// What `disallowedTools` of a definition denies.
@@ -267,11 +290,17 @@ pub(crate) fn require_tools(
     findings: &mut Findings,
 ) {
     let denied = &rights.disallowed_tools;
+    // Which tools servers have is known only when a run starts.
+    let is_of_server = |rule: &String| rule.starts_with("mcp__");
     if let Some(rules) = &mut rights.tools {
-        rules.retain(|rule| !allowed(tools, Some(std::slice::from_ref(rule)), denied).is_empty());
+        rules.retain(|rule| {
+            is_of_server(rule)
+                || !allowed(tools, Some(std::slice::from_ref(rule)), denied).is_empty()
+        });
     }
+    let may_have = rights.tools.iter().flatten().any(is_of_server);
     let left = granted_tools(tools, rights);
-    if left.is_empty() && findings.first_error().is_none() {
+    if left.is_empty() && !may_have && findings.first_error().is_none() {
         let reason = "no tool is left to it, and without any an agent can do nothing; name more, \
                       or deny less";
         findings.error(place, reason);

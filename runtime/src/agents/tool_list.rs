@@ -5,7 +5,7 @@
 use crate::error::quoted;
 use crate::front_matter::problem::{Findings, Position};
 use crate::policy;
-use crate::tool_facts::filter::{GROUPS, allowed, parts, unknown};
+use crate::tool_facts::filter::{GROUPS, allowed, parts};
 use crate::tool_facts::{Match, TOOLS_PAGE, ToolFacts, find, is_foreign};
 use posse_protocol::{AgentName, Effect, near};
 
@@ -92,17 +92,8 @@ pub(crate) fn allow(
                 }
                 Some(tool)
             }
-            Rule::Pattern(name) | Rule::Name(name) if is_offered(name, tools) => {
-                Some(name.to_owned())
-            }
-            Rule::Pattern(pattern) | Rule::Name(pattern) if is_mcp(pattern) => {
-                let reason = format!(
-                    "{shown} is a tool of a server that this program does not have; the agent does \
-                     without it"
-                );
-                findings.not_in_force(place, reason);
-                None
-            }
+            // Which servers and tools there are is known only when a run starts.
+            Rule::Pattern(name) | Rule::Name(name) if is_mcp(name) => Some(name.to_owned()),
             Rule::Pattern(pattern) => {
                 let pattern = [pattern.to_owned()];
                 let meant = allowed(tools, Some(&pattern), &[]);
@@ -157,9 +148,6 @@ pub(crate) fn deny(
                 // Stored as a pattern: at the start, a plain name that no tool has would be
                 // refused. The name of a server denies all its tools.
                 denied.push(format!("{name}*"));
-                if !is_offered(name, tools) {
-                    findings.note(place, format!("{shown} denies nothing that exists here yet"));
-                }
             }
             Rule::Name(name) => match find(tools, name) {
                 Some((tool, how)) => {
@@ -243,15 +231,7 @@ fn delegates(
     }
 }
 
-/// True when `name`, which may contain `*`, may match a tool of an MCP server.
-fn is_offered(name: &str, tools: &[ToolFacts]) -> bool {
-    is_mcp(name)
-        && match name.contains('*') {
-            true => tools.iter().any(|tool| is_mcp(&tool.name)),
-            false => unknown(&[name.to_owned()], tools).is_none(),
-        }
-}
-
+/// True when `name`, which may contain `*`, means tools of MCP servers.
 fn is_mcp(name: &str) -> bool {
     name.starts_with("mcp__")
 }
@@ -317,16 +297,15 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_a_source_may_offer_are_kept_and_no_others() {
+    fn tools_that_a_source_may_offer_are_kept_and_can_be_denied() {
         let mut tools = built_in_tools();
         tools.push(of_source("files"));
         let list =
             rules(&["Read", "mcp__files", "mcp__files__drop", "mcp__*__get", "mcp__web__get"]);
         let mut findings = Findings::default();
         let allowed = allow(&list, |_| Position::UNKNOWN, &tools, &mut findings);
-        assert_eq!(allowed.tools.unwrap_or_default(), list[..4]);
-        let found: Vec<Level> = findings.0.iter().map(|finding| finding.level).collect();
-        assert_eq!(found, [Level::NotInForce]);
+        assert_eq!(allowed.tools.unwrap_or_default(), list);
+        assert!(findings.0.is_empty(), "{findings:?}");
         let mut findings = Findings::default();
         let denied = deny(&list[1..3], |_| Position::UNKNOWN, &tools, &mut findings);
         assert_eq!(denied, rules(&["mcp__files*", "mcp__files__drop*"]));
@@ -375,10 +354,11 @@ mod tests {
     }
 
     #[test]
-    fn tools_of_mcp_servers_are_not_in_force_and_can_be_denied() {
-        check_allow(&["Read", "mcp__files__*"], Some(&["Read"]), &[Level::NotInForce]);
-        check_deny(&["mcp__files"], &["mcp__files*"], &[Level::Note]);
-        check_deny(&["mcp__files__drop"], &["mcp__files__drop*"], &[Level::Note]);
+    fn tools_of_mcp_servers_can_be_allowed_and_denied_before_they_are_known() {
+        let both = ["Read", "mcp__files__*", "mcp__web__get"];
+        check_allow(&both, Some(&both), &[]);
+        check_deny(&["mcp__files"], &["mcp__files*"], &[]);
+        check_deny(&["mcp__files__drop"], &["mcp__files__drop*"], &[]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn allow_always(file: &Path, rule: &str) -> Result<(), ConfigError> {
 }
 
 /// Replaces the content of `file` with `text` atomically. Only the owner can read a new file.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
+pub(super) fn replace(file: &Path, text: &str) -> io::Result<()> {
     // If the path is a link, the link stays and its target is replaced.
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let folder = file.parent().ok_or_else(|| io::Error::other("it has no folder"))?;

@@ -3,6 +3,7 @@
 use super::Setting;
 use super::table::{Row, settings};
 use super::value::{Bytes, at_least_one, each};
+use crate::mcp_settings::can_be_passed_on;
 use posse_tools::confine::{CommandLimits, usual_commands_at_once};
 
 settings! {
@@ -57,12 +58,7 @@ fn one_at_least(processes: &u32, row: &Row) -> Result<(), String> {
 fn can_be_passed(names: &[String], row: &Row) -> Result<(), String> {
     let why = "cannot be passed on. Give names such as `MY_SERVICE`, without values; none that begins \
                with LD_ or POSSE_";
-    let is_fine = |name: &str| {
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        let is_valid = name.bytes().all(is_name) && !name.is_empty();
-        is_valid && !["LD_", "POSSE_"].iter().any(|start| name.starts_with(start))
-    };
-    each(names, row, is_fine, why)
+    each(names, row, can_be_passed_on, why)
 }
 
 fn are_places(paths: &[String], row: &Row) -> Result<(), String> {

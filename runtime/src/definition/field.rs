@@ -123,7 +123,7 @@ impl Field {
 
     /// True when the field has no effect yet.
     pub(crate) fn is_not_in_force(self) -> bool {
-        matches!(self, McpServers | Hooks | Memory)
+        matches!(self, Hooks | Memory)
     }
 
     /// True when the field restricts an agent. Such a field is found even in an unusual place.

@@ -72,17 +72,12 @@ pub(crate) fn name_denied_to_children(name: &str) -> bool {
 
 /// Returns the first entry of `list` that matches no tool of `all`, if there is one.
 pub(crate) fn unknown<'a>(list: &'a [String], all: &[ToolFacts]) -> Option<&'a String> {
+    // Which tools a source has is known only when a run starts, and they come and go.
     let exact = |entry: &&String| {
         let name = parts(entry).0;
-        !name.contains('*') && !name.starts_with('@')
+        !name.contains('*') && !name.starts_with('@') && !name.starts_with("mcp__")
     };
-    // One entry stands for all tools of a source until a run is prepared.
-    let is_of_source =
-        |name: &str, tool: &ToolFacts| tool.name.ends_with("__*") && matches(&tool.name, name);
-    let means = |entry: &str, tool: &ToolFacts| {
-        let name = parts(entry).0;
-        fits(name, tool) || is_of_source(name, tool)
-    };
+    let means = |entry: &str, tool: &ToolFacts| fits(parts(entry).0, tool);
     list.iter().filter(exact).find(|entry| !all.iter().any(|tool| means(entry, tool)))
 }
 

@@ -143,6 +143,17 @@ impl TrustLog {
         self.write(Act::Trusted, folder, digest, digests.clone(), told)
     }
 
+    /// Records that the user accepts the definitions of the server `key`: their hashes by name, and the hash of its
+    /// program.
+    pub(crate) fn accept(
+        &self,
+        key: &Path,
+        program: &str,
+        tools: BTreeMap<String, String>,
+    ) -> Result<Decision, TrustError> {
+        self.write(Act::Trusted, key, program, tools, &[])
+    }
+
     /// Records a decision about `folder`, a canonical path.
     ///
     /// # Errors

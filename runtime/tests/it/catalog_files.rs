@@ -306,10 +306,9 @@ fn plan_mode_leaves_the_tools_that_look() {
 #[test]
 fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
     let fields = [
-        "mcpServers: [files]",
+        "mcpServers: {web: {command: x}}",
         "hooks: {Stop: []}",
         "memory: user",
-        "tools: Read, mcp__files__read",
         "limits: {tokens: 5000}",
         "budget: {tokens: 5000}",
     ];
@@ -329,6 +328,8 @@ fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
         "background: true",
         "omitClaudeMd: true",
         "announce: silent",
+        "mcpServers: [files]",
+        "tools: Read, mcp__files__read",
     ] {
         let catalog = with(&format!("description: d\n{field}"));
         assert_eq!(problems(&catalog, Level::NotInForce), Vec::<String>::new(), "{field}");

@@ -440,7 +440,7 @@ impl Looked {
         }
         kept.extend(&text[from..]);
         let is_clean = settings::read(&kept)
-            .is_some_and(|all| harmful(&all, &data, &self.root).filter(is_new).next().is_none());
+            .is_some_and(|all| !harmful(&all, &data, &self.root).any(|it| is_new(&it)));
         while_writable(&folder, || {
             set_aside_at(&folder, &name)?;
             if is_clean { write(&folder, &name, &kept) } else { Ok(()) }

@@ -7,6 +7,8 @@ use crate::{format, print};
 use posse::LiveCatalog;
 use posse::agents::{Source, built_in_tools, granted_tools};
 use posse::config::{Config, Sources};
+use posse::mcp::FoundServer;
+use posse::mcp_settings::MCP_JSON;
 use posse::skills::Source as SkillSource;
 use posse::trust::{Change, FilesToTrust, TrustedFolders};
 use serde::Serialize;
@@ -23,6 +25,7 @@ pub struct Shown {
     digest: String,
     agents: Vec<ShownAgent>,
     skills: Vec<ShownSkill>,
+    servers: Vec<ShownServer>,
     /// The keys of its settings that would take effect.
     settings: Vec<&'static str>,
     /// Why its settings cannot be read, if so.
@@ -54,6 +57,30 @@ struct ShownSkill {
     scripts: Vec<String>,
 }
 
+/// A program that runs would start, outside of any call.
+#[derive(Serialize)]
+struct ShownServer {
+    name: String,
+    command: String,
+    /// Its variables. A value is shown only if it comes from a variable of the user: the log of trust keeps these lines.
+    variables: Vec<String>,
+}
+
+impl ShownServer {
+    fn of(server: &FoundServer) -> Self {
+        let settings = &server.settings;
+        let shown = |(name, value): (&String, &String)| match value.contains("${") {
+            true => format!("{name}={value}"),
+            false => name.clone(),
+        };
+        ShownServer {
+            name: settings.name.clone(),
+            command: settings.command_line(),
+            variables: settings.env.iter().map(shown).collect(),
+        }
+    }
+}
+
 impl Review {
     /// What trusting `found`, which are around `folder`, would change.
     pub fn of(common: &Common, folder: &Path, found: &[&FilesToTrust]) -> Result<Self, Failure> {
@@ -70,6 +97,7 @@ impl Review {
         let then = LiveCatalog::load(trusting.agent_sources(folder, &[])).current();
         let skills = common.skills(Some(folder.to_owned())).current();
         let claude = common.rule_files().claude(folder)?;
+        let servers = common.mcp_servers(&common.user_config()?).around(folder).servers;
         let tools = built_in_tools();
         let granted = |entry: &posse::agents::Entry| {
             entry.agent.as_ref().map_or_else(Vec::new, |agent| granted_tools(&tools, &agent.rights))
@@ -103,6 +131,12 @@ impl Review {
                 digest: brought.digest.clone(),
                 agents: agents.collect(),
                 skills: skills.collect(),
+                servers: servers
+                    .iter()
+                    .filter(|server| server.file.parent() == Some(brought.folder.as_path()))
+                    .filter(|server| server.is_of_project)
+                    .map(ShownServer::of)
+                    .collect(),
                 settings: match brought.folder == folder {
                     true => held_back.iter().map(|key| key.value).collect(),
                     false => Vec::new(),
@@ -190,6 +224,13 @@ impl Shown {
                 "skill {name} ({path}): agents could load it; it has scripts: {scripts}"
             ));
         }
+        for ShownServer { name, command, variables } in &self.servers {
+            let with = match variables.as_slice() {
+                [] => String::new(),
+                variables => format!(", with {}", variables.join(" ")),
+            };
+            lines.push(format!("MCP server {name} ({MCP_JSON}): would start {command}{with}"));
+        }
         if !self.settings.is_empty() {
             let keys = self.settings.join(", ");
             lines.push(format!("settings (posse.toml): {keys} would take effect"));
@@ -202,6 +243,7 @@ impl Shown {
             let is_settings = file.as_path() == Path::new("posse.toml");
             self.agents.iter().any(|agent| agent.path == *file)
                 || self.skills.iter().any(|skill| file.starts_with(&skill.path))
+                || file.as_path() == Path::new(MCP_JSON) && !self.servers.is_empty()
                 || is_settings && (!self.settings.is_empty() || self.unreadable.is_some())
                 || self.claude.iter().any(|line| {
                     line.strip_prefix(&*file.to_string_lossy())
@@ -233,7 +275,6 @@ impl ShownAgent {
 fn is_unused(path: &Path) -> bool {
     let mut names = path.iter().filter_map(|name| name.to_str());
     match (names.next(), names.next()) {
-        (Some(".mcp.json"), _) => true,
         (Some(".claude" | ".posse"), Some("agents" | "commands" | "skills")) => false,
         (Some(".claude" | ".posse"), _) => true,
         _ => false,
