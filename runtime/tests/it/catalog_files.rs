@@ -99,7 +99,7 @@ fn a8_a_full_definition_has_its_keys_in_camel_case() {
     assert_eq!((spec.limits.wall_ms, spec.limits.tool_calls), (Some(600_000), Some(7)));
     assert_eq!((spec.budget.turns, spec.budget.children), (Some(8), Some(9)));
     assert_eq!(spec.start.initial_prompt, "begin");
-    assert_eq!(spec.rights.tools.unwrap(), ["Read", "Task"]);
+    assert_eq!(spec.rights.tools.unwrap(), ["Read", "Task", "mcp__files"]);
     assert_eq!(spec.children.agents.unwrap(), ["explore"]);
     assert_eq!(spec.start.skills, ["pdf"]);
 }
