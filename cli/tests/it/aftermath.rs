@@ -110,15 +110,15 @@ async fn no_folder_on_a_way_can_be_moved_away() {
         };
         put(".git/hooks/pre-commit", "#!/bin/sh\nsh ci/scripts/lint.sh\n");
         for name in ["ci/scripts/lint.sh", "shared/agents/a.md", "conf/v1/x", "other/x"] {
-            put(name, "mine");
+            put(name, "{}");
         }
         std::fs::create_dir_all(world.work().join(".claude")).unwrap();
         symlink(target, world.work().join(link)).unwrap();
         world.run(&["run", "--mode", "bypass", "go"]).await.expect(0);
         let said = world.fake.last_request().tool_results().join("\n");
-        assert_eq!(world.read(file), "mine", "{link}: {said}");
+        assert_eq!(world.read(file), "{}", "{link}: {said}");
         if link.ends_with("json") {
-            assert_eq!(world.read(link), "mine", "{link}: {said}");
+            assert_eq!(world.read(link), "{}", "{link}: {said}");
         }
     }
 }

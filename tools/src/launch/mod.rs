@@ -14,6 +14,7 @@ mod guardians;
 mod lifeline;
 mod memory;
 mod output;
+mod own_proxy;
 mod process;
 mod root_reasons;
 mod supervisor;
@@ -29,7 +30,6 @@ use crate::confine::{
     usual_commands_at_once,
 };
 use crate::confine::{CommandSandbox, Link};
-use crate::egress::{Listening, Proxy};
 use crate::linux;
 use crate::scratch::Scratch;
 use crate::workspace::Workspace;
@@ -37,20 +37,18 @@ use guardians::Guardians;
 use lifeline::Lifeline;
 use memory::Memory;
 use output::{Capture, Meter};
+use own_proxy::OwnProxy;
 use posse_agent::Claim;
 use posse_protocol::{Network, Profile};
 use process::Pipes;
 use root_reasons::{Places, RootReasons};
-use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use supervisor::{Ending, MARK, Order, Report};
-use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::process::Child;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -546,36 +544,6 @@ async fn forsaken(mut process: Child, mut lifeline: Lifeline) -> LaunchError {
     }
     lifeline.forget();
     LaunchError::Forsaken
-}
-
-/// The proxy of one command. Its socket is in a folder of its own.
-struct OwnProxy {
-    folder: TempDir,
-    _listening: Listening,
-}
-
-impl OwnProxy {
-    fn open(network: &Network) -> Result<OwnProxy, LaunchError> {
-        let failed = |error: io::Error| LaunchError::NotConfined {
-            reason: format!("there is no proxy for the hosts that it may talk to: {error}"),
-        };
-        // Whatever the umask says: other users of the machine have no business there.
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("posse-proxy-").permissions(Permissions::from_mode(0o700));
-        let folder = builder.tempdir().map_err(failed)?;
-        let listening = Proxy::new(network.clone()).listen(&folder.path().join("socket"));
-        Ok(OwnProxy { folder, _listening: listening.map_err(failed)? })
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("socket")
-    }
-
-    /// The environment variables that tell programs the address of the proxy.
-    fn variables() -> Vec<(String, String)> {
-        let address = format!("http://127.0.0.1:{}", bridge::PORT);
-        bridge::VARIABLES.map(|name| (name.to_owned(), address.clone())).to_vec()
-    }
 }
 
 /// Receives the output of a command as it arrives.
