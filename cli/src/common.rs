@@ -5,6 +5,7 @@ use crate::contact::Lines;
 use crate::database::{Database, Named};
 use crate::environment::{Environment, is_address};
 use crate::exit::{Code, Failure};
+use crate::offline::is_offline;
 use crate::print;
 use posse::agents::{Given, Level, Sources as AgentSources, built_in_tools};
 use posse::config::{Config, DatabaseAddress, Sources};
@@ -16,7 +17,7 @@ use posse::rule_files::RuleFiles;
 use posse::skills::{LiveSkills, Sources as SkillSources};
 use posse::trust::TrustedFolders;
 use posse::webhooks::Webhook;
-use posse::{Keys, LiveCatalog, Recovery, Runtime, RuntimeConfig};
+use posse::{Keys, LiveCatalog, NamedBy, Recovery, Runtime, RuntimeConfig, Selection};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -196,6 +197,18 @@ impl Common {
                 }
                 keys
             }
+        }
+    }
+
+    /// Refuses the offline model if the user meant a key to be used that cannot be read: a script would take its words
+    /// for an answer.
+    pub fn require_key(&self, selection: &Selection) -> Result<(), Failure> {
+        let is_chosen = matches!(selection.named_by, NamedBy::Choice(_));
+        match self.environment.failed().filter(|_| is_chosen && is_offline(&selection.model)) {
+            None => Ok(()),
+            Some(why) => Err(Failure::usage(format!("no key can be used: {why}")).hint(
+                "mend the file or unset the variable; `--model offline/planner` needs no key",
+            )),
         }
     }
 

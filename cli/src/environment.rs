@@ -43,6 +43,8 @@ pub struct Environment {
     found: Arc<Mutex<BTreeSet<String>>>,
     /// Errors about files that should contain a secret.
     unread: Arc<Mutex<BTreeSet<String>>>,
+    /// All errors about files that should contain secrets.
+    failed: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Environment {
@@ -73,6 +75,7 @@ impl Environment {
             key_files: secrets::files(),
             found: Arc::default(),
             unread: Arc::default(),
+            failed: Arc::default(),
         }
     }
 
@@ -92,6 +95,7 @@ impl Environment {
         let variable = self.secrets.get(name).cloned().or_else(|| text(name));
         variable.or_else(|| {
             let of_file = secrets::of_file(name).unwrap_or_else(|why| {
+                self.failed.lock().insert(why.clone());
                 self.unread.lock().insert(why);
                 None
             });
@@ -116,6 +120,11 @@ impl Environment {
     /// New errors about files that should contain secrets.
     pub fn unread(&self) -> BTreeSet<String> {
         std::mem::take(&mut *self.unread.lock())
+    }
+
+    /// The first error about a file that should contain a secret, told or not.
+    pub fn failed(&self) -> Option<String> {
+        self.failed.lock().first().cloned()
     }
 
     /// The secret variables for a child process that is this program.

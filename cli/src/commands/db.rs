@@ -212,8 +212,12 @@ fn tell(common: &Common, from: &Database, to: &Database, done: &Transfer) -> Res
     print::line(format!("copied {runs} with {events} to {to}, all hashes verified{was}"))?;
     if *unfinished > 0 {
         print::note(format!(
-            "{} of them not ended: let workers execute them in one of the databases only",
-            if *unfinished == 1 { "1 has".to_owned() } else { format!("{unfinished} have") }
+            "{} not ended: let workers execute them in one of the databases only",
+            if *unfinished == 1 {
+                "1 of them has".to_owned()
+            } else {
+                format!("{unfinished} of them have")
+            }
         ));
     }
     for (run, error) in left {

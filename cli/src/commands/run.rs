@@ -88,6 +88,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         common.tell_invoked(&runtime, &spec, &mut viewer.screen);
         deck.announce(&mut viewer.screen);
         let selection = runtime.select(&spec).await?;
+        common.require_key(&selection)?;
         viewer.warn_of_models(&runtime, &selection);
         let why = reason(&selection, &spec, &config);
         viewer.screen.because(&selection.model, why);

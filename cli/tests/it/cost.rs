@@ -1,7 +1,7 @@
 //! `posse cost`, and what stays of runs that are put away.
 
 use crate::tmux::Terminal;
-use crate::world::{World, bash};
+use crate::world::{World, bash, started};
 use posse_testkit::{Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -214,4 +214,41 @@ async fn a_model_without_a_known_price_costs_nobody_knows_what() {
     let sums = cost(&world, &[]).await;
     assert_eq!(sums["total"]["unpriced_calls"], 1, "{sums:#}");
     assert_eq!(cost(&world, &["--by", "run"]).await["total"]["unpriced_calls"], 1);
+}
+
+/// Settings of someone else, or former ones, may have the price. What is stored counts.
+#[tokio::test]
+async fn without_the_settings_of_a_run_its_cost_is_what_is_stored_or_unknown() {
+    let world = World::saying("done").await;
+    let settings = world.home().join("config/posse/config.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let text = format!(
+        "[vendors.work]\nbase_url = \"{}\"\nwire = \"anthropic\"\nkey_variable = \"WORK_KEY\"\n\
+         [models.\"work/priced\"]\nwindow = 50_000\nprice = {{ input = 1.0, output = 4.0 }}\n",
+        world.fake.url()
+    );
+    std::fs::write(&settings, text).unwrap();
+    for model in ["work/priced", "work/unpriced"] {
+        let mut command = world.command(&["run", "--model", model, "x"]);
+        command.env("WORK_KEY", "k");
+        started(command).end().await.expect(0);
+    }
+    let before = cost(&world, &[]).await;
+    std::fs::remove_file(&settings).unwrap();
+    let after = cost(&world, &[]).await;
+    for sums in [&before, &after] {
+        assert_eq!(sums["total"]["unpriced_calls"], 1, "{sums:#}");
+    }
+    let table = world.run(&["cost"]).await.expect(0);
+    let is_unknown = |model: &str| {
+        let line = table.out.lines().find(|line| line.contains(model)).expect(&table.out);
+        line.split_whitespace().any(|word| word == "?")
+    };
+    assert!(is_unknown("work/unpriced") && !is_unknown("work/priced"), "{}", table.out);
+    let runs = world.list().await;
+    let known = |model: &str| {
+        let run = runs.iter().find(|run| run["model"] == model).unwrap();
+        run["cost_known"].as_bool().unwrap()
+    };
+    assert!(known("work/priced") && !known("work/unpriced"), "{runs:#?}");
 }

@@ -411,3 +411,22 @@ async fn without_its_key_a_run_says_how_it_goes_on_with_another_model() {
     command.env_remove("ANTHROPIC_API_KEY");
     started(command).end().await.expect(0);
 }
+
+/// A script would take the words of the offline model for an answer.
+#[tokio::test]
+async fn a_key_file_that_cannot_be_read_leads_to_no_other_model() {
+    let world = World::saying("x").await;
+    let empty = world.write("empty", "");
+    for file in ["/nowhere/key", empty.to_str().unwrap()] {
+        for arguments in [&["run", "-q", "what is here?"][..], &["run", "--json", "what is here?"]]
+        {
+            let mut command = world.command(arguments);
+            command.env_remove("ANTHROPIC_API_KEY").env("ANTHROPIC_API_KEY_FILE", file);
+            let exit = started(command).end().await.expect(2);
+            assert!(exit.err.contains("ANTHROPIC_API_KEY_FILE"), "{exit:?}");
+        }
+    }
+    let mut command = world.command(&["run", "-q", "--model", "offline/planner", "what is here?"]);
+    command.env_remove("ANTHROPIC_API_KEY").env("ANTHROPIC_API_KEY_FILE", "/nowhere/key");
+    started(command).end().await.expect(0);
+}

@@ -24,7 +24,11 @@ pub async fn rebuild(common: &Common) -> Result<Code, Failure> {
     let mut what = format!("rebuilt: {runs} restored from the logs");
     for (count, kind) in [(mended.damaged, "damaged log"), (mended.lost, "unreadable row")] {
         if count > 0 {
-            let left = if kind == "damaged log" { "kept as it was" } else { "left out" };
+            let left = match (kind, count) {
+                ("damaged log", 1) => "kept as it was",
+                ("damaged log", _) => "kept as they were",
+                _ => "left out",
+            };
             what = format!("{what}; {} {left}", format::count(count, kind));
         }
     }
