@@ -50,7 +50,7 @@ fn add(common: &Common, options: McpAddOptions) -> Result<Code, Failure> {
     let network = network.unwrap_or(Network::Off);
     let server = ServerSettings::new(&name, command, variables, network).map_err(Failure::usage)?;
     let file = file(common, project)?;
-    // A mistake in the settings is told before they are changed.
+    // Reports a mistake in the settings before it changes them.
     common.user_config()?;
     add_server(&file, &server)?;
     if common.global.json {
